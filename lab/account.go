@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/joiner-sh/joiner/rights"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 // ControllerAccount is the service account that the controller runs as, in kube-system, and the name of its roles. The chart brings others.
@@ -26,7 +26,7 @@ const ControllerAccount = "lab-controller"
 // user is what the API server calls a service account.
 func user(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
 
-// allowController makes the service account that the controller runs as, with the rights of package rights and no others, and
+// allowController makes the service account that the controller runs as, with the rights of package permissions and no others, and
 // writes its kubeconfig.
 func (l *Lab) allowController(ctx context.Context) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ControllerAccount, Namespace: metav1.NamespaceSystem}}
@@ -37,13 +37,13 @@ func (l *Lab) allowController(ctx context.Context) error {
 	api := l.Kube.RbacV1()
 	meta := metav1.ObjectMeta{Name: ControllerAccount}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ControllerAccount}
-	if _, err := api.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: policyRules(rights.Cluster)}, metav1.CreateOptions{}); err != nil {
+	if _, err := api.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: policyRules(permissions.Cluster)}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make the controller's role: %w", err)
 	}
 	if _, err := api.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("bind the controller's role: %w", err)
 	}
-	for _, where := range []rights.Where{rights.Own, rights.System} {
+	for _, where := range []permissions.Where{permissions.Own, permissions.System} {
 		meta := metav1.ObjectMeta{Name: ControllerAccount + "-" + string(where), Namespace: metav1.NamespaceSystem}
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
 		if _, err := api.Roles(meta.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: policyRules(where)}, metav1.CreateOptions{}); err != nil {
@@ -58,9 +58,9 @@ func (l *Lab) allowController(ctx context.Context) error {
 	return err
 }
 
-func policyRules(where rights.Where) []rbacv1.PolicyRule {
+func policyRules(where permissions.Where) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
-	for _, r := range rights.At(where) {
+	for _, r := range permissions.At(where) {
 		out = append(out, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: r.Resources, ResourceNames: r.Names, Verbs: r.Verbs})
 	}
 	return out
@@ -89,10 +89,10 @@ func (l *Lab) AccountKubeconfig(ctx context.Context, namespace, name string) (st
 
 // Asked is one kind of request that the controller made of the API server.
 type Asked struct {
-	rights.Request
+	permissions.Request
 	Namespace string // empty: of the cluster, or of all namespaces
 	Refused   bool   // for want of a right
-	Listed    bool   // package rights allows it: refused all the same, the API server is starting or a role is not bound
+	Listed    bool   // package permissions allows it: refused all the same, the API server is starting or a role is not bound
 }
 
 // decision is the annotation in the audit log of what was decided by rights. Not everything that is answered with 403 is refused for want of one: nothing
@@ -125,7 +125,7 @@ func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
 		}
 		o := event.ObjectRef
 		asked := Asked{Namespace: o.Namespace, Refused: event.Annotations[decision] == "forbid"}
-		asked.Request = rights.Request{Verb: event.Verb, Group: o.APIGroup, Resource: strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"), Name: o.Name, Where: rights.Cluster}
+		asked.Request = permissions.Request{Verb: event.Verb, Group: o.APIGroup, Resource: strings.TrimSuffix(o.Resource+"/"+o.Subresource, "/"), Name: o.Name, Where: permissions.Cluster}
 		out[asked.brief(namespace)]++
 	}
 	return out, lines.Err()
@@ -133,9 +133,9 @@ func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
 
 // brief says where a request was made, and leaves out names that no rule names.
 func (a Asked) brief(own string) Asked {
-	for _, r := range rights.Rules() {
-		for _, where := range []rights.Where{rights.Cluster, rights.Own, rights.System} {
-			there := where == rights.Cluster || where == rights.Own && a.Namespace == own || where == rights.System && a.Namespace == metav1.NamespaceSystem
+	for _, r := range permissions.Rules() {
+		for _, where := range []permissions.Where{permissions.Cluster, permissions.Own, permissions.System} {
+			there := where == permissions.Cluster || where == permissions.Own && a.Namespace == own || where == permissions.System && a.Namespace == metav1.NamespaceSystem
 			q := a.Request
 			q.Where = where
 			if there && r.Allows(q) {

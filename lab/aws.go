@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/grant"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/permissions"
 	"github.com/joiner-sh/joiner/lab/component"
 )
 
@@ -94,12 +94,12 @@ func (l *Lab) AddNodeRole(name string) error {
 	if err != nil {
 		return err
 	}
-	return l.permit(func(s *grant.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
+	return l.permit(func(s *permissions.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
 }
 
 // RemoveNodeRole takes back what AddNodeRole let the controller do with a role. A role that was not added is no error.
 func (l *Lab) RemoveNodeRole(name string) error {
-	return l.permit(func(s *grant.Scope) {
+	return l.permit(func(s *permissions.Scope) {
 		s.NodeRoles = slices.DeleteFunc(s.NodeRoles, func(n string) bool { return n == name })
 	})
 }

@@ -71,7 +71,7 @@ func moduleRoot() (string, error) {
 }
 
 // RunController starts `joiner controller` from the program at path, as the
-// account's controller role, under the policies of package grant, as the service account ControllerAccount, with what package
+// account's controller role, under the policies of package permissions, as the service account ControllerAccount, with what package
 // rights allows, and with more settings as NAME=value, and returns once it is healthy.
 func (l *Lab) RunController(ctx context.Context, path string, settings ...string) (*Controller, error) {
 	metrics, err := freePort()

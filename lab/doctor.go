@@ -9,8 +9,8 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/joiner-sh/joiner/grant"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 // DoctorRole is a role that may read what joiner doctor reads, and nothing else.
@@ -53,7 +53,7 @@ func (l *Lab) judge(ctx context.Context, path string, args ...string) (printed s
 
 // permitDoctor makes the role, with the policy, if it is not there.
 func (l *Lab) permitDoctor() error {
-	policies, err := grant.Doctor(grant.Scope{Account: l.Account, Region: l.Region, Cluster: l.Cluster})
+	policies, err := permissions.Doctor(permissions.Scope{Account: l.Account, Region: l.Region, Cluster: l.Cluster})
 	if err != nil {
 		return err
 	}

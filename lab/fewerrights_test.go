@@ -12,8 +12,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joiner-sh/joiner/internal/permissions"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/rights"
 )
 
 // TestFewerRights: who brings roles of his own may leave out what the controller can do without, such as NodeOverlays: it says in a line
@@ -75,7 +75,7 @@ func accountWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb
 	ctx, system := t.Context(), metav1.NamespaceSystem
 	meta := metav1.ObjectMeta{Name: name, Namespace: system}
 	var rules []rbacv1.PolicyRule
-	for _, r := range rights.Rules() {
+	for _, r := range permissions.Rules() {
 		for _, resource := range r.Resources {
 			verbs := slices.DeleteFunc(slices.Clone(r.Verbs), func(verb string) bool { return !keep(resource, verb) })
 			if len(verbs) > 0 {

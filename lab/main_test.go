@@ -162,7 +162,7 @@ func permissionProblems(l *lab.Lab) int {
 	for _, action := range allowed {
 		switch reason := unused[action]; {
 		case used.all[action] == 0 && reason == "":
-			fmt.Printf("the controller is allowed %s, and no test made use of it: after all tests, take it out of package grant, or say why in unused\n", action)
+			fmt.Printf("the controller is allowed %s, and no test made use of it: after all tests, take it out of package permissions, or say why in unused\n", action)
 			problems++
 		case used.all[action] > 0 && reason != "":
 			fmt.Printf("%s is used, although unused says that it is not: %s\n", action, reason)

@@ -10,14 +10,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/grant"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// grantedPolicies is what the controller's role is allowed: the policies that users attach to it, see package grant.
+// grantedPolicies is what the controller's role is allowed: the policies that users attach to it, see package permissions.
 type grantedPolicies struct {
 	mu    sync.Mutex
-	scope grant.Scope
+	scope permissions.Scope
 }
 
 // permitController attaches the policies to the controller's role, once the cluster's UID is known. From then on the emulated
@@ -27,14 +27,14 @@ func (l *Lab) permitController(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the cluster's UID: %w", err)
 	}
-	return l.permit(func(s *grant.Scope) {
+	return l.permit(func(s *permissions.Scope) {
 		s.Account, s.Region, s.Cluster, s.UID = l.Account, l.Region, l.Cluster, string(namespace.UID)
 		s.NodeRoles = append(s.NodeRoles, NodeRole)
 	})
 }
 
 // permit changes what the controller's policies are about.
-func (l *Lab) permit(change func(*grant.Scope)) error {
+func (l *Lab) permit(change func(*permissions.Scope)) error {
 	l.permissions.mu.Lock()
 	defer l.permissions.mu.Unlock()
 	change(&l.permissions.scope)
@@ -60,24 +60,24 @@ func (l *Lab) permit(change func(*grant.Scope)) error {
 
 // policies are those of the controller's role. Whoever has a cluster that is not EKS's leaves out what they say of EKS. The lock of the
 // permissions is held.
-func (l *Lab) policies() ([]grant.Policy, error) {
+func (l *Lab) policies() ([]permissions.Policy, error) {
 	scope := l.permissions.scope
 	if l.AnyUID {
 		scope.UID = ""
 	}
-	policies, err := grant.Policies(scope)
+	policies, err := permissions.Policies(scope)
 	if err != nil || l.Beside == nil {
 		return policies, err
 	}
 	ofEKS := func(action string) bool { return strings.HasPrefix(action, "eks:") }
 	for i := range policies {
-		policies[i].Statements = slices.DeleteFunc(policies[i].Statements, func(s grant.Statement) bool { return slices.ContainsFunc(s.Action, ofEKS) })
+		policies[i].Statements = slices.DeleteFunc(policies[i].Statements, func(s permissions.Statement) bool { return slices.ContainsFunc(s.Action, ofEKS) })
 	}
 	return policies, nil
 }
 
 // attach makes a policy, in place of an older one of its name, and attaches it to a role.
-func attach(account *world.Account, now time.Time, roleName string, p grant.Policy) error {
+func attach(account *world.Account, now time.Time, roleName string, p permissions.Policy) error {
 	text, err := p.JSON()
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func attach(account *world.Account, now time.Time, roleName string, p grant.Poli
 func (l *Lab) permitSettings(settings []string) error {
 	for _, s := range settings {
 		if queue, ok := strings.CutPrefix(s, "INTERRUPTION_QUEUE="); ok {
-			return l.permit(func(s *grant.Scope) { s.Queue = queue })
+			return l.permit(func(s *permissions.Scope) { s.Queue = queue })
 		}
 	}
 	return nil
@@ -121,5 +121,5 @@ func (l *Lab) Allowed() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return grant.Actions(policies), nil
+	return permissions.Actions(policies), nil
 }

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/permissions"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/rights"
 )
 
 // asked is what controllers asked of the API servers of all labs, as far as they were noted.
@@ -76,7 +76,7 @@ var unusedRights = map[string]string{
 	"create apiextensions.k8s.io/customresourcedefinitions": "to apply one that is not there takes this right; the audit log calls it a patch",
 }
 
-// rightsProblems compares what controllers asked for, in all tests together, with what package rights allows, and returns how much there is
+// rightsProblems compares what controllers asked for, in all tests together, with what package permissions allows, and returns how much there is
 // that nobody needs, or that was refused. Of some of the tests it says nothing.
 func rightsProblems() int {
 	asked.Lock()
@@ -84,13 +84,13 @@ func rightsProblems() int {
 	used, problems := map[string]bool{}, 0
 	for a := range asked.all {
 		if a.Refused && !a.Listed {
-			fmt.Printf("the controller was refused %s %s of group %q in namespace %q: add it to package rights, or do without\n", a.Verb, a.Resource, a.Group, a.Namespace)
+			fmt.Printf("the controller was refused %s %s of group %q in namespace %q: add it to package permissions, or do without\n", a.Verb, a.Resource, a.Group, a.Namespace)
 			problems++
 		}
 		used[a.Verb+" "+a.Group+"/"+a.Resource] = true
 	}
 	allowed := map[string]bool{}
-	for _, r := range rights.Rules() {
+	for _, r := range permissions.Rules() {
 		for _, resource := range r.Resources {
 			for _, verb := range r.Verbs {
 				allowed[verb+" "+r.Group+"/"+resource] = true
@@ -103,7 +103,7 @@ func rightsProblems() int {
 			// This API server streams what there is to who watches; those before it have it listed first.
 		case rareRights[right] != "":
 		case !used[right] && reason == "":
-			fmt.Printf("the controller may %s, and no test made use of it: take it out of package rights, or say why in unusedRights\n", right)
+			fmt.Printf("the controller may %s, and no test made use of it: take it out of package permissions, or say why in unusedRights\n", right)
 			problems++
 		case used[right] && reason != "":
 			fmt.Printf("the controller does %s, although unusedRights says that it does not: %s\n", right, reason)

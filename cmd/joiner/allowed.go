@@ -17,7 +17,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/kube"
-	"github.com/joiner-sh/joiner/rights"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 // lacks are the rights that the controller goes on without.
@@ -41,10 +41,10 @@ func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
 // request is one right that the controller makes use of.
 type request struct {
-	rights.Request
+	permissions.Request
 
 	namespace string
-	rule      rights.Rule
+	rule      permissions.Rule
 }
 
 // String is the right in words: "patch nodeclaims/status.karpenter.sh".
@@ -108,7 +108,7 @@ func (h *home) checkRights(ctx context.Context, settings config.Settings, log *s
 // wantedRights are the rights that the settings make use of, each verb on each resource by itself.
 func wantedRights(settings config.Settings) []request {
 	var out []request
-	for _, rule := range rights.Rules() {
+	for _, rule := range permissions.Rules() {
 		if !isWanted(rule, settings) {
 			continue
 		}
@@ -119,11 +119,11 @@ func wantedRights(settings config.Settings) []request {
 		for _, resource := range rule.Resources {
 			for _, name := range names {
 				for _, verb := range rule.Verbs {
-					if name == rights.LeaseName {
+					if name == permissions.LeaseName {
 						name = settings.LeaderElectionName
 					}
 					out = append(out, request{
-						Request: rights.Request{Verb: verb, Group: rule.Group, Resource: resource, Name: name, Where: rule.Where}, namespace: namespaceOf(rule, settings), rule: rule,
+						Request: permissions.Request{Verb: verb, Group: rule.Group, Resource: resource, Name: name, Where: rule.Where}, namespace: namespaceOf(rule, settings), rule: rule,
 					})
 				}
 			}
@@ -132,26 +132,26 @@ func wantedRights(settings config.Settings) []request {
 	return out
 }
 
-func isWanted(rule rights.Rule, settings config.Settings) bool {
+func isWanted(rule permissions.Rule, settings config.Settings) bool {
 	if slices.Contains(rule.Resources, "leases") {
 		return settings.LeaderElection
 	}
 	switch rule.When {
-	case rights.WhenOverlays:
+	case permissions.WhenOverlays:
 		return settings.NodeOverlays
-	case rights.WhenScheduler:
+	case permissions.WhenScheduler:
 		return settings.SchedulerConfig != ""
-	case rights.WhenCRDs: // who brings them says so
+	case permissions.WhenCRDs: // who brings them says so
 		return false
 	}
 	return true
 }
 
-func namespaceOf(rule rights.Rule, settings config.Settings) string {
+func namespaceOf(rule permissions.Rule, settings config.Settings) string {
 	switch rule.Where {
-	case rights.Own:
+	case permissions.Own:
 		return leaseNamespace(settings)
-	case rights.System:
+	case permissions.System:
 		return metav1.NamespaceSystem
 	}
 	return ""

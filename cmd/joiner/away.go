@@ -15,10 +15,11 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"k8s.io/client-go/rest"
 
-	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
@@ -26,9 +27,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/cli"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/controller"
-	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
+	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/shift"
 )
 
 // away is AWS: the doors to it, and what it says about our cluster.
@@ -48,7 +48,7 @@ type away struct {
 	images  *ami.Door
 	prices  *pricing.Door
 	queue   *interruption.Door // nil without an interruption queue
-	shifts  *shift.Door        // nil unless zonal shifts count
+	shifts  *eks.Door          // nil unless zonal shifts count
 
 	plain aws.Config // the configuration of all doors, without a budget
 	// inquiry are the doors by which it is looked into why nodes do not join, with a budget of calls of their own.
@@ -88,7 +88,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 		if a.arn == "" {
 			return nil, errors.New("follow zonal shifts: EKS does not say what the cluster's ARN is: allow eks:DescribeCluster, or leave out --enable-zonal-shift (ENABLE_ZONAL_SHIFT)")
 		}
-		a.shifts = shift.New(cfg, a.arn)
+		a.shifts = eks.New(cfg, a.arn)
 	}
 	if err := a.openInquiry(settings); err != nil {
 		return nil, err

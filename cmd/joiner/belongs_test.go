@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )

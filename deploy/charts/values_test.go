@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/api/crds"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/kube"
-	"github.com/joiner-sh/joiner/rights"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 // value is one of the chart's values, as values.yaml documents it.
@@ -148,21 +148,21 @@ func TestEverySettingHasAValue(t *testing.T) {
 	}
 }
 
-// TestRightsNameWhatIsThere: package rights knows the names of objects that other packages make.
+// TestRightsNameWhatIsThere: package permissions knows the names of objects that other packages make.
 func TestRightsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
-	if err != nil || s.LeaderElectionName != rights.LeaseName || kube.LeaseName != rights.LeaseName || kube.MeasuredName != rights.MeasuredName || kube.PauseName != rights.PauseName ||
-		kube.TripsName != rights.TripsName {
-		t.Errorf("the lease is %s, package rights says %s; the ConfigMaps are %s, %s and %s, package rights says %s, %s and %s (%v)", s.LeaderElectionName, rights.LeaseName,
-			kube.MeasuredName, kube.PauseName, kube.TripsName, rights.MeasuredName, rights.PauseName, rights.TripsName, err)
+	if err != nil || s.LeaderElectionName != permissions.LeaseName || kube.LeaseName != permissions.LeaseName || kube.MeasuredName != permissions.MeasuredName || kube.PauseName != permissions.PauseName ||
+		kube.TripsName != permissions.TripsName {
+		t.Errorf("the lease is %s, package permissions says %s; the ConfigMaps are %s, %s and %s, package permissions says %s, %s and %s (%v)", s.LeaderElectionName, permissions.LeaseName,
+			kube.MeasuredName, kube.PauseName, kube.TripsName, permissions.MeasuredName, permissions.PauseName, permissions.TripsName, err)
 	}
 	var names []string
 	for _, m := range crds.Manifests() {
 		names = append(names, m.Name)
 	}
-	if !slices.Equal(names, rights.Definitions()) {
-		t.Errorf("the definitions are %v, package rights says %v", names, rights.Definitions())
+	if !slices.Equal(names, permissions.Definitions()) {
+		t.Errorf("the definitions are %v, package permissions says %v", names, permissions.Definitions())
 	}
 }
 

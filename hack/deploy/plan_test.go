@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
-	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 const (
@@ -134,17 +134,17 @@ func same(t *testing.T, what string, got any, want string) {
 	}
 }
 
-// TestPolicies: the policies of a plan are those that package grant writes for the same cluster, byte for byte but for white space.
+// TestPolicies: the policies of a plan are those that package permissions writes for the same cluster, byte for byte but for white space.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	scope := grant.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"Karpenter-demo-2026"}, Queue: "Karpenter-demo"}
+	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"Karpenter-demo-2026"}, Queue: "Karpenter-demo"}
 	known := scope
 	known.UID = uid
 	own := known
 	own.NodeRoles, own.Queue, own.Parameters = []string{"path/mine", "other"}, "notices", []string{"images/mine"}
 	for name, c := range map[string]struct {
 		set   settings
-		scope grant.Scope
+		scope permissions.Scope
 	}{
 		"nothing set": {nil, scope},
 		"UID":         {settings{"cluster_uid": uid}, known},
@@ -155,7 +155,7 @@ func TestPolicies(t *testing.T) {
 		}, own},
 	} {
 		p := planned(t, c.set)
-		policies, err := grant.Policies(c.scope)
+		policies, err := permissions.Policies(c.scope)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 const cloudformation = "../../deploy/cloudformation/joiner.yaml"
@@ -34,10 +34,10 @@ func tryStack(t *testing.T, more map[string]string) (*Stack, error) {
 	return NewStack(template, all)
 }
 
-// TestTemplatePolicies: as a stack, the policies are those that package grant writes for the same cluster.
+// TestTemplatePolicies: as a stack, the policies are those that package permissions writes for the same cluster.
 func TestTemplatePolicies(t *testing.T) {
 	t.Parallel()
-	scope := grant.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"NodeRole"}}
+	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"NodeRole"}}
 	known := scope
 	known.UID = uid
 	own := known
@@ -47,7 +47,7 @@ func TestTemplatePolicies(t *testing.T) {
 	role, parameter := "arn:aws:iam::"+account+":role/", "arn:aws:ssm:us-east-1:"+account+":parameter/"
 	for name, c := range map[string]struct {
 		set   map[string]string
-		scope grant.Scope
+		scope permissions.Scope
 	}{
 		"nothing set":           {nil, scope},
 		"UID":                   {map[string]string{"ClusterUID": uid}, known},
@@ -57,7 +57,7 @@ func TestTemplatePolicies(t *testing.T) {
 		}, own},
 	} {
 		s := stacked(t, c.set)
-		policies, err := grant.Policies(c.scope)
+		policies, err := permissions.Policies(c.scope)
 		if err != nil {
 			t.Fatal(err)
 		}

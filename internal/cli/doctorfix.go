@@ -13,7 +13,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/cli/output"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
-	"github.com/joiner-sh/joiner/internal/diagnosis/remedy"
+	"github.com/joiner-sh/joiner/internal/doctor/remedy"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/grant"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/config"
-	"github.com/joiner-sh/joiner/internal/diagnosis/collector"
+	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/migration"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 // migrationAWS looks at AWS for joiner migrate check: at instances, and at what the role may do.
@@ -155,8 +155,8 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 }
 
 // scope is whom the policies must be for. Missing says what of it is not known.
-func (m *migrationAWS) scope() (s grant.Scope, missing string) {
-	s = grant.Scope{Account: m.account, Region: m.region, Cluster: m.seen.Cluster, UID: m.seen.UID, Queue: m.settings.InterruptionQueue}
+func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
+	s = permissions.Scope{Account: m.account, Region: m.region, Cluster: m.seen.Cluster, UID: m.seen.UID, Queue: m.settings.InterruptionQueue}
 	if parts := strings.SplitN(m.role, ":", 6); len(parts) == 6 {
 		s.Account = cmp.Or(s.Account, parts[4])
 	}
@@ -193,11 +193,11 @@ func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Pol
 	if problem := scopeProblem(s); problem != nil {
 		return problem
 	}
-	wanted, err := grant.Policies(s)
+	wanted, err := permissions.Policies(s)
 	if err != nil {
 		return err
 	}
-	asks, err := grant.Asks(s, wanted)
+	asks, err := permissions.Asks(s, wanted)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Pol
 }
 
 // judgeAsk returns the actions that policies do not allow on one of the resources.
-func judgeAsk(policies []iampolicy.Policy, ask grant.Ask) []string {
+func judgeAsk(policies []iampolicy.Policy, ask permissions.Ask) []string {
 	var out []string
 	for _, action := range ask.Actions {
 		for _, resource := range ask.Resources {
@@ -231,7 +231,7 @@ func judgeAsk(policies []iampolicy.Policy, ask grant.Ask) []string {
 }
 
 // isOptional reports whether an ask is of use only with a setting that is off.
-func (m *migrationAWS) isOptional(ask grant.Ask) bool {
+func (m *migrationAWS) isOptional(ask permissions.Ask) bool {
 	switch {
 	case ask.Policy == "interruption":
 		return m.settings.InterruptionQueue == ""

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 // policyFlags are those of joiner render iam-policy.
 type policyFlags struct {
-	scope grant.Scope
+	scope permissions.Scope
 	names []string
 	out   format
 }
@@ -57,11 +57,11 @@ func (p policyFlags) run(out io.Writer) error {
 	if err := scopeProblem(p.scope); err != nil {
 		return err
 	}
-	policies, err := grant.Policies(p.scope)
+	policies, err := permissions.Policies(p.scope)
 	if err != nil {
 		return err
 	}
-	reading, err := grant.Doctor(p.scope)
+	reading, err := permissions.Doctor(p.scope)
 	if err != nil {
 		return err
 	}

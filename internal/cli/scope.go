@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/permissions"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
@@ -25,7 +25,7 @@ var (
 )
 
 // scopeProblem returns the first thing that is wrong with a scope, with the flag that says it; nil if nothing is.
-func scopeProblem(s grant.Scope) error {
+func scopeProblem(s permissions.Scope) error {
 	switch {
 	case s.Cluster == "":
 		return errors.New("name the cluster: --cluster-name NAME")
@@ -68,14 +68,14 @@ func given(value string) []string {
 	return []string{value}
 }
 
-func partitionProblem(s grant.Scope) error {
-	is := grant.PartitionOf(s.Region)
+func partitionProblem(s permissions.Scope) error {
+	is := permissions.PartitionOf(s.Region)
 	switch {
 	case s.Partition == "" || s.Partition == is:
 		return nil
-	case !slices.Contains(grant.Partitions(), s.Partition):
-		return fmt.Errorf("--partition %q: want one of %s%s", s.Partition, strings.Join(grant.Partitions(), ", "),
-			suggest.Hint(s.Partition, grant.Partitions()))
+	case !slices.Contains(permissions.Partitions(), s.Partition):
+		return fmt.Errorf("--partition %q: want one of %s%s", s.Partition, strings.Join(permissions.Partitions(), ", "),
+			suggest.Hint(s.Partition, permissions.Partitions()))
 	}
 	return fmt.Errorf("--partition %s: region %s belongs to %s; leave --partition out, or correct --region", s.Partition, s.Region, is)
 }

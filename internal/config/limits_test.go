@@ -5,18 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 // TestActionsAreThoseGranted: whatever EC2 is asked for may have a limit.
 func TestActionsAreThoseGranted(t *testing.T) {
 	t.Parallel()
-	policies, err := grant.Policies(grant.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "c", UID: "u", NodeRoles: []string{"n"}, Queue: "q"})
+	policies, err := permissions.Policies(permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "c", UID: "u", NodeRoles: []string{"n"}, Queue: "q"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, action := range grant.Actions(policies) {
+	for _, action := range permissions.Actions(policies) {
 		if name, isEC2 := strings.CutPrefix(action, "ec2:"); isEC2 {
 			n++
 			if !slices.Contains(ec2Actions(), name) {

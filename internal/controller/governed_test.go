@@ -3,9 +3,9 @@ package controller
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/grant"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 // controllerRole is the role that the loops of a rig have.
@@ -20,7 +20,7 @@ func (r *rig) govern(t testing.TB, w *world.World) {
 	if _, err := account.CreateRole(r.now(), world.Role{Name: controllerRole}); err != nil {
 		t.Fatal(err)
 	}
-	policies, err := grant.Policies(grant.Scope{
+	policies, err := permissions.Policies(permissions.Scope{
 		Account: account.ID, Region: testRegion, Cluster: testCluster, NodeRoles: []string{"*"}, Queue: testQueue,
 	})
 	if err != nil {

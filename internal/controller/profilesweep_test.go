@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/access"
+	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )

@@ -15,16 +15,16 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"github.com/joiner-sh/joiner/shift"
 )
 
 // shifts knows the zonal shifts in force.
 type shifts interface {
-	Shifts(ctx context.Context, now time.Time) ([]shift.Shift, error)
+	Shifts(ctx context.Context, now time.Time) ([]eks.Shift, error)
 }
 
 // shiftEvery is how often they are looked at.
@@ -181,7 +181,7 @@ type shiftBook struct {
 	until map[string]time.Time // by the zones' ids; zero: without an end
 }
 
-func (b *shiftBook) set(found []shift.Shift) {
+func (b *shiftBook) set(found []eks.Shift) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.until = make(map[string]time.Time, len(found))

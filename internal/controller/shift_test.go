@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/shift"
 )
 
 // shiftRig is a rig whose cluster takes part in zonal shifts.
@@ -178,7 +178,7 @@ func TestShiftedZoneIsNotSwept(t *testing.T) {
 	claim.StatusConditions().SetTrue(time.Now().Add(-time.Hour), karpv1.ConditionLaunched)
 	m := &Market{}
 	for shifted, want := range map[string]int{"use1-az1": 0, "use1-az2": 1} {
-		m.shifted.set([]shift.Shift{{ZoneID: shifted}})
+		m.shifted.set([]eks.Shift{{ZoneID: shifted}})
 		out := sweep(sweepInput{claims: []*karpv1.NodeClaim{&claim}, shifted: m.shiftedZones(time.Now()), now: time.Now()})
 		if len(out.claims) != want {
 			t.Errorf("with traffic shifted away from %s: %d claims are given up, want %d", shifted, len(out.claims), want)

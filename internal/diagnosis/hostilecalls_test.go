@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/internal/diagnosis/remedy"
+	"github.com/joiner-sh/joiner/internal/doctor/remedy"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"github.com/joiner-sh/joiner/grant"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 const controllerUID = "11111111-2222-3333-4444-555555555555"
@@ -55,7 +55,7 @@ func (b *bench) govern(t *testing.T, role string, documents ...string) {
 // controllerPolicies are those of the controller of cluster demo.
 func controllerPolicies(t *testing.T) []string {
 	t.Helper()
-	all, err := grant.Policies(grant.Scope{Account: account, Region: region, Cluster: "demo", UID: controllerUID, NodeRoles: []string{"node"}})
+	all, err := permissions.Policies(permissions.Scope{Account: account, Region: region, Cluster: "demo", UID: controllerUID, NodeRoles: []string{"node"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,91 +13,104 @@ import (
 	"testing"
 )
 
-// policy is the data flow, written as who may import whom. It is a statement
-// of policy: change it in a commit of its own, never to make a build pass.
+// policy lists who may import whom. It is a statement of policy: change it in
+// a commit of its own, never to make a build pass.
 //
 // A line reads "package: imports from this module | imports from outside".
-// A package may import only what stands above it, so the list has no cycles
-// and reads from values, through decisions, to the outside world.
-// The standard library goes without saying, but see impure.
+// A package may import only packages above it, so there is no cycle. A heading
+// begins a group, and all packages of a group are listed below it, so no group
+// imports upwards either. The standard library is allowed, but see impure.
 const policy = `
-# Values: what the cluster is, and what can be bought.
-keys:
-internal/suggest:
-internal/model/resources:
-internal/model/requirements: keys
-internal/model/bitset: internal/model/requirements
-internal/model/catalog: internal/model/resources internal/model/requirements
-internal/model/cluster: internal/model/resources internal/model/requirements
-internal/emulator/iampolicy:
-internal/disruption/cron:
-
-# Decisions: standard library only, all the way down. Only fork knows of cores.
-internal/scheduling/parallel:
-internal/scheduling/lowerbound: internal/scheduling/parallel internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-internal/scheduling/topology: keys internal/model/bitset internal/model/cluster internal/model/requirements
-internal/scheduling/podgroup: keys internal/scheduling/topology internal/model/resources internal/model/cluster internal/model/requirements
-internal/scheduling/offering: internal/model/bitset internal/scheduling/podgroup internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-internal/scheduling/existing: keys internal/scheduling/topology internal/scheduling/podgroup internal/scheduling/offering internal/model/bitset internal/model/resources internal/model/cluster internal/model/requirements
-internal/scheduling/packing: internal/suggest internal/scheduling/parallel keys internal/scheduling/lowerbound internal/scheduling/topology internal/scheduling/podgroup internal/scheduling/offering internal/scheduling/existing internal/model/bitset internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-internal/scheduling/packing/verify: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
-internal/node/lifecycle: internal/model/resources internal/model/cluster internal/model/requirements
-internal/node/bootstrap: internal/model/resources internal/model/catalog internal/model/requirements
-internal/scheduling/fairness: internal/scheduling/podgroup internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-estimate: internal/scheduling/podgroup internal/scheduling/offering internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements
-internal/disruption/consolidation: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/packing/verify estimate
-internal/disruption: internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
-internal/disruption/drift: internal/model/requirements
-internal/disruption/drain: internal/model/cluster internal/model/requirements
-internal/disruption/replacement:
-internal/diagnosis/fix:
-internal/diagnosis: internal/suggest internal/diagnosis/fix
-internal/migration: internal/diagnosis/fix
-internal/emulator/world: internal/model/resources internal/model/catalog internal/model/requirements internal/emulator/iampolicy
-internal/scenario: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
-internal/cli/output: internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing
-# end of pure
-
-# The objects users write.
-api/karpenter/v1:  | k8s.io/api k8s.io/apimachinery
+# api: the objects that users write.
+api/karpenter/v1: | k8s.io/api k8s.io/apimachinery
 api/karpenter/v1alpha1: api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
 api/aws/v1: api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
-api/crds/gen: api/karpenter/v1 api/aws/v1 | k8s.io/apiextensions-apiserver sigs.k8s.io/yaml
-api/crds:  | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
+api/crds/gen: api/aws/v1 api/karpenter/v1 | k8s.io/apiextensions-apiserver sigs.k8s.io/yaml
+api/crds: | k8s.io/apiextensions-apiserver k8s.io/apimachinery sigs.k8s.io/yaml
 
-# Doors: one set of packages may speak to each outside system.
-internal/aws/awserr:  | github.com/aws
+# suggest: the near name for a misspelt one.
+internal/suggest:
+
+# model: what the cluster is, and what EC2 offers. Pure.
+internal/model/hashkey:
+internal/model/resources:
+internal/model/requirements: internal/model/hashkey
+internal/model/bitset: internal/model/requirements
+internal/model/catalog: internal/model/requirements internal/model/resources
+internal/model/cluster: internal/model/requirements internal/model/resources
+
+# scheduling: which nodes to launch for which pods. Pure.
+internal/scheduling/parallel:
+internal/scheduling/lowerbound: internal/model/catalog internal/scheduling/parallel
+internal/scheduling/topology: internal/model/bitset internal/model/cluster internal/model/hashkey internal/model/requirements
+internal/scheduling/podgroup: internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/topology
+internal/scheduling/offering: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/podgroup
+internal/scheduling/existing: internal/model/bitset internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/offering internal/scheduling/podgroup internal/scheduling/topology
+internal/scheduling/packing: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/lowerbound internal/scheduling/offering internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology internal/suggest
+internal/scheduling/packing/verify: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
+internal/scheduling/fairness: internal/model/cluster internal/scheduling/podgroup
+
+# disruption: which nodes to remove or replace. Pure.
+internal/disruption/cron:
+internal/disruption/estimate: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/offering internal/scheduling/podgroup
+internal/disruption/consolidation: internal/disruption/estimate internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing internal/scheduling/packing/verify
+internal/disruption/drift: internal/model/requirements
+internal/disruption/drain: internal/model/requirements
+internal/disruption/replacement:
+internal/disruption: internal/disruption/cron internal/model/catalog internal/model/cluster internal/scheduling/packing
+
+# node: the life of one node, and how an instance boots. Pure, but for userdata, which parses with libraries.
+internal/node/lifecycle: internal/model/resources
+internal/node/bootstrap: internal/model/catalog internal/model/requirements
+internal/node/userdata: internal/model/catalog internal/model/requirements internal/node/bootstrap | github.com/pelletier/go-toml go.yaml.in/yaml/v3 mvdan.cc/sh sigs.k8s.io/yaml
+
+# diagnosis: why a node does not join, and the fix. Pure.
+internal/diagnosis/fix:
+internal/diagnosis: internal/diagnosis/fix internal/suggest
+
+# migration: what a switch from Karpenter needs. Pure.
+internal/migration: internal/diagnosis/fix
+
+# aws: the only packages that call AWS.
+internal/aws/awserr: | github.com/aws
 internal/aws/ratelimit: internal/aws/awserr | github.com/aws
-internal/kube: internal/suggest internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/bootstrap internal/disruption/drift internal/diagnosis internal/migration api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds | k8s.io sigs.k8s.io
-internal/aws/ec2: internal/aws/awserr internal/model/resources internal/model/catalog internal/model/requirements internal/diagnosis | github.com/aws
-internal/aws/ami: internal/aws/awserr internal/model/catalog internal/model/requirements internal/diagnosis | github.com/aws
-internal/aws/vpc: internal/aws/awserr internal/model/catalog internal/diagnosis | github.com/aws
-access: internal/aws/awserr internal/diagnosis | github.com/aws
+internal/aws/ec2: internal/aws/awserr internal/diagnosis internal/model/catalog | github.com/aws
+internal/aws/ami: internal/aws/awserr internal/diagnosis internal/model/catalog internal/model/requirements | github.com/aws
+internal/aws/vpc: internal/aws/awserr internal/diagnosis | github.com/aws
+internal/aws/access: internal/aws/awserr internal/diagnosis | github.com/aws
+internal/aws/eks: internal/aws/awserr | github.com/aws
 internal/aws/pricing: internal/aws/awserr internal/model/catalog | github.com/aws
 internal/aws/interruption: internal/aws/awserr | github.com/aws
-shift: internal/aws/awserr | github.com/aws
 
-# Evidence for a diagnosis, from all doors at once.
-internal/diagnosis/collector: internal/diagnosis internal/model/catalog internal/model/requirements internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/kube | golang.org/x/sync
+# kube: the only package that calls the Kubernetes API.
+internal/kube: api/aws/v1 api/crds api/karpenter/v1 api/karpenter/v1alpha1 internal/diagnosis internal/disruption/drift internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/scheduling/packing internal/suggest | k8s.io sigs.k8s.io
 
-# A fix, made as a value, when a user says so.
-internal/diagnosis/remedy: internal/diagnosis/fix internal/aws/awserr internal/kube | github.com/aws
+# doctor: evidence for a diagnosis is collected, and a fix is applied.
+internal/doctor/collector: internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/vpc internal/diagnosis internal/kube internal/model/catalog internal/model/requirements | golang.org/x/sync
+internal/doctor/remedy: internal/aws/awserr internal/diagnosis/fix internal/kube | github.com/aws
 
-# What an instance makes of what it is given.
-internal/node/userdata: internal/model/catalog internal/model/requirements internal/node/bootstrap | sigs.k8s.io/yaml go.yaml.in/yaml/v3 github.com/pelletier/go-toml mvdan.cc/sh
-
-# Loops: read, decide, act, tell.
+# What all programs share.
 internal/config: internal/suggest
-grant:
-rights:
-internal/metrics:  | github.com/prometheus
-internal/controller: internal/scheduling/fairness internal/suggest internal/disruption/cron internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/node/lifecycle internal/node/bootstrap internal/disruption/consolidation internal/disruption/drift internal/disruption internal/disruption/replacement internal/disruption/drain internal/diagnosis internal/diagnosis/fix api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 internal/kube internal/node/userdata internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/diagnosis/collector internal/aws/pricing internal/aws/interruption shift internal/config internal/metrics | k8s.io sigs.k8s.io github.com/go-logr github.com/prometheus golang.org/x/sync
+internal/permissions:
+internal/metrics: | github.com/prometheus
 
-# Tools.
-internal/emulator: internal/model/catalog internal/emulator/iampolicy internal/emulator/world
-internal/cli: internal/suggest internal/model/resources internal/model/catalog internal/model/cluster internal/model/requirements internal/scheduling/packing internal/scheduling/lowerbound internal/node/bootstrap internal/diagnosis internal/diagnosis/fix internal/migration internal/emulator/iampolicy internal/scenario internal/cli/output api/karpenter/v1 api/aws/v1 internal/kube internal/node/userdata internal/aws/awserr internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/diagnosis/collector internal/diagnosis/remedy internal/aws/pricing internal/config grant | github.com/spf13 sigs.k8s.io k8s.io github.com/aws
+# emulator: the AWS of the lab. The world and the policies are pure.
+internal/emulator/iampolicy:
+internal/emulator/world: internal/emulator/iampolicy internal/model/catalog
+internal/emulator: internal/emulator/iampolicy internal/emulator/world internal/model/catalog
 
-cmd/joiner: internal/suggest internal/model/catalog rights api/karpenter/v1 api/karpenter/v1alpha1 api/aws/v1 api/crds internal/kube internal/aws/awserr internal/aws/ratelimit internal/aws/ec2 internal/aws/ami internal/aws/vpc access internal/aws/pricing internal/aws/interruption shift internal/diagnosis/collector internal/config internal/metrics internal/controller internal/cli | k8s.io sigs.k8s.io github.com/aws github.com/spf13 github.com/prometheus github.com/go-logr
+# scenario: clusters and plans as text. Pure.
+internal/scenario: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
+
+# controller: the loops. They read, decide with the packages above, and act.
+internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/vpc internal/config internal/diagnosis internal/diagnosis/fix internal/disruption internal/disruption/consolidation internal/disruption/cron internal/disruption/drain internal/disruption/drift internal/disruption/replacement internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/lifecycle internal/node/userdata internal/scheduling/fairness internal/scheduling/packing internal/suggest | github.com/go-logr github.com/prometheus golang.org/x/sync k8s.io sigs.k8s.io
+
+# cli: the commands.
+internal/cli/output: internal/model/catalog internal/model/resources internal/scheduling/packing
+internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/pricing internal/aws/vpc internal/cli/output internal/config internal/diagnosis internal/diagnosis/fix internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
+
+# cmd: flags, clients and signals.
+cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
 `
 
 // impure names what a decision may not use, though the standard library has it.
@@ -108,15 +121,26 @@ var impure = map[string]bool{
 	"time.Now": true, "time.Since": true, "time.Until": true, "time.Sleep": true, "time.After": true,
 }
 
-// forks is the one pure package that may start goroutines: docs/decisions/0010.
-const forks = "fork"
+// pure are the packages of decisions and values, with those below them: see impure.
+var pure = []string{
+	"internal/suggest", "internal/model", "internal/scheduling", "internal/disruption", "internal/node/lifecycle", "internal/node/bootstrap", "internal/diagnosis",
+	"internal/migration", "internal/emulator/iampolicy", "internal/emulator/world", "internal/scenario", "internal/cli/output",
+}
+
+// goroutines is the one pure package that may start goroutines: docs/decisions/0010.
+const goroutines = "internal/scheduling/parallel"
+
+// isPure reports whether the package decides, and may therefore use no clock, no client and no goroutine.
+func isPure(pkg string) bool {
+	return pkg != goroutines && slices.ContainsFunc(pure, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
+}
 
 const module = "github.com/joiner-sh/joiner/"
 
 // TestPolicy reads the source itself, and not through the go command, so that
 // the test cache knows every file that the answer rests on.
 func TestPolicy(t *testing.T) {
-	own, outside, pure := parsePolicy(t)
+	own, outside := parsePolicy(t)
 	fset := token.NewFileSet()
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if d.IsDir() && file != "." && (d.Name()[0] == '.' || d.Name() == "testdata" || ownModule(file)) {
@@ -140,11 +164,11 @@ func TestPolicy(t *testing.T) {
 			switch {
 			case ours && !slices.Contains(own[pkg], dep),
 				!ours && strings.Contains(first, ".") && !slices.ContainsFunc(outside[pkg], func(s string) bool { return imp == s || strings.HasPrefix(imp, s+"/") }),
-				pure[pkg] && pkg != forks && impure[imp]:
+				isPure(pkg) && impure[imp]:
 				t.Errorf("%s: package %s may not import %s", fset.Position(spec.Pos()), pkg, imp)
 			}
 		}
-		if pure[pkg] && pkg != forks {
+		if isPure(pkg) {
 			checkPure(t, fset, f)
 		}
 		return nil
@@ -175,26 +199,39 @@ func checkPure(t *testing.T, fset *token.FileSet, f *ast.File) {
 	})
 }
 
-func parsePolicy(t *testing.T) (own, outside map[string][]string, pure map[string]bool) {
-	own, outside, pure = map[string][]string{}, map[string][]string{}, map[string]bool{}
-	values, doors, ok := strings.Cut(policy, "# end of pure")
-	if !ok {
-		t.Fatal("the policy does not say where the pure packages end")
-	}
-	for i, part := range []string{values, doors} {
-		for line := range strings.Lines(part) {
-			name, rest, ok := strings.Cut(line, ":")
-			if !ok || strings.HasPrefix(line, "#") {
-				continue
-			}
-			in, out, _ := strings.Cut(rest, "|")
-			for _, dep := range strings.Fields(in) {
-				if _, above := own[dep]; !above {
-					t.Errorf("policy: %s imports %s, which does not stand above it", name, dep)
-				}
-			}
-			own[name], outside[name], pure[name] = strings.Fields(in), strings.Fields(out), i == 0
+// parsePolicy reads the policy and checks its order: imports stand above, and a group's packages are together.
+func parsePolicy(t *testing.T) (own, outside map[string][]string) {
+	own, outside = map[string][]string{}, map[string][]string{}
+	section, sectionOf := 0, map[string]int{}
+	for line := range strings.Lines(policy) {
+		if strings.HasPrefix(line, "#") {
+			section++
+			continue
 		}
+		name, rest, ok := strings.Cut(line, ":")
+		if !ok {
+			continue
+		}
+		in, out, _ := strings.Cut(rest, "|")
+		for _, dep := range strings.Fields(in) {
+			if _, above := own[dep]; !above {
+				t.Errorf("policy: %s imports %s, which does not stand above it", name, dep)
+			}
+		}
+		own[name], outside[name] = strings.Fields(in), strings.Fields(out)
+		if known, ok := sectionOf[groupOf(name)]; ok && known != section {
+			t.Errorf("policy: %s does not stand with the other packages of %s", name, groupOf(name))
+		}
+		sectionOf[groupOf(name)] = section
 	}
-	return own, outside, pure
+	return own, outside
+}
+
+// groupOf returns the group of a package: internal/aws of internal/aws/ec2, api of api/aws/v1.
+func groupOf(pkg string) string {
+	parts := strings.SplitN(pkg, "/", 3)
+	if parts[0] == "internal" && len(parts) > 1 {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
 }

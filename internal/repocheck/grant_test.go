@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/grant"
+	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
 // beyond are calls that the doors make and that take another permission than their name, or none.
@@ -30,27 +30,27 @@ var implied = map[string]string{
 // TestGrants holds the IAM policies to the calls that stand in the doors: none that is not allowed, none allowed that is not made.
 // The lab holds them to the calls that are really made, by resource and condition.
 func TestGrants(t *testing.T) {
-	scope := grant.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "demo"}
-	policies, err := grant.Policies(scope)
+	scope := permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "demo"}
+	policies, err := permissions.Policies(scope)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reading, err := grant.Doctor(scope) // what joiner doctor calls and the controller does not
+	reading, err := permissions.Doctor(scope) // what joiner doctor calls and the controller does not
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowed, called := grant.Actions(append(policies, reading...)), callsOfDoors(t)
+	allowed, called := permissions.Actions(append(policies, reading...)), callsOfDoors(t)
 	if len(called) < 20 {
 		t.Fatalf("only %d calls were found: %v", len(called), called)
 	}
 	for _, call := range slices.Sorted(maps.Keys(called)) {
 		if slices.Contains(allowed, call) == (beyond[call] != "") {
-			t.Errorf("%s: %s is called: it must be in package grant, or, with the reason, among beyond of this test (then: go test ./grant -run TestFiles -rewrite)", called[call], call)
+			t.Errorf("%s: %s is called: it must be in package permissions, or, with the reason, among beyond of this test (then: go test ./internal/permissions -run TestFiles -rewrite)", called[call], call)
 		}
 	}
 	for _, action := range allowed {
 		if (called[action] == "") != (implied[action] != "") {
-			t.Errorf("package grant allows %s: it must be called in a door, or be, with the reason, among implied of this test", action)
+			t.Errorf("package permissions allows %s: it must be called in a door, or be, with the reason, among implied of this test", action)
 		}
 	}
 	for call := range beyond {
@@ -65,7 +65,7 @@ func callsOfDoors(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, door := range []string{"access", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption", "internal/aws/vpc", "internal/aws/pricing", "shift", "cmd/joiner", "internal/controller"} {
+	for _, door := range []string{"internal/aws/access", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption", "internal/aws/vpc", "internal/aws/pricing", "internal/aws/eks", "cmd/joiner", "internal/controller"} {
 		files, err := filepath.Glob(filepath.Join(door, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("there is nothing in %s: %v", door, err)

@@ -1,4 +1,4 @@
-# Written from package grant: go test ./grant -run TestFiles -rewrite
+# Written from package permissions: go test ./internal/permissions -run TestFiles -rewrite
 # Each statement is explained in docs/guides/iam.md.
 
 locals {

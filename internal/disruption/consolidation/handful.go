@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/estimate"
+	"github.com/joiner-sh/joiner/internal/disruption/estimate"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"

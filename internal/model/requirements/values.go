@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/keys"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
 // Values is what one label key may be: a finite set of values, or everything
@@ -222,11 +222,11 @@ func (v Values) String() string {
 
 // AppendKey appends bytes by which the values can be told from others.
 func (v Values) AppendKey(b []byte) []byte {
-	b = keys.Text(keys.Int(b, len(v.Listed)), v.Listed...)
-	b = keys.Flag(b, v.Complement, v.Absent, v.Min != nil, v.Max != nil)
+	b = hashkey.Text(hashkey.Int(b, len(v.Listed)), v.Listed...)
+	b = hashkey.Flag(b, v.Complement, v.Absent, v.Min != nil, v.Max != nil)
 	for _, bound := range []*int64{v.Min, v.Max} {
 		if bound != nil {
-			b = keys.Int(b, *bound)
+			b = hashkey.Int(b, *bound)
 		}
 	}
 	return b

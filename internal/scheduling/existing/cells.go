@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
-	"github.com/joiner-sh/joiner/keys"
 )
 
 // mostCells bounds the combinations of domains that are looked at for one class.
@@ -14,7 +14,7 @@ const mostCells = 20_000
 // Cells returns the combinations of the domains of the profile's labels that some offer or node has, in
 // order. It is worked out once for all profiles with the same labels.
 func (t *Ground) Cells(p *topology.Profile) [][]int {
-	key := string(keys.Text(nil, p.Keys...))
+	key := string(hashkey.Text(nil, p.Keys...))
 	if known, ok := t.combined[key]; ok {
 		return known
 	}
@@ -28,7 +28,7 @@ func (t *Ground) Cells(p *topology.Profile) [][]int {
 	note := func(at func(*Field) int) {
 		text = text[:0]
 		for _, f := range fields {
-			text = keys.Int(text, at(f))
+			text = hashkey.Int(text, at(f))
 		}
 		if seen[string(text)] {
 			return

@@ -6,10 +6,10 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
-	"github.com/joiner-sh/joiner/keys"
 )
 
 // Guests are the pods of DaemonSets that come to machines before all others, as far as rules about other pods
@@ -70,10 +70,10 @@ func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Book) []byte {
 	for _, k := range kinds {
 		s := b.Standing(k)
 		for _, n := range s.In {
-			key = keys.Int(key, n)
+			key = hashkey.Int(key, n)
 		}
 		for _, n := range s.Avoids {
-			key = keys.Int(key, -1-n)
+			key = hashkey.Int(key, -1-n)
 		}
 	}
 	return key

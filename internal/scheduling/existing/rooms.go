@@ -6,11 +6,11 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
-	"github.com/joiner-sh/joiner/keys"
 )
 
 // Rooms is what is left of the nodes that are there.
@@ -152,7 +152,7 @@ func (r *Rooms) findTaints() {
 	for i, n := range r.Nodes {
 		key = key[:0]
 		for _, t := range n.Taints {
-			key = keys.Text(key, t.Key, t.Value, string(t.Effect))
+			key = hashkey.Text(key, t.Key, t.Value, string(t.Effect))
 		}
 		number, ok := numbers[string(key)]
 		if !ok {

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
-	"github.com/joiner-sh/joiner/keys"
 )
 
 // split gives the pods of every class that keeps to the domains of a label, or
@@ -221,7 +221,7 @@ func capKey(class int, cell []int) string { return string(intsKey([]int{class}, 
 // stageKey names an accept set within domains in work.narrowed.
 func stageKey(set int, labels []string, cell []int) string {
 	b := intsKey([]int{set}, cell)
-	return string(keys.Text(b, labels...))
+	return string(hashkey.Text(b, labels...))
 }
 
 // intsKey returns the numbers as a key.
@@ -229,7 +229,7 @@ func intsKey(lists ...[]int) []byte {
 	var b []byte
 	for _, list := range lists {
 		for _, n := range list {
-			b = keys.Int(b, n)
+			b = hashkey.Int(b, n)
 		}
 	}
 	return b

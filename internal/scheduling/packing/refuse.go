@@ -8,12 +8,12 @@ import (
 	"unicode"
 
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
-	"github.com/joiner-sh/joiner/keys"
 )
 
 // refusals says of every pod that is left why it has no place beside what the plan has: in the domains that there are then,
@@ -129,7 +129,7 @@ func (w *work) explained(number int) *trial {
 	c := &w.q.classes[number]
 	key := string(intsKey([]int{c.Sig, c.Profile, len(c.Lists)}, c.Lists))
 	for _, n := range c.Ask {
-		key += string(keys.Int(nil, n))
+		key += string(hashkey.Int(nil, n))
 	}
 	t, ok := w.examined[key]
 	if !ok {

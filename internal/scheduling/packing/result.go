@@ -10,11 +10,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
-	"github.com/joiner-sh/joiner/keys"
 )
 
 // plan writes the work down, all but the refusals.
@@ -103,9 +103,9 @@ func (w *work) listings() []*listing {
 	parallel.Each(len(w.machines), func(i int) {
 		m := &w.machines[i]
 		all[i] = w.survivors(m)
-		key := keys.Int(keys.Int([]byte(all[i].Key()), w.st.Models[w.st.Offers[m.offer].Model].Variant), -1)
+		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), w.st.Models[w.st.Offers[m.offer].Model].Variant), -1)
 		if isTight(m) {
-			key = keys.Int(key, w.st.Offers[m.offer].Model)
+			key = hashkey.Int(key, w.st.Offers[m.offer].Model)
 		}
 		alike[i] = string(key)
 	})

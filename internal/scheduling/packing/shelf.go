@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/keys"
 )
 
 // shelf is the classes that one kind of machine accepts, in rows of classes that
@@ -71,7 +71,7 @@ func (c *class) direction(b []byte, dims resources.Dimensions) []byte {
 			if dims[r] == resources.Pods {
 				steps = 0.25
 			}
-			b = keys.Int(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
+			b = hashkey.Int(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
 		}
 	}
 	return b

@@ -2,7 +2,7 @@ package podgroup
 
 import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/keys"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
 // Ports numbers lists of host ports, and knows which two of them cannot be on one node. The zero value knows no list. It is
@@ -38,7 +38,7 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 	}
 	var key []byte
 	for _, h := range list {
-		key = keys.Int(keys.Text(key, h.IP, h.Protocol), int(h.Port))
+		key = hashkey.Int(hashkey.Text(key, h.IP, h.Protocol), int(h.Port))
 	}
 	if n, ok := p.numbers[string(key)]; ok {
 		return n

@@ -3,8 +3,8 @@ package topology
 import (
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"github.com/joiner-sh/joiner/keys"
 )
 
 // crowd is all pods that rules can count, those that no selector tells apart as one member. With it a rule is a set of
@@ -31,10 +31,10 @@ func newCrowd(labels []string) *crowd {
 
 // sight appends what selectors that look at the keys see of a pod.
 func sight(b []byte, labels []string, namespace string, of requirements.Labels) []byte {
-	b = keys.Text(b, namespace)
+	b = hashkey.Text(b, namespace)
 	for i, k := range labels {
 		if value, ok := of[k]; ok {
-			b = keys.Text(keys.Int(b, i), value)
+			b = hashkey.Text(hashkey.Int(b, i), value)
 		}
 	}
 	return b

@@ -2,19 +2,19 @@ package topology
 
 import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/keys"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
 // groupKey appends what makes two groups one. Every text is preceded by its
 // length, so no two groups have the same key.
 func groupKey(b []byte, g *Group) []byte {
-	b = keys.Flag(append(b, byte(g.Form)), g.AnyNode, g.HonorTaints)
-	b = keys.Text(keys.Int(b, g.Nodes), g.Key)
-	b = keys.Int(keys.Int(b, len(g.Keys)), g.keys)
+	b = hashkey.Flag(append(b, byte(g.Form)), g.AnyNode, g.HonorTaints)
+	b = hashkey.Text(hashkey.Int(b, g.Nodes), g.Key)
+	b = hashkey.Int(hashkey.Int(b, len(g.Keys)), g.keys)
 	if g.keys == 0 {
-		b = keys.Text(b, g.Keys...)
+		b = hashkey.Text(b, g.Keys...)
 	}
-	b = keys.Int(b, g.set)
+	b = hashkey.Int(b, g.set)
 	for i := range g.terms {
 		b = appendTerm(b, &g.terms[i], g.terms[i].Selector.Nothing)
 	}
@@ -22,17 +22,17 @@ func groupKey(b []byte, g *Group) []byte {
 }
 
 func appendTerm(b []byte, t *cluster.Term, withKey bool) []byte {
-	b = keys.Flag(b, t.AllNamespaces, t.Selector.Nothing)
+	b = hashkey.Flag(b, t.AllNamespaces, t.Selector.Nothing)
 	if withKey {
-		b = keys.Text(b, t.Key)
+		b = hashkey.Text(b, t.Key)
 	}
 	if !t.AllNamespaces {
-		b = keys.Int(b, len(t.Namespaces))
-		b = keys.Text(b, t.Namespaces...)
+		b = hashkey.Int(b, len(t.Namespaces))
+		b = hashkey.Text(b, t.Namespaces...)
 	}
-	b = keys.Int(b, len(t.Selector.Labels))
+	b = hashkey.Int(b, len(t.Selector.Labels))
 	for _, key := range t.Selector.Labels.Keys() {
-		b = t.Selector.Labels[key].AppendKey(keys.Text(b, key))
+		b = t.Selector.Labels[key].AppendKey(hashkey.Text(b, key))
 	}
 	return b
 }
@@ -42,15 +42,15 @@ func profileKey(b []byte, rules []Rule, in []int) []byte {
 	if len(rules) == 0 && len(in) == 0 {
 		return b
 	}
-	b = keys.Int(b, len(rules))
+	b = hashkey.Int(b, len(rules))
 	for _, r := range rules {
-		b = keys.Flag(b, r.Self)
+		b = hashkey.Flag(b, r.Self)
 		for _, n := range [...]int{r.Group, int(r.Form), r.MaxSkew, r.MinDomains, r.Weight} {
-			b = keys.Int(b, n)
+			b = hashkey.Int(b, n)
 		}
 	}
 	for _, n := range in {
-		b = keys.Int(b, n)
+		b = hashkey.Int(b, n)
 	}
 	return b
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/keys"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
 // What pods may ask of the places of others, before the book is made with sets of pods instead of selectors.
@@ -292,7 +292,7 @@ func (w *wide) besides(all []cluster.Spread) func(s cluster.Spread) (beside []st
 
 // listNumber returns the number of the list of labels, from 1 on.
 func (w *wide) listNumber(list []string) int {
-	key := string(keys.Text(nil, list...))
+	key := string(hashkey.Text(nil, list...))
 	n, ok := w.lists[key]
 	if !ok {
 		n = len(w.lists) + 1

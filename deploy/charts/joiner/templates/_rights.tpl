@@ -1,4 +1,4 @@
-{{/* Written by go test ./rights -run TestChart -rewrite: change package rights, not this file. */}}
+{{/* Written by go test ./internal/permissions -run TestChart -rewrite: change package permissions, not this file. */}}
 {{- define "joiner.rights.cluster" }}
 # what may be bought
 - apiGroups: [karpenter.sh]

@@ -1,0 +1,248 @@
+package collector
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/joiner-sh/joiner/internal/aws/access"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// account is what EKS and STS are asked, and does not depend on anything.
+func (c *collector) account(ctx context.Context) []func() {
+	e, a := &c.e, c.Access
+	if a == nil {
+		c.noAWS()
+		return nil
+	}
+	return []func(){
+		func() { e.Caller = ask(ctx, c, "sts:GetCallerIdentity", c.caller) },
+		into(ctx, c, &e.Cluster, "eks:DescribeCluster "+c.Doors.Cluster, c.cluster),
+		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
+		into(ctx, c, &e.NodeGroups, "eks:ListNodegroups", a.NodeGroups),
+		into(ctx, c, &e.Fargate, "eks:ListFargateProfiles", a.FargateProfiles),
+		list(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed),
+		into(ctx, c, &e.Impaired, "ec2:DescribeInstanceStatus", c.impaired),
+		into(ctx, c, &e.Images, "ec2:DescribeImages", c.images),
+	}
+}
+
+// caller says as whom we ask, and notes of which account that is.
+func (c *collector) caller(ctx context.Context) (string, error) {
+	who, err := c.Access.Identity(ctx)
+	c.e.Account = who.Account
+	return who.ARN, err
+}
+
+// images are those of the classes.
+func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
+	var ids []string
+	for _, class := range c.e.Classes.Value {
+		ids = append(append(ids, class.Images...), class.ImageIDs...)
+	}
+	slices.Sort(ids)
+	return c.Images.Described(ctx, slices.Compact(ids))
+}
+
+// impaired are the instances that fail a status check, whoever's they are.
+func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
+	all, err := c.EC2.Troubles(ctx)
+	out := map[string]string{}
+	for _, t := range all {
+		if t.Kind == ec2.InstanceTrouble && out[t.ID] == "" || t.Kind == ec2.SystemTrouble {
+			out[t.ID] = string(t.Kind)
+		}
+	}
+	return out, err
+}
+
+func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
+	f, err := c.Access.Facts(ctx)
+	if err != nil {
+		return diagnosis.Cluster{}, err
+	}
+	return diagnosis.Cluster{ARN: f.ARN, Status: f.Status, Version: f.Version, Endpoint: f.Endpoint, CA: f.CA, Issuer: f.Issuer, VPC: f.VPC, Group: f.SecurityGroup,
+		AuthMode: f.AuthMode, PublicAccess: f.PublicAccess, PrivateAccess: f.PrivateAccess, PublicCIDRs: f.PublicCIDRs, ServiceCIDR: f.ServiceCIDR, Created: f.Created.UTC()}, nil
+}
+
+// entries are none in a cluster that does not read them: EKS answers then that the mode is wrong.
+func (c *collector) entries(ctx context.Context) ([]diagnosis.Entry, error) {
+	all, err := c.Access.Entries(ctx)
+	out := []diagnosis.Entry{}
+	if awserr.Is(err, awserr.Misconfigured) && strings.Contains(err.Error(), "authentication mode") {
+		return out, nil
+	}
+	for _, e := range all {
+		out = append(out, entryOf(e))
+	}
+	return out, err
+}
+
+func entryOf(e access.Entry) diagnosis.Entry {
+	return diagnosis.Entry{Principal: e.Principal, Type: e.Type, Username: e.Username, Groups: e.Groups, Created: e.Created.UTC()}
+}
+
+// region is what is asked of the VPC, and of the consoles of instances that do not join.
+func (c *collector) region(ctx context.Context) []func() {
+	e, n := &c.e, c.Network
+	if c.Access == nil {
+		return nil
+	}
+	out := []func(){func() { c.consoles(ctx) }}
+	vpc := e.Cluster.Value.VPC
+	if vpc == "" {
+		why := "the cluster's VPC is not known"
+		e.VPC, e.Subnets, e.Routes = unasked[diagnosis.VPC](why), unasked[[]diagnosis.Subnet](why), unasked[[]diagnosis.RouteTable](why)
+		e.ACLs = unasked[[]diagnosis.ACL](why)
+		e.Endpoints, e.Groups, e.NATAddresses = unasked[[]diagnosis.Endpoint](why), unasked[[]diagnosis.Group](why), unasked[[]string](why)
+		return out
+	}
+	return append(out,
+		into(ctx, c, &e.VPC, "ec2:DescribeVpcAttribute "+vpc, of(vpc, n.VPC)),
+		into(ctx, c, &e.Subnets, "ec2:DescribeSubnets of "+vpc, of(vpc, n.AllSubnets)),
+		into(ctx, c, &e.Routes, "ec2:DescribeRouteTables of "+vpc, of(vpc, n.Routes)),
+		into(ctx, c, &e.ACLs, "ec2:DescribeNetworkAcls of "+vpc, of(vpc, n.ACLs)),
+		into(ctx, c, &e.Endpoints, "ec2:DescribeVpcEndpoints of "+vpc, of(vpc, n.Endpoints)),
+		into(ctx, c, &e.Groups, "ec2:DescribeSecurityGroups of "+vpc, of(vpc, n.AllGroups)),
+		into(ctx, c, &e.NATAddresses, "ec2:DescribeNatGateways of "+vpc, of(vpc, n.NATAddresses)),
+	)
+}
+
+// of fixes the VPC that a question is about.
+func of[T any](vpc string, f func(context.Context, string) (T, error)) func(context.Context) (T, error) {
+	return func(ctx context.Context) (T, error) { return f(ctx, vpc) }
+}
+
+// consoles reads what the first instances of each class have said that run without being a node that is ready. Where NodeClaims can be read,
+// an instance that is none's is not asked, whatever its tags say.
+func (c *collector) consoles(ctx context.Context) {
+	ready := map[string]bool{}
+	for _, n := range c.e.Nodes.Value {
+		if n.Ready {
+			ready[n.ProviderID[strings.LastIndexByte(n.ProviderID, '/')+1:]] = true
+		}
+	}
+	read := map[string]int{}
+	for i := range c.e.Instances.Value {
+		it := &c.e.Instances.Value[i]
+		if it.State != "running" || ready[it.ID] || it.Claim == "" && c.Kube != nil || read[it.Class] >= mostConsoles || c.Late != nil && !c.Late[it.ID] {
+			continue
+		}
+		read[it.Class]++
+		it.Console = ask(ctx, c, "ec2:GetConsoleOutput "+it.ID, func(ctx context.Context) (string, error) {
+			text, err := c.EC2.Console(ctx, it.ID)
+			return diagnosis.MaskAll(text, mostConsole), err
+		})
+	}
+}
+
+// dependents are asked about once it is known who they are: roles, instance profiles, and what the controller may.
+func (c *collector) dependents(ctx context.Context) []func() {
+	if c.Access == nil {
+		return nil
+	}
+	c.controllerRole(ctx)
+	var mu sync.Mutex // of the maps
+	var out []func()
+	for _, name := range c.roleNames() {
+		out = append(out, func() { c.role(ctx, name, &mu) })
+	}
+	for _, class := range c.e.Classes.Value {
+		name := class.Profile
+		if name == "" {
+			continue
+		}
+		out = append(out, func() { c.profile(ctx, name, &mu) })
+		if who, role := c.e.Controller.Value.Role, c.roleARN(class); who != "" && role != "" {
+			out = append(out, func() {
+				item := ask(ctx, c, "iam:SimulatePrincipalPolicy "+who, func(ctx context.Context) (bool, error) { return c.Access.MayPass(ctx, who, role) })
+				mu.Lock()
+				defer mu.Unlock()
+				c.e.PassRole[role] = item
+			})
+		}
+	}
+	return out
+}
+
+// role asks about one role; mu guards where it is written.
+func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
+	item := ask(ctx, c, "iam:GetRole "+name, func(ctx context.Context) (diagnosis.Role, error) { return c.Access.Role(ctx, name) })
+	mu.Lock()
+	defer mu.Unlock()
+	c.e.Roles[name] = item
+}
+
+// profile asks about one instance profile; mu guards where it is written.
+func (c *collector) profile(ctx context.Context, name string, mu *sync.Mutex) {
+	item := ask(ctx, c, "iam:GetInstanceProfile "+name, func(ctx context.Context) (diagnosis.Profile, error) {
+		p, err := c.Access.Profile(ctx, name)
+		return diagnosis.Profile{ARN: p.ARN, Role: p.RoleARN, Created: p.Created.UTC()}, err
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	c.e.Profiles[name] = item
+}
+
+// roleARN is the role of a class, as a class names it.
+func (c *collector) roleARN(class diagnosis.Class) string {
+	if class.Role == "" || c.e.Account == "" {
+		return ""
+	}
+	partition := "aws"
+	if parts := strings.Split(c.e.Caller.Value, ":"); len(parts) > 1 {
+		partition = cmp.Or(parts[1], partition)
+	}
+	return "arn:" + partition + ":iam::" + c.e.Account + ":role/" + strings.TrimPrefix(class.Role, "/")
+}
+
+// controllerRole asks EKS for the controller's role where its service account does not say.
+func (c *collector) controllerRole(ctx context.Context) {
+	own := &c.e.Controller.Value
+	if !c.e.Controller.Known() || own.Role != "" || own.Account == "" {
+		return
+	}
+	role := ask(ctx, c, "eks:ListPodIdentityAssociations", func(ctx context.Context) (string, error) { return c.Access.PodRole(ctx, own.Namespace, own.Account) })
+	if role.Value != "" {
+		own.Role, own.How = role.Value, "pod identity"
+	}
+}
+
+// roleNames are the roles that the controller, EC2NodeClasses, mappings and Fargate profiles name, without paths: the controller's and those of the
+// classes first, as an account may have hundreds of mappings.
+func (c *collector) roleNames() []string {
+	var names []string
+	add := func(arn string) {
+		if name := arn[strings.LastIndexByte(arn, '/')+1:]; name != "" && !strings.Contains(name, ":") && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	add(c.e.Controller.Value.Role)
+	for _, class := range c.e.Classes.Value {
+		add(class.Role)
+	}
+	for _, m := range c.e.AuthMap.Value.Roles {
+		if slices.Contains(m.Groups, "system:nodes") {
+			add(m.ARN)
+		}
+	}
+	for _, e := range c.e.Entries.Value {
+		if e.Type != "STANDARD" {
+			add(e.Principal)
+		}
+	}
+	for _, p := range c.e.Fargate.Value {
+		add(p.Role)
+	}
+	const most = 40
+	if len(names) > most && c.e.Entries.Known() && c.e.Entries.Cut == "" {
+		c.e.Entries.Cut = fmt.Sprintf("of %d roles that are mapped or named by EC2NodeClasses, %d were read", len(names), most)
+	}
+	return names[:min(len(names), most)]
+}

@@ -1,0 +1,162 @@
+package collector_test
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/joiner-sh/joiner/internal/aws/access"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/doctor/collector"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// stand is an account with a cluster, its roles and its networks.
+type stand struct {
+	server *emulator.Server
+	estate world.Estate
+	doors  collector.Doors
+}
+
+func newStand(t *testing.T) stand {
+	t.Helper()
+	now := time.Now().UTC()
+	w, estate, err := world.New(now, world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := w.Account(emulator.DefaultAccount)
+	const trust = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":["SERVICE"]},"Action":"sts:AssumeRole"}}`
+	for name, service := range map[string]string{"node": "ec2.amazonaws.com", "fargate": "eks-fargate-pods.amazonaws.com"} {
+		if _, err := account.CreateRole(now, world.Role{Name: name, TrustPolicy: strings.Replace(trust, "SERVICE", service, 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := account.AttachPolicy("node", "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = estate.Region.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
+		VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for role, kind := range map[string]string{"node": world.EntryEC2Linux, "fargate": world.EntryFargateLinux} {
+		if _, err := estate.Region.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: arn(role), Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = estate.Region.CreateFargateProfile(now, "prod", world.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
+		Selectors: []world.FargateSelector{{Namespace: "kube-system"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stand{server: &emulator.Server{World: w}, estate: estate}
+	srv := httptest.NewServer(s.server)
+	t.Cleanup(srv.Close)
+	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+	a, err := access.New(cfg, access.Cluster{Name: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := ec2.New(cfg, ec2.Cluster{Name: "prod", UID: "uid"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.doors = collector.Doors{Access: a, EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
+	return s
+}
+
+func arn(role string) string { return "arn:aws:iam::" + emulator.DefaultAccount + ":role/" + role }
+
+// TestCollect asks an AWS that has an answer to everything, and no Kubernetes.
+func TestCollect(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	e := collector.Collect(t.Context(), s.doors)
+	for what, known := range map[string]bool{
+		"cluster": e.Cluster.Known(), "caller": e.Caller.Known(), "entries": e.Entries.Known(), "node groups": e.NodeGroups.Known(), "fargate": e.Fargate.Known(),
+		"vpc": e.VPC.Known(), "subnets": e.Subnets.Known(), "routes": e.Routes.Known(), "endpoints": e.Endpoints.Known(), "groups": e.Groups.Known(),
+		"nat": e.NATAddresses.Known(), "images": e.Images.Known(), "instances": e.Instances.Known(), "role": e.Roles["fargate"].Known(),
+	} {
+		if !known {
+			t.Errorf("%s is not known: %+v", what, e)
+		}
+	}
+	if e.Account != emulator.DefaultAccount || e.Cluster.Value.AuthMode != world.AuthBoth || e.VPC.Value != (diagnosis.VPC{ID: s.estate.VPC.ID, DNSSupport: true, DNSHostnames: true}) {
+		t.Errorf("account %s, cluster %+v, VPC %+v", e.Account, e.Cluster.Value, e.VPC.Value)
+	}
+	if r := e.Roles["node"].Value; r.ARN != arn("node") || !slices.Equal(r.Trusts, []string{"ec2.amazonaws.com"}) || len(r.Policies) != 1 || r.Created.IsZero() {
+		t.Errorf("role %+v", r)
+	}
+	if p := e.Fargate.Value; len(p) != 1 || p[0].Role != arn("fargate") || len(p[0].Selectors) != 1 || p[0].Selectors[0].Namespace != "kube-system" {
+		t.Errorf("profiles %+v", p)
+	}
+	if len(e.Subnets.Value) == 0 || len(e.Routes.Value) == 0 || len(e.NATAddresses.Value) == 0 || len(e.Entries.Value) != 2 || e.Entries.Value[0].Created.IsZero() {
+		t.Errorf("subnets %d, routes %d, addresses %v, entries %+v", len(e.Subnets.Value), len(e.Routes.Value), e.NATAddresses.Value, e.Entries.Value)
+	}
+	if g := e.Groups.Value; !slices.ContainsFunc(g, func(g diagnosis.Group) bool { return g.ID == s.estate.NodeGroup.ID && len(g.In) > 0 && len(g.Out) > 0 }) {
+		t.Errorf("groups %+v", g)
+	}
+	if !e.Home.Is(diagnosis.NotAsked) || e.Home.Why != "there is no kubeconfig" {
+		t.Errorf("home %+v", e.Home)
+	}
+	if worst := diagnosis.Worst(diagnosis.Diagnose(e)); len(worst) > 0 {
+		t.Errorf("something is wrong: %+v", worst)
+	}
+}
+
+// TestAbsent: each item is absent in its own way, and the others are there.
+func TestAbsent(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.server.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Denials = []world.Denial{{Call: "eks:ListAccessEntries"}, {Call: "iam:ListAttachedRolePolicies"}}
+		w.Faults.Answers = []*world.Answer{{Call: "ec2:DescribeRouteTables", Count: 100, Status: 503, Code: "Unavailable"}}
+	})
+	e := collector.Collect(t.Context(), s.doors)
+	if !e.Entries.Is(diagnosis.Denied) || e.Entries.Why != "eks:ListAccessEntries" {
+		t.Errorf("entries %+v", e.Entries)
+	}
+	if r := e.Roles["fargate"]; !r.Is(diagnosis.Denied) || r.Why != "iam:ListAttachedRolePolicies" {
+		t.Errorf("role %+v", r)
+	}
+	if !e.Routes.Is(diagnosis.Failed) || !strings.Contains(e.Routes.Why, "Unavailable") {
+		t.Errorf("routes %+v", e.Routes)
+	}
+	if !e.Subnets.Known() || !e.Groups.Known() {
+		t.Error("the others are not there")
+	}
+	s.doors.Cluster = "staging"
+	s.doors.Access, _ = access.New(aws.Config{Region: "us-east-1"}, access.Cluster{Name: "staging"})
+	s.doors.Patience = time.Nanosecond
+	if e := collector.Collect(t.Context(), s.doors); !e.Cluster.Is(diagnosis.Failed) || e.Cluster.Why != "there was no answer in time" {
+		t.Errorf("cluster %+v", e.Cluster)
+	}
+	if e := collector.Collect(t.Context(), collector.Doors{NoAWS: "no credentials", NoKube: "no kubeconfig"}); !e.Cluster.Is(diagnosis.NotAsked) || e.Groups.Why == "" && e.Instances.Why != "no credentials" {
+		t.Errorf("without any door: %+v", e)
+	}
+}
+
+// TestOtherCluster: a cluster that is not there is missing, not failed.
+func TestOtherCluster(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.server.Do(func(*world.World, time.Time) {
+		if _, err := s.estate.Region.DeleteCluster("prod"); err != nil {
+			t.Error(err)
+		}
+	})
+	if e := collector.Collect(t.Context(), s.doors); !e.Cluster.Is(diagnosis.Missing) || e.VPC.Why != "the cluster's VPC is not known" {
+		t.Errorf("cluster %+v, VPC %+v", e.Cluster, e.VPC)
+	}
+}

@@ -1,0 +1,63 @@
+package collector_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/doctor/collector"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// TestJoining: what has no part in joining is not asked, roles only where the cluster does not know that of a class, and instances
+// only where some are late; the evidence suffices for what is certain before a launch.
+func TestJoining(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		role  string
+		late  map[string]bool
+		roles int
+		found string // the first finding ahead
+	}{
+		"nothing is late":       {"node", map[string]bool{}, 0, ""},
+		"an instance is late":   {"node", map[string]bool{"i-1": true}, 1, ""},
+		"a role nobody lets in": {"other", map[string]bool{}, 3, "AUTH-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t)
+			scheme, err := kube.Scheme()
+			if err != nil {
+				t.Fatal(err)
+			}
+			class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: awsv1.EC2NodeClassSpec{Role: c.role}}
+			class.Status.Subnets = []awsv1.Subnet{{ID: s.estate.PrivateSubnets[0].ID}}
+			class.Status.SecurityGroups = []awsv1.SecurityGroup{{ID: s.estate.NodeGroup.ID}}
+			maps := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"}, Data: map[string]string{"mapRoles": "[]"}}
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, maps).Build()
+			s.doors.Kube, s.doors.NoKube, s.doors.Late = kube.NewInsider(api, api), "", c.late
+			e := collector.Collect(t.Context(), s.doors)
+			if !e.NodeGroups.Is(diagnosis.NotAsked) || !e.Fargate.Is(diagnosis.NotAsked) || !e.Events.Is(diagnosis.NotAsked) || !e.Home.Is(diagnosis.NotAsked) {
+				t.Errorf("too much was asked: %+v", e)
+			}
+			if !e.Cluster.Known() || !e.Entries.Known() || !e.AuthMap.Known() || !e.Groups.Known() || !e.Routes.Known() || !e.Classes.Known() || e.Account == "" {
+				t.Errorf("too little was asked: %+v", e)
+			}
+			if e.Instances.Known() != (len(c.late) > 0) || len(e.Roles) != c.roles {
+				t.Errorf("instances are known: %t, roles %v", e.Instances.Known(), e.Roles)
+			}
+			var checks []string
+			for _, f := range diagnosis.Ahead(e)["default"] {
+				checks = append(checks, f.Check)
+			}
+			if strings.Join(checks, ",") != c.found {
+				t.Errorf("found %v, want %s", checks, c.found)
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package collector_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/doctor/collector"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// TestLease: the controller's lease is evidence, and so is why it is not there.
+func TestLease(t *testing.T) {
+	t.Parallel()
+	const leases = "/apis/coordination.k8s.io/v1/leases"
+	for name, c := range map[string]struct {
+		code   int
+		answer string
+		absent diagnosis.Absence
+		why    string
+	}{
+		"held": {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"metadata": {"namespace": "kube-system", "name": "karpenter-leader-election"},
+			"spec": {"holderIdentity": "joiner-0", "leaseDurationSeconds": 15, "renewTime": "2099-05-01T12:00:00.000000Z"}}]}`, "", ""},
+		"none":   {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": []}`, diagnosis.Missing, ""},
+		"denied": {403, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no"}`, diagnosis.Denied, "to get and list leases"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if r.URL.Path != leases || !strings.Contains(r.URL.Query().Get("fieldSelector"), kube.LeaseName) {
+					w.WriteHeader(http.StatusNotFound)
+					_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none"}`)
+					return
+				}
+				w.WriteHeader(c.code)
+				_, _ = io.WriteString(w, c.answer)
+			}))
+			t.Cleanup(api.Close)
+			w, err := kube.NewWitness(&rest.Config{Host: api.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := collector.Collect(t.Context(), collector.Doors{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
+			if got.Absent != c.absent || got.Why != c.why || got.At.IsZero() {
+				t.Errorf("it is %+v", got)
+			}
+			if want := time.Date(2099, 5, 1, 12, 0, 0, 0, time.UTC); c.absent == "" && (got.Source != "lease kube-system/karpenter-leader-election" || got.Value.Holder != "joiner-0" || !got.Value.Renewed.Equal(want)) {
+				t.Errorf("it is %+v", got)
+			}
+		})
+	}
+}
+
+// TestLeaseAhead: where the clock here is ahead of the cluster's, a lease that is renewed all the time is not taken for one that has ended.
+func TestLeaseAhead(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]time.Duration{"renewed": 2 * time.Second, "not renewed": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			was := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+			next := was
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if r.URL.Path != "/apis/coordination.k8s.io/v1/leases" {
+					w.WriteHeader(http.StatusNotFound)
+					_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none"}`)
+					return
+				}
+				_, _ = fmt.Fprintf(w, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"metadata": {"namespace": "kube-system", "name": "karpenter-leader-election"},
+					"spec": {"holderIdentity": "joiner-0", "leaseDurationSeconds": 15, "renewTime": %q}}]}`, next.Format("2006-01-02T15:04:05.000000Z"))
+				next = next.Add(step)
+			}))
+			t.Cleanup(api.Close)
+			w, err := kube.NewWitness(&rest.Config{Host: api.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := collector.Collect(t.Context(), collector.Doors{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
+			if isNow := time.Since(got.Value.Renewed) < time.Minute; isNow != (step > 0) || step == 0 && !got.Value.Renewed.Equal(was) {
+				t.Errorf("it is %+v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package collector_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/doctor/collector"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// object is an object of Kubernetes.
+type object = map[string]any
+
+// resources are the kinds that apiServer knows: by kind, the path of its group and its name in URLs.
+var resources = map[string][2]string{
+	"Namespace": {"/api/v1", "namespaces"}, "Pod": {"/api/v1", "pods"}, "Node": {"/api/v1", "nodes"}, "Event": {"/api/v1", "events"}, "ConfigMap": {"/api/v1", "configmaps"},
+	"ServiceAccount": {"/api/v1", "serviceaccounts"}, "Deployment": {"/apis/apps/v1", "deployments"}, "DaemonSet": {"/apis/apps/v1", "daemonsets"},
+	"ReplicaSet": {"/apis/apps/v1", "replicasets"}, "Lease": {"/apis/coordination.k8s.io/v1", "leases"}, "ClusterRole": {"/apis/rbac.authorization.k8s.io/v1", "clusterroles"},
+	"ClusterRoleBinding": {"/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"}, "NodePool": {"/apis/karpenter.sh/v1", "nodepools"},
+	"NodeClaim": {"/apis/karpenter.sh/v1", "nodeclaims"}, "EC2NodeClass": {"/apis/karpenter.k8s.aws/v1", "ec2nodeclasses"}, "EndpointSlice": {"/apis/discovery.k8s.io/v1", "endpointslices"},
+}
+
+// apiServer answers to lists, with field selectors and in pages, and to gets, as the API server does.
+type apiServer struct {
+	mu      sync.Mutex
+	objects map[string][]object // by path of the resource
+	lists   []string            // the URLs of all lists
+	largest int                 // the most objects of an answer
+}
+
+func newAPIServer(t *testing.T, objects ...object) (*apiServer, *kube.Witness) {
+	t.Helper()
+	s := &apiServer{objects: map[string][]object{}}
+	for i, o := range objects {
+		r, ok := resources[o["kind"].(string)]
+		if !ok {
+			t.Fatalf("no resource of kind %s", o["kind"])
+		}
+		if meta := o["metadata"].(object); meta["uid"] == nil {
+			meta["uid"] = fmt.Sprintf("uid-%d", i)
+		}
+		s.objects[r[0]+"/"+r[1]] = append(s.objects[r[0]+"/"+r[1]], o)
+	}
+	api := httptest.NewServer(s)
+	t.Cleanup(api.Close)
+	w, err := kube.NewWitness(&rest.Config{Host: api.URL, QPS: 1000, Burst: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, w
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	answer := s.answer(r)
+	if answer == nil {
+		w.WriteHeader(http.StatusNotFound)
+		answer = object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none"}
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func (s *apiServer) answer(r *http.Request) object {
+	path, namespace := r.URL.Path, ""
+	if found := discovered(path); found != nil {
+		return found
+	}
+	if before, rest, ok := strings.Cut(path, "/namespaces/"); ok && strings.Contains(rest, "/") {
+		namespace, rest, _ = strings.Cut(rest, "/")
+		path = before + "/" + rest
+	}
+	for kind, res := range resources {
+		root := res[0] + "/" + res[1]
+		if path == root {
+			return s.list(r, kind, root, namespace)
+		}
+		if name, ok := strings.CutPrefix(path, root+"/"); ok {
+			for _, o := range s.objects[root] {
+				if meta := o["metadata"].(object); meta["name"] == name && (namespace == "" || meta["namespace"] == namespace) {
+					return o
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *apiServer) list(r *http.Request, kind, root, namespace string) object {
+	s.lists = append(s.lists, r.URL.String())
+	var found []object
+	for _, o := range s.objects[root] {
+		if (namespace == "" || o["metadata"].(object)["namespace"] == namespace) && selected(o, r.URL.Query().Get("fieldSelector")) {
+			found = append(found, o)
+		}
+	}
+	meta := object{"resourceVersion": "1"}
+	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	found = found[min(from, len(found)):]
+	if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 && len(found) > limit {
+		found, meta["continue"] = found[:limit], strconv.Itoa(from+limit)
+	}
+	s.largest = max(s.largest, len(found))
+	return object{"kind": kind + "List", "apiVersion": strings.TrimPrefix(strings.TrimPrefix(resources[kind][0], "/apis/"), "/api/"), "metadata": meta, "items": append([]object{}, found...)}
+}
+
+// selected reports whether an object has the fields of a selector.
+func selected(o object, selector string) bool {
+	for one := range strings.SplitSeq(selector, ",") {
+		field, want, ok := strings.Cut(one, "=")
+		if !ok {
+			continue
+		}
+		var at any = o
+		for part := range strings.SplitSeq(field, ".") {
+			at = at.(object)[part]
+		}
+		if at != want {
+			return false
+		}
+	}
+	return true
+}
+
+// discovered is the answer to which kinds there are; nil for other paths.
+func discovered(path string) object {
+	switch path {
+	case "/api":
+		return object{"kind": "APIVersions", "versions": []string{"v1"}}
+	case "/apis":
+		seen, groups := map[string]bool{}, []object{}
+		for _, r := range resources {
+			if version, ok := strings.CutPrefix(r[0], "/apis/"); ok && !seen[version] {
+				seen[version] = true
+				name, v, _ := strings.Cut(version, "/")
+				one := object{"groupVersion": version, "version": v}
+				groups = append(groups, object{"name": name, "versions": []object{one}, "preferredVersion": one})
+			}
+		}
+		return object{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+	}
+	var out []object
+	for kind, r := range resources {
+		if r[0] == path {
+			isWide := slices.Contains([]string{"Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "NodePool", "NodeClaim", "EC2NodeClass"}, kind)
+			out = append(out, object{"name": r[1], "kind": kind, "namespaced": !isWide, "verbs": []string{"list", "get"}})
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	return object{"kind": "APIResourceList", "groupVersion": strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), "resources": out}
+}
+
+// documents reads the objects of a file of testdata.
+func documents(t *testing.T, name string) []object {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []object
+	for part := range strings.SplitSeq(string(text), "\n---\n") {
+		var o object
+		if err := yaml.Unmarshal([]byte(part), &o); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// base is a cluster that is served by a controller in kube-system, with a NodePool and a NodeClaim whose launch lacks capacity.
+func base(t *testing.T) []object {
+	t.Helper()
+	return documents(t, "cluster.yaml")
+}
+
+func collected(t *testing.T, w *kube.Witness) diagnosis.Evidence {
+	t.Helper()
+	return collector.Collect(t.Context(), collector.Doors{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"})
+}
+
+// TestTenantInputs: what a tenant can create in its own namespace is no authority: no finding is certain for it, none is about IAM, and
+// nothing of it stands in a fix.
+func TestTenantInputs(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"denial-event.yaml", "event.yaml", "deploys.yaml", "forged-events.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, w := newAPIServer(t, append(base(t), documents(t, name)...)...)
+			e := collected(t, w)
+			for _, f := range diagnosis.Worst(diagnosis.Diagnose(e)) {
+				text, err := json.Marshal(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				isPods := f.Subject == "pod tenant/app" && f.Certainty != diagnosis.Certain
+				if !isPods || strings.Contains(string(text), "pwned") || strings.Contains(string(text), "iam") {
+					t.Errorf("it leads to %s", text)
+				}
+			}
+			if c := e.Controller; !c.Known() || c.Value.Namespace != "kube-system" || c.Value.Role != "arn:aws:iam::111122223333:role/own" || c.Value.Settings["CLUSTER_NAME"] != "lab" {
+				t.Errorf("the controller is %+v", c)
+			}
+		})
+	}
+}
+
+// TestFlood: thousands of events and pods of one tenant hide neither the controller's own events nor the pods of others; lists are read in
+// pages, and what was cut is reported.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	all := base(t)
+	for i := range 2500 {
+		all = append(all, object{"apiVersion": "v1", "kind": "Event", "metadata": object{"name": fmt.Sprintf("e%d", i), "namespace": "a-tenant"}, "type": "Warning", "reason": "Failed\x1b[31m",
+			"involvedObject": object{"kind": "Pod", "namespace": "a-tenant", "name": fmt.Sprintf("j%d", i), "apiVersion": "v1"}, "message": strings.Repeat("x", 100)})
+	}
+	for i := range 700 {
+		all = append(all, object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": fmt.Sprintf("p%d", i), "namespace": "a-tenant", "creationTimestamp": "2026-05-01T10:00:00Z"}, "status": object{"phase": "Pending"}})
+	}
+	all = append(all, documents(t, "others.yaml")...)
+	s, w := newAPIServer(t, all...)
+	e := collected(t, w)
+	if !slices.ContainsFunc(e.Events.Value, func(v diagnosis.Event) bool { return v.Kind == "NodeClaim" && v.By == "joiner" && v.UID == "uid-claim" }) {
+		t.Errorf("the controller's event is hidden: %v", e.Events)
+	}
+	for _, want := range []string{"kube-system/aws-node-x", "shop/web"} {
+		i := slices.IndexFunc(e.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == want })
+		if i < 0 || len(e.Pods.Value[i].Events) != 1 {
+			t.Errorf("%s is hidden, or its event: %+v", want, e.Pods.Value[max(0, i)])
+		}
+	}
+	cut := strings.Join(e.Truncated(), "\n")
+	if !strings.Contains(cut, "300 of 703 pods that do not run are shown") || !strings.Contains(cut, "only the first 1000 warnings about pods of namespace a-tenant were read") {
+		t.Errorf("it reports %q", cut)
+	}
+	if s.largest > 500 {
+		t.Errorf("an answer has %d objects", s.largest)
+	}
+	for _, url := range s.lists {
+		if strings.Contains(url, "/events") && (!strings.Contains(url, "/namespaces/") || !strings.Contains(url, "involvedObject.kind")) {
+			t.Errorf("events of all namespaces or kinds are read: %s", url)
+		}
+	}
+}

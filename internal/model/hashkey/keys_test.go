@@ -1,0 +1,24 @@
+package hashkey
+
+import (
+	"math"
+	"testing"
+)
+
+// TestTellsApart: rows of the same kinds that differ, in values or in where one ends, have different keys.
+func TestTellsApart(t *testing.T) {
+	t.Parallel()
+	for name, rows := range map[string][][]byte{
+		"numbers": {Int(nil, 0), Int(nil, 1), Int(nil, -1), Int(nil, int64(math.MaxInt64)), Int(nil, int64(math.MinInt64)), Int(Int(nil, 1), 1)},
+		"texts":   {Text(nil), Text(nil, ""), Text(nil, "ab"), Text(nil, "a", "b"), Text(nil, "b", "a"), Text(nil, "", "ab"), Text(nil, "ab", "")},
+		"flags":   {Flag(nil, true, true), Flag(nil, true, false), Flag(nil, false, true, false)},
+	} {
+		seen := map[string]int{}
+		for i, b := range rows {
+			if other, ok := seen[string(b)]; ok {
+				t.Errorf("%s: rows %d and %d have one key", name, other, i)
+			}
+			seen[string(b)] = i
+		}
+	}
+}

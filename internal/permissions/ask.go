@@ -1,0 +1,88 @@
+package permissions
+
+import (
+	"slices"
+	"strings"
+)
+
+// Ask is what a statement is there for: requests as the controller makes them, by which other policies can be judged. Each of the
+// actions is done to each of the resources.
+type Ask struct {
+	Policy    string   // "launch"
+	Sid       string   // of the statement
+	Actions   []string // "ec2:CreateFleet"
+	Resources []string // ARNs of things that could be there; or "*", for what has none
+	Keys      map[string][]string
+}
+
+// Asks returns what the statements of policies that Policies has made for a scope ask for; a Deny asks for nothing.
+func Asks(s Scope, policies []Policy) ([]Ask, error) {
+	s, err := s.complete()
+	if err != nil {
+		return nil, err
+	}
+	var out []Ask
+	for _, p := range policies {
+		for _, statement := range p.Statements {
+			if statement.Effect != allow {
+				continue
+			}
+			ask := Ask{Policy: p.Name, Sid: statement.Sid, Actions: statement.Action, Keys: s.keys(statement.Condition)}
+			for _, pattern := range statement.Resource {
+				ask.Resources = append(ask.Resources, s.example(pattern))
+			}
+			out = append(out, ask)
+		}
+	}
+	return out, nil
+}
+
+// example fills in what a pattern leaves open. Images and snapshots have no account in their ARN.
+func (s Scope) example(pattern string) string {
+	const account, resource = 4, 5
+	parts := strings.SplitN(pattern, ":", resource+1)
+	if len(parts) <= resource {
+		return pattern
+	}
+	if parts[account] == "*" {
+		parts[account] = s.Account
+		if strings.HasPrefix(parts[resource], "image/") || strings.HasPrefix(parts[resource], "snapshot/") {
+			parts[account] = ""
+		}
+	}
+	parts[resource] = strings.ReplaceAll(parts[resource], "*", "example")
+	return strings.Join(parts, ":")
+}
+
+// keys are the condition keys of a request that meets the conditions: what it touches carries all tags that the controller gives, and
+// what it makes gets them.
+func (s Scope) keys(c Conditions) map[string][]string {
+	tags := map[string]string{tagCluster + s.Cluster: "owned", tagName: s.Cluster, tagNodePool: "example", tagNodeClass: "example", tagRegion: s.Region, tagUID: s.UID}
+	if s.UID == anyUID {
+		tags[tagUID] = "example"
+	}
+	out := map[string][]string{}
+	for key, value := range tags {
+		out[resourceTag+key] = []string{value}
+	}
+	makes := false
+	for operator, keys := range c {
+		for key, values := range keys {
+			switch {
+			case strings.HasPrefix(key, requestTag):
+				makes = makes || !strings.HasSuffix(operator, "IfExists")
+			case strings.HasPrefix(key, resourceTag):
+			case strings.HasPrefix(operator, "ForAllValues:"):
+				out[key] = slices.Clone(values)
+			default:
+				out[key] = []string{strings.ReplaceAll(values[0], "*", "example")}
+			}
+		}
+	}
+	if makes {
+		for key, value := range tags {
+			out[requestTag+key] = []string{value}
+		}
+	}
+	return out
+}

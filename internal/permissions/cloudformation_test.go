@@ -1,0 +1,105 @@
+package permissions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// cloudformation is the scope of the template: its pseudo parameters, parameters, and what each policy substitutes.
+var cloudformation = Scope{
+	Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}", Cluster: "${ClusterName}", UID: "${UID}",
+	NodeRoles: []string{roleMark}, Queue: "${NoticeQueue}", Parameters: []string{parameterMark},
+}
+
+// Where the policies stand in the template.
+const (
+	templateBegin = "  # Policies, written from package permissions: go test ./internal/permissions -run TestFiles -rewrite\n"
+	templateEnd   = "  # End of policies.\n"
+)
+
+// substitutes are what stands for a part of a policy, and its value in YAML: parts that are there only sometimes.
+var substitutes = map[string]string{
+	"NoticeQueue":   `!If [NamesQueue, !Ref QueueName, !Ref ClusterName]`,
+	"UID":           `!If [KnowsUID, !Ref ClusterUID, "*"]`,
+	"NodeRoles":     `!If [MakesNodeRole, !GetAtt NodeRole.Arn, !Join ['","', !Ref NodeRoleArns]]`,
+	"OwnParameters": `!If [HasParameters, !Sub [',"${All}"', {All: !Join ['","', !Ref ImageParameterArns]}], ""]`,
+}
+
+// TestFilesOfCloudFormation holds the template's policies to those of this package. They are texts, because CloudFormation
+// fills nothing into the names of properties, and conditions have the cluster's name there.
+func TestFilesOfCloudFormation(t *testing.T) {
+	const file = "../../deploy/cloudformation/joiner.yaml"
+	conditional := onlyWithUID(t)
+	var b strings.Builder
+	for _, p := range policiesOf(t, cloudformation) {
+		writePolicyYAML(t, &b, p, conditional)
+	}
+	compare(t, file, around(t, file, templateBegin, b.String(), templateEnd))
+}
+
+// writePolicyYAML writes a policy as a resource.
+func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map[string]bool) {
+	t.Helper()
+	always, sometimes := split(p.Statements, conditional)
+	fmt.Fprintf(b, "  %sPolicy:\n    Type: AWS::IAM::ManagedPolicy\n", strings.ToUpper(p.Name[:1])+p.Name[1:])
+	if p.Name == "interruption" {
+		b.WriteString("    Condition: UsesQueue\n")
+	}
+	fmt.Fprintf(b, "    Properties:\n      Description: !Sub \"Joiner in cluster ${ClusterName}: %s\"\n      Roles: [!Ref ControllerRole]\n", p.Name)
+	for _, s := range p.Statements {
+		fmt.Fprintf(b, "      # %s: %s\n", s.Sid, s.Why)
+	}
+	body := documentText(t, Policy{Name: p.Name, Statements: always})
+	body = strings.ReplaceAll(body, "\n", "\n            ")
+	if len(sometimes) > 0 {
+		cut := strings.LastIndex(body, "]") // the end of the list of statements
+		cut = strings.LastIndex(body[:cut], "\n")
+		body = body[:cut] + "\n              ${WithUID}" + body[cut:]
+	}
+	var more strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(substitutes)) {
+		if strings.Contains(body, "${"+name+"}") {
+			fmt.Fprintf(&more, "            %s: %s\n", name, substitutes[name])
+		}
+	}
+	if len(sometimes) > 0 {
+		more.WriteString("            WithUID: !If\n              - KnowsUID\n              - !Sub\n                - |\n")
+		for _, s := range sometimes {
+			one := documentText(t, Policy{Name: p.Name, Statements: []Statement{s}})
+			one = one[strings.Index(one, "[")+1 : strings.LastIndex(one, "]")]
+			more.WriteString("                  ," + strings.ReplaceAll(strings.TrimSpace(one), "\n    ", "\n                  ") + "\n")
+		}
+		more.WriteString("                - UID: !Ref ClusterUID\n              - \"\"\n")
+	}
+	if more.Len() == 0 {
+		fmt.Fprintf(b, "      PolicyDocument:\n        Fn::Sub: |\n            %s\n", body)
+	} else {
+		fmt.Fprintf(b, "      PolicyDocument:\n        Fn::Sub:\n          - |\n            %s\n          -\n%s", body, more.String())
+	}
+	b.WriteByte('\n')
+}
+
+// documentText is a policy's JSON with names of substitutes in the place of the stand-ins.
+func documentText(t *testing.T, p Policy) string {
+	t.Helper()
+	text, err := p.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case strings.Contains(line, roleMark):
+			line = line[:strings.Index(line, `"`)] + `"${NodeRoles}"`
+		case strings.Contains(line, parameterMark):
+			line = line[:strings.Index(line, `"`)] + "${OwnParameters}"
+			out[len(out)-1] = strings.TrimSuffix(out[len(out)-1], ",")
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}

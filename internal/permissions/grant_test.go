@@ -1,0 +1,357 @@
+package permissions
+
+import (
+	"encoding/json"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the policies, templates, guide and RBAC rules of deploy and docs again")
+
+// folder holds the policies as files, for whoever does not have joiner at hand.
+const folder = "../../deploy/iam"
+
+// placeholders is the scope of the files: envsubst fills it in.
+var placeholders = Scope{Partition: "${AWS_PARTITION}", Account: "${AWS_ACCOUNT_ID}", Region: "${AWS_REGION}", Cluster: "${CLUSTER_NAME}"}
+
+// demo is a scope whose UID is known.
+var demo = Scope{Account: "111122223333", Region: "us-east-1", Cluster: "demo", UID: "11111111-2222-3333-4444-555555555555"}
+
+func policiesOf(t *testing.T, s Scope) []Policy {
+	t.Helper()
+	all, err := Policies(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestFiles holds the files in deploy/iam, and the table in their README, to the policies.
+func TestFiles(t *testing.T) {
+	var table strings.Builder
+	reading, err := Doctor(placeholders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range append(policiesOf(t, placeholders), reading...) {
+		text, err := p.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, filepath.Join(folder, p.Name+".json"), string(text))
+		for _, s := range p.Statements {
+			table.WriteString("| `" + p.Name + ".json` | `" + s.Sid + "` | " + s.Why + " |\n")
+		}
+	}
+	// Only with a UID.
+	for _, s := range policiesOf(t, demo)[0].Statements {
+		if s.Effect == deny {
+			table.WriteString("| `launch` | `" + s.Sid + "` | " + s.Why + " |\n")
+		}
+	}
+	readme := filepath.Join(folder, "README.md")
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = "|---|---|---|\n"
+	before, rest, ok := strings.Cut(string(text), head)
+	_, after, end := strings.Cut(rest, "\n\n")
+	if !ok || !end {
+		t.Fatalf("%s has no table of statements", readme)
+	}
+	compare(t, readme, before+head+table.String()+"\n"+after)
+}
+
+func compare(t *testing.T, file, want string) {
+	t.Helper()
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(file)
+	if err != nil || string(got) != want {
+		t.Errorf("%s is not what package permissions says (%v): go test ./internal/permissions -run TestFiles -rewrite", file, err)
+	}
+}
+
+// around returns the file's text with part between begin and end.
+func around(t *testing.T, file, begin, part, end string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begun := strings.Cut(string(text), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !begun || !ended {
+		t.Fatalf("%s does not say where its part is that is written here: %q … %q", file, begin, end)
+	}
+	return before + begin + part + end + after
+}
+
+// TestSizes: IAM takes managed policies of 6,144 characters, white space not counted. Cluster names have up to 100.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	long := Scope{
+		Partition: "aws-us-gov", Account: demo.Account, Region: "ap-southeast-2", Cluster: strings.Repeat("c", 100), UID: demo.UID,
+		NodeRoles: []string{strings.Repeat("r", 64), strings.Repeat("r", 64), strings.Repeat("r", 64)},
+	}
+	for _, p := range policiesOf(t, long) {
+		text, err := p.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, r := range string(text) {
+			if !unicode.IsSpace(r) {
+				size++
+			}
+		}
+		if size > 6144 {
+			t.Errorf("policy %s has %d characters, more than 6144", p.Name, size)
+		}
+		var spelled map[string]json.RawMessage
+		if err := json.Unmarshal(text, &spelled); err != nil || string(spelled["Version"]) != `"2012-10-17"` {
+			t.Errorf("policy %s: %v", p.Name, err)
+		}
+	}
+}
+
+// TestChangesAreScoped: each statement that changes something wants the tag of this cluster, in the request or on the
+// resource, or names the resource itself. What changes nothing of another is listed.
+func TestChangesAreScoped(t *testing.T) {
+	t.Parallel()
+	harmless := map[string]string{
+		"UseWhatOthersMade": "images, subnets, security groups, reservations and placement groups are used, not changed; who they are for, EC2NodeClasses say",
+		"PassNodeRoles":     "the roles are named",
+		"HeedInterruptions": "the queue is named",
+	}
+	seen := map[string]bool{}
+	for _, p := range policiesOf(t, demo) {
+		for _, s := range p.Statements {
+			if seen[s.Sid] || s.Why == "" || strings.Trim(s.Sid, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
+				t.Errorf("statement %q: a Sid is unique, has letters and digits only, and a reason", s.Sid)
+			}
+			seen[s.Sid] = true
+			if s.Effect != allow || !slices.ContainsFunc(s.Action, changes) || harmless[s.Sid] != "" {
+				continue
+			}
+			equals := s.Condition["StringEquals"]
+			const tag = tagCluster + "demo"
+			if got := slices.Concat(equals[requestTag+tag], equals[resourceTag+tag]); !slices.Equal(got, []string{"owned"}) {
+				t.Errorf("%s may %v without the cluster's tag: %v", s.Sid, s.Action, s.Condition)
+			}
+		}
+	}
+	for sid := range harmless {
+		if !seen[sid] {
+			t.Errorf("there is no statement %s any more", sid)
+		}
+	}
+	for _, sid := range []string{"UseWhatOthersMade", "PassNodeRoles", "HeedInterruptions"} {
+		for _, p := range policiesOf(t, demo) {
+			for _, s := range p.Statements {
+				if s.Sid == sid && slices.Contains(s.Resource, "*") {
+					t.Errorf("%s is about everything", sid)
+				}
+			}
+		}
+	}
+}
+
+// changes says whether an action changes anything.
+func changes(action string) bool {
+	_, verb, _ := strings.Cut(action, ":")
+	return !strings.HasPrefix(verb, "Describe") && !strings.HasPrefix(verb, "Get") && !strings.HasPrefix(verb, "List")
+}
+
+// TestVerdicts asks the policies about single requests: of this cluster, of another one, and of a namesake.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	tags := func(prefix, cluster, uid string) iampolicy.Keys {
+		return iampolicy.Keys{
+			prefix + tagCluster + cluster: {"owned"}, prefix + tagName: {cluster}, prefix + tagNodePool: {"web"},
+			prefix + tagNodeClass: {"default"}, prefix + tagRegion: {"us-east-1"}, prefix + tagUID: {uid},
+		}
+	}
+	with := func(k iampolicy.Keys, key, value string) iampolicy.Keys {
+		k = maps.Clone(k)
+		k[key] = []string{value}
+		return k
+	}
+	without := func(k iampolicy.Keys, key string) iampolicy.Keys {
+		k = maps.Clone(k)
+		delete(k, key)
+		return k
+	}
+	const (
+		other    = "99999999-2222-3333-4444-555555555555"
+		instance = "arn:aws:ec2:us-east-1:111122223333:instance/i-1"
+		template = "arn:aws:ec2:us-east-1:111122223333:launch-template/lt-1"
+		profile  = "arn:aws:iam::111122223333:instance-profile/karpenter/us-east-1/demo/u/p"
+		foreign  = "arn:aws:iam::111122223333:instance-profile/karpenter/us-east-1/other/u/p"
+		role     = "arn:aws:iam::111122223333:role/KarpenterNodeRole-demo"
+	)
+	ours, theirs := tags(resourceTag, "demo", demo.UID), tags(resourceTag, "other", other)
+	namesake, made := tags(resourceTag, "demo", other), tags(requestTag, "demo", demo.UID)
+	launch := "ec2:CreateAction"
+	for _, c := range []struct {
+		action, resource string
+		keys             iampolicy.Keys
+		known, unknown   bool // allowed where the UID is in the policy, and where it is not
+	}{
+		{"ec2:TerminateInstances", instance, ours, true, true},
+		{"ec2:TerminateInstances", instance, without(ours, resourceTag+tagUID), true, true}, // Karpenter's
+		{"ec2:TerminateInstances", instance, theirs, false, false},
+		{"ec2:TerminateInstances", instance, namesake, false, true},
+		{"ec2:TerminateInstances", instance, nil, false, false},
+		{"ec2:StopInstances", instance, ours, false, false},
+		{"ec2:DeleteLaunchTemplate", template, ours, true, true},
+		{"ec2:DeleteLaunchTemplate", template, with(ours, resourceTag+tagNodePool, ""), true, true}, // of a trial
+		{"ec2:DeleteLaunchTemplate", template, theirs, false, false},
+		{"ec2:DeleteLaunchTemplate", template, namesake, false, true},
+		{"ec2:DeleteLaunchTemplate", template, without(ours, resourceTag+tagUID), false, false}, // Karpenter's
+		{"ec2:CreateFleet", template, ours, true, true},
+		{"ec2:CreateFleet", template, theirs, false, false},
+		{"ec2:RunInstances", instance, made, true, true},
+		{"ec2:RunInstances", instance, tags(requestTag, "other", other), false, false},
+		{"ec2:RunInstances", instance, nil, false, false},
+		{"ec2:RunInstances", "arn:aws:ec2:us-east-1::image/ami-1", nil, true, true},
+		{"ec2:RunInstances", "arn:aws:ec2:us-east-2::image/ami-1", nil, false, false},
+		{"ec2:CreateTags", instance, with(made, launch, "RunInstances"), true, true},
+		{"ec2:CreateTags", instance, with(made, launch, "CreateVolume"), false, false},
+		{"ec2:CreateTags", instance, made, false, false}, // what is there already
+		{"ec2:CreateTags", instance, maps.Collect(chain(made, theirs)), false, false},
+		{"ec2:CreateTags", instance, with(ours, "aws:TagKeys", "Name"), true, true},
+		{"ec2:CreateTags", instance, with(without(ours, resourceTag+tagUID), "aws:TagKeys", "Name"), true, true}, // Karpenter's
+		{"ec2:CreateTags", instance, with(ours, "aws:TagKeys", tagUID), false, false},
+		{"ec2:CreateTags", instance, with(with(ours, "aws:TagKeys", tagName), requestTag+tagName, "other"), false, false},
+		{"ec2:CreateTags", instance, with(theirs, "aws:TagKeys", "Name"), false, false},
+		{"ec2:CreateTags", instance, with(namesake, "aws:TagKeys", "Name"), false, true},
+		{"iam:CreateInstanceProfile", profile, made, true, true},
+		{"iam:TagInstanceProfile", profile, made, true, true},
+		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, ours)), true, true},
+		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, theirs)), false, false},
+		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, namesake)), false, true},
+		{"iam:TagInstanceProfile", profile, ours, false, false}, // without the cluster's tags in the request
+		{"iam:TagInstanceProfile", foreign, made, false, false},
+		{"ec2:GetConsoleOutput", instance, ours, true, true},
+		{"ec2:GetConsoleOutput", instance, without(ours, resourceTag+tagUID), true, true}, // Karpenter's
+		{"ec2:GetConsoleOutput", instance, theirs, false, false},
+		{"ec2:GetConsoleOutput", instance, nil, false, false},
+		{"ec2:GetConsoleOutput", instance, iampolicy.Keys{"aws:RequestedRegion": {"us-east-1"}}, false, false},
+		{"iam:GetRole", role, nil, true, true},
+		{"iam:ListAttachedRolePolicies", role, nil, true, true},
+		{"iam:GetRole", "arn:aws:iam::111122223333:role/admin", nil, false, false},
+		{"iam:ListRolePolicies", "arn:aws:iam::111122223333:role/admin", nil, false, false},
+		{"iam:CreateInstanceProfile", foreign, made, false, false},
+		{"iam:CreateInstanceProfile", profile, nil, false, false},
+		{"iam:DeleteInstanceProfile", profile, ours, true, true},
+		{"iam:DeleteInstanceProfile", profile, theirs, false, false},
+		{"iam:DeleteInstanceProfile", profile, namesake, false, true},
+		{"iam:DeleteInstanceProfile", foreign, theirs, false, false},
+		{"iam:RemoveRoleFromInstanceProfile", foreign, ours, false, false},
+		{"iam:GetInstanceProfile", foreign, nil, true, true},
+		{"iam:PassRole", role, iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}, true, true},
+		{"iam:PassRole", role, iampolicy.Keys{"iam:PassedToService": {"lambda.amazonaws.com"}}, false, false},
+		{"iam:PassRole", "arn:aws:iam::111122223333:role/admin", iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}, false, false},
+		{"eks:DescribeCluster", "arn:aws:eks:us-east-1:111122223333:cluster/demo", nil, true, true},
+		{"eks:DescribeCluster", "arn:aws:eks:us-east-1:111122223333:cluster/other", nil, false, false},
+		{"sqs:DeleteMessage", "arn:aws:sqs:us-east-1:111122223333:demo", nil, true, true},
+		{"sqs:DeleteMessage", "arn:aws:sqs:us-east-1:111122223333:other", nil, false, false},
+		{"ssm:GetParameter", "arn:aws:ssm:us-east-1::parameter/aws/service/eks/x", nil, true, true},
+		{"ssm:GetParameter", "arn:aws:ssm:us-east-1:111122223333:parameter/secret", nil, false, false},
+		{"ec2:DescribeInstances", "*", iampolicy.Keys{"aws:RequestedRegion": {"us-east-1"}}, true, true},
+		{"ec2:DescribeInstances", "*", iampolicy.Keys{"aws:RequestedRegion": {"us-east-2"}}, false, false},
+	} {
+		r := iampolicy.Request{Action: c.action, Resource: c.resource, Keys: c.keys}
+		if got := iampolicy.Judge(read(t, demo), r); got.Allowed != c.known {
+			t.Errorf("%s on %s with %v: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.known)
+		}
+		blind := demo
+		blind.UID = ""
+		if got := iampolicy.Judge(read(t, blind), r); got.Allowed != c.unknown {
+			t.Errorf("%s on %s with %v, the UID unknown: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.unknown)
+		}
+	}
+}
+
+// chain yields the pairs of both maps.
+func chain(a, b iampolicy.Keys) func(func(string, []string) bool) {
+	return func(yield func(string, []string) bool) {
+		for _, m := range []iampolicy.Keys{a, b} {
+			for k, v := range m {
+				if !yield(k, v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// read makes policies that judge of those that are written.
+func read(t *testing.T, s Scope) []iampolicy.Policy {
+	t.Helper()
+	var out []iampolicy.Policy
+	for _, p := range policiesOf(t, s) {
+		text, err := p.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := iampolicy.Read(text)
+		if err != nil {
+			t.Fatalf("policy %s: %v", p.Name, err)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func TestScopeIsChecked(t *testing.T) {
+	t.Parallel()
+	for _, s := range []Scope{
+		{}, {Account: "1", Region: "r"}, {Account: "1", Region: "r", Cluster: "a\"b"},
+		{Account: "1", Region: "r", Cluster: "c", NodeRoles: []string{"a b"}},
+	} {
+		if _, err := Policies(s); err == nil {
+			t.Errorf("%+v is accepted", s)
+		}
+	}
+	for region, want := range map[string]string{
+		"eu-west-1": "aws", "cn-north-1": "aws-cn", "us-gov-east-1": "aws-us-gov", "us-iso-east-1": "aws-iso", "us-isob-east-1": "aws-iso-b",
+	} {
+		s, err := Scope{Account: "1", Region: region, Cluster: "c"}.complete()
+		if err != nil || s.Partition != want {
+			t.Errorf("the partition of %s is %q, want %q: %v", region, s.Partition, want, err)
+		}
+	}
+	cn := demo
+	cn.Partition, cn.NodeRoles, cn.Parameters, cn.Queue = "aws-cn", []string{"/path/node"}, []string{"/own/image"}, "notices"
+	for _, want := range []string{
+		"arn:aws-cn:iam::111122223333:role/path/node", "ec2.amazonaws.com.cn", "arn:aws-cn:ssm:us-east-1:111122223333:parameter/own/image",
+		"arn:aws-cn:sqs:us-east-1:111122223333:notices",
+	} {
+		var all strings.Builder
+		for _, p := range policiesOf(t, cn) {
+			text, err := p.JSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+}

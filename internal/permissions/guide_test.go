@@ -1,0 +1,86 @@
+package permissions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Where the statements stand in the guide.
+const (
+	guideBegin = "<!-- statements: written from package permissions: go test ./internal/permissions -run TestFiles -rewrite -->\n"
+	guideEnd   = "<!-- end of statements -->\n"
+)
+
+// guide is the scope of the guide, in words.
+var guide = Scope{
+	Partition: "PARTITION", Account: "ACCOUNT", Region: "REGION", Cluster: "CLUSTER", UID: "UID", NodeRoles: []string{"NODE-ROLE"}, Queue: "QUEUE",
+	Parameters: []string{"YOUR/PARAMETER"},
+}
+
+// TestFilesOfGuide holds the guide's sections to the statements: each has one, with its reason and the worst it can lead to.
+func TestFilesOfGuide(t *testing.T) {
+	const file = "../../docs/guides/iam.md"
+	conditional := onlyWithUID(t)
+	var b strings.Builder
+	for _, p := range policiesOf(t, guide) {
+		fmt.Fprintf(&b, "\n### Policy `%s`\n", p.Name)
+		for _, s := range p.Statements {
+			if s.Worst == "" {
+				t.Errorf("statement %s does not say what it can lead to at worst", s.Sid)
+			}
+			writeSection(&b, s, conditional[s.Sid])
+		}
+	}
+	compare(t, file, around(t, file, guideBegin, b.String()+"\n", guideEnd))
+}
+
+// writeSection writes what a statement says, in words.
+func writeSection(b *strings.Builder, s Statement, onlyWithUID bool) {
+	fmt.Fprintf(b, "\n#### `%s`\n\n%s\n\n", s.Sid, s.Why)
+	verb := "Allows"
+	if s.Effect == deny {
+		verb = "Denies"
+	}
+	fmt.Fprintf(b, "* %s: %s\n", verb, code(s.Action))
+	if !slices.Equal(s.Resource, []string{"*"}) {
+		on := make([]string, 0, len(s.Resource))
+		for _, r := range s.Resource {
+			on = append(on, strings.TrimPrefix(r, "arn:PARTITION:"))
+		}
+		fmt.Fprintf(b, "* On: %s\n", code(on))
+	}
+	for _, operator := range slices.Sorted(maps.Keys(s.Condition)) {
+		for _, key := range slices.Sorted(maps.Keys(s.Condition[operator])) {
+			fmt.Fprintf(b, "* Where: %s\n", condition(operator, key, s.Condition[operator][key]))
+		}
+	}
+	if onlyWithUID {
+		b.WriteString("* Is there only where the cluster's UID was given.\n")
+	}
+	fmt.Fprintf(b, "* At worst: %s\n", s.Worst)
+}
+
+func code(texts []string) string { return "`" + strings.Join(texts, "`, `") + "`" }
+
+// condition says what an operator wants of a key.
+func condition(operator, key string, values []string) string {
+	key = "`" + key + "`"
+	switch {
+	case operator == "StringLike" && slices.Equal(values, []string{"*"}):
+		return key + " is there"
+	case operator == "Null" && slices.Equal(values, []string{"false"}):
+		return key + " is there"
+	case operator == "StringEquals", operator == "StringLike":
+		return key + " is " + strings.ReplaceAll(code(values), ", ", " or ")
+	case operator == "StringNotEquals":
+		return key + " is not " + code(values)
+	case operator == "StringEqualsIfExists":
+		return key + " is " + code(values) + ", or is not there"
+	case operator == "ForAllValues:StringEquals":
+		return key + " are none but " + code(values)
+	}
+	return "`" + operator + "` of " + key + " and " + code(values)
+}

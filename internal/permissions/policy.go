@@ -1,0 +1,78 @@
+package permissions
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Policy is one managed policy. There are several because a managed policy may have 6,144 characters.
+type Policy struct {
+	Name       string // "launch": for files, and the end of the policy's name
+	Statements []Statement
+}
+
+// Statement is one statement of a policy, as IAM's JSON spells it.
+type Statement struct {
+	Why       string `json:"-"` // for people, in a sentence
+	Worst     string `json:"-"` // what whoever steals the controller's credentials can do by it, in a sentence
+	Sid       string
+	Effect    string
+	Action    []string
+	Resource  []string
+	Condition Conditions `json:",omitempty"`
+}
+
+// Conditions are the operators of a statement, their keys and the values.
+type Conditions map[string]map[string][]string
+
+// Effects of a statement.
+const (
+	allow = "Allow"
+	deny  = "Deny"
+)
+
+// JSON writes the policy as IAM takes it.
+func (p Policy) JSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(struct {
+		Version   string
+		Statement []Statement
+	}{"2012-10-17", p.Statements})
+	if err != nil {
+		return nil, fmt.Errorf("write policy %s: %w", p.Name, err)
+	}
+	return b.Bytes(), nil
+}
+
+// Policies returns what the controller needs. The interruption policy is of use only where there is a queue.
+func Policies(s Scope) ([]Policy, error) {
+	s, err := s.complete()
+	if err != nil {
+		return nil, err
+	}
+	return []Policy{
+		{Name: "launch", Statements: s.launch()},
+		{Name: "profiles", Statements: s.profiles()},
+		{Name: "reading", Statements: s.reading()},
+		{Name: "interruption", Statements: s.interruption()},
+	}, nil
+}
+
+// Actions returns the actions that policies allow, sorted.
+func Actions(policies []Policy) []string {
+	var out []string
+	for _, p := range policies {
+		for _, s := range p.Statements {
+			if s.Effect == allow {
+				out = append(out, s.Action...)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

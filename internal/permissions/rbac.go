@@ -1,0 +1,118 @@
+package permissions
+
+import "slices"
+
+// Where says where a rule holds. It is a closed set.
+type Where string
+
+// Where rules hold.
+const (
+	Cluster Where = "cluster" // in all namespaces, and on what is in none
+	Own     Where = "own"     // in the controller's own namespace
+	System  Where = "system"  // in kube-system
+)
+
+// Rule allows some verbs on some resources of one group.
+type Rule struct {
+	Where     Where
+	Group     string   // "" is Kubernetes' core
+	Resources []string // "nodes", "pods/eviction"
+	Names     []string // of the only objects that it is about; nil: all
+	Verbs     []string
+	// When is the path of the chart's value that must be set for the controller to need the rule, for instance
+	// settings.featureGates.nodeOverlay. Empty: always.
+	When string
+	Why  string // one line
+	// Without is what the controller does not do where it lacks the rule, one line; empty: it cannot act without.
+	Without string
+}
+
+// Values of the chart that rules depend on.
+const (
+	WhenOverlays  = "settings.featureGates.nodeOverlay"
+	WhenScheduler = "settings.schedulerConfig"
+	WhenCRDs      = "crds.apply"
+)
+
+// Groups of the API.
+const (
+	karpenter = "karpenter.sh"
+	aws       = "karpenter.k8s.aws"
+)
+
+// LeaseName, MeasuredName, PauseName and TripsName are the objects that the controller keeps in its own namespace: config's default for
+// --leader-election-name, kube.MeasuredName, kube.PauseName, and kube.TripsName.
+const (
+	LeaseName    = "karpenter-leader-election"
+	MeasuredName = "joiner-measured-capacity"
+	PauseName    = "joiner"
+	TripsName    = "joiner-moves"
+)
+
+// Rules returns all rules, by where they hold. The caller owns them.
+func Rules() []Rule {
+	return slices.Concat(seen(), done(), brought(), own())
+}
+
+// seen is what the controller watches. An API server that cannot stream what there is to a watch has it listed first.
+func seen() []Rule {
+	watch := []string{"list", "watch"}
+	return []Rule{
+		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: watch, Why: "what may be bought"},
+		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"get", "list", "watch"}, Why: "what is being bought, and is there; get asks the server where a cache may be behind"},
+		{Group: karpenter, Resources: []string{"nodeoverlays"}, Verbs: watch, Why: "what users say of prices and sizes; where that does not count, whoever says it is told", Without: "nobody is told that a NodeOverlay has no effect"},
+		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: watch, Why: "what machines are made of"},
+		{Resources: []string{"pods", "nodes"}, Verbs: watch, Why: "who needs a place, and where there is one"},
+		{Resources: []string{"persistentvolumeclaims", "persistentvolumes"}, Verbs: watch, Why: "the zones that volumes tie pods to"},
+		{Group: "storage.k8s.io", Resources: []string{"storageclasses", "csinodes", "volumeattachments"}, Verbs: watch, Why: "the same, how many volumes a node takes, and which are still attached to one that leaves"},
+		{Resources: []string{"namespaces"}, Verbs: watch, Why: "pod affinity selects namespaces by label"},
+		{Resources: []string{"namespaces"}, Names: []string{"kube-system"}, Verbs: []string{"get"}, Why: "its UID tells this cluster from all others"},
+		{Group: "apps", Resources: []string{"daemonsets"}, Verbs: watch, Why: "the pods that come to every new node"},
+		{Group: "policy", Resources: []string{"poddisruptionbudgets"}, Verbs: watch, Why: "which pods may leave"},
+		{Resources: []string{"services", "replicationcontrollers"}, Verbs: watch, When: WhenScheduler, Why: "kube-scheduler makes the selectors of its default spreads from them"},
+		{Group: "apps", Resources: []string{"replicasets", "statefulsets"}, Verbs: watch, When: WhenScheduler, Why: "the same"},
+	}
+}
+
+// done is what the controller changes, in all namespaces.
+func done() []Rule {
+	return []Rule{
+		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "patch", "delete"}, Why: "a claim for each machine"},
+		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: []string{"patch"}, Why: "the hash by which drift is seen, and what failed"},
+		{Group: karpenter, Resources: []string{"nodeclaims/status", "nodepools/status"}, Verbs: []string{"patch"}, Why: "how far it is, and what is wrong"},
+		{Group: karpenter, Resources: []string{"nodeoverlays/status"}, Verbs: []string{"patch"}, When: WhenOverlays, Why: "whether it counts", Without: "NodeOverlays do not say whether they count"},
+		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: []string{"patch"}, Why: "its finalizer, the hash by which drift is seen, and which of its images are good"},
+		{Group: aws, Resources: []string{"ec2nodeclasses/status"}, Verbs: []string{"patch"}, Why: "what was found for it, and what is wrong"},
+		{Resources: []string{"nodes"}, Verbs: []string{"patch", "delete"}, Why: "labels and taints of its own nodes; the end of those that leave"},
+		{Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "nodes are emptied under PodDisruptionBudgets"},
+		{Resources: []string{"pods"}, Verbs: []string{"delete"}, Why: "when the grace period of a node is over"},
+		{Group: "events.k8s.io", Resources: []string{"events"}, Verbs: []string{"create", "patch"}, Why: "what happened and why, on the objects that it is about", Without: "nothing that happens is written down as an event"},
+	}
+}
+
+// brought are the definitions of the API.
+func brought() []Rule {
+	return []Rule{{
+		Group: "apiextensions.k8s.io", Resources: []string{"customresourcedefinitions"}, Names: Definitions(),
+		Verbs: []string{"create", "get", "patch"}, When: WhenCRDs, Why: "the leader brings the definitions of the API up to date",
+	}}
+}
+
+// own is what the controller does in its own namespace, and in kube-system.
+func own() []Rule {
+	return []Rule{
+		{Where: Own, Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create"}, Why: "one of the controllers acts"},
+		{Where: Own, Group: "coordination.k8s.io", Resources: []string{"leases"}, Names: []string{LeaseName}, Verbs: []string{"get", "update"}, Why: "the same"},
+		{Where: Own, Resources: []string{"configmaps"}, Verbs: []string{"create"}, Why: "what nodes turned out to have, for the next start", Without: "what nodes turned out to have is forgotten at every start"},
+		{Where: Own, Resources: []string{"configmaps"}, Names: []string{MeasuredName}, Verbs: []string{"get", "update"}, Why: "the same", Without: "what nodes turned out to have is forgotten at every start"},
+		{Where: Own, Resources: []string{"configmaps"}, Names: []string{TripsName}, Verbs: []string{"get", "update"}, Why: "which workloads' pods were moved, for the next start", Without: "no node is replaced by choice: nobody can see which pods were moved lately"},
+		{Where: Own, Resources: []string{"configmaps"}, Names: []string{PauseName}, Verbs: []string{"get"}, Why: "whether somebody paused all NodePools", Without: "all NodePools stay paused: nobody can see whether they are"},
+		{Where: System, Resources: []string{"services"}, Names: []string{"kube-dns"}, Verbs: []string{"get"}, Why: "nodes are told the address of cluster DNS", Without: "nodes are not told the address of cluster DNS, and reckon it from the range of the Services"},
+		{Where: System, Resources: []string{"configmaps"}, Names: []string{"aws-auth"}, Verbs: []string{"get"}, Why: "which roles of nodes the cluster lets in, to say why one does not join", Without: "it cannot be said of a node that does not join whether aws-auth is why"},
+	}
+}
+
+// Definitions are the names of the CustomResourceDefinitions of the API.
+func Definitions() []string {
+	return []string{"ec2nodeclasses." + aws, "nodeclaims." + karpenter, "nodeoverlays." + karpenter, "nodepools." + karpenter}
+}

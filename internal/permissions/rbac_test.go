@@ -1,0 +1,108 @@
+package permissions
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// file is where the chart keeps the rules of its roles.
+const file = "../../deploy/charts/joiner/templates/_rights.tpl"
+
+// TestChart holds the roles of the chart to the rules.
+func TestChart(t *testing.T) {
+	var want bytes.Buffer
+	want.WriteString("{{/* Written by go test ./internal/permissions -run TestChart -rewrite: change package permissions, not this file. */}}\n")
+	for _, where := range []Where{Cluster, Own, System} {
+		fmt.Fprintf(&want, "{{- define \"joiner.rights.%s\" }}\n", where)
+		for _, r := range At(where) {
+			want.WriteString(r.template())
+		}
+		want.WriteString("{{- end }}\n")
+	}
+	if *rewrite {
+		if err := os.WriteFile(file, want.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s is not what package permissions says (%v): go test ./internal/permissions -run TestChart -rewrite", file, err)
+	}
+}
+
+// template is the rule as part of a chart.
+func (r Rule) template() string {
+	var b strings.Builder
+	if r.When != "" {
+		fmt.Fprintf(&b, "{{- if .Values.%s }}\n", r.When)
+	}
+	group := r.Group
+	if group == "" {
+		group = `""`
+	}
+	fmt.Fprintf(&b, "# %s\n- apiGroups: [%s]\n  resources: [%s]\n", r.Why, group, strings.Join(r.Resources, ", "))
+	if len(r.Names) > 0 {
+		fmt.Fprintf(&b, "  resourceNames: [%s]\n", strings.Join(r.Names, ", "))
+	}
+	fmt.Fprintf(&b, "  verbs: [%s]\n", strings.Join(r.Verbs, ", "))
+	if r.When != "" {
+		b.WriteString("{{- end }}\n")
+	}
+	return b.String()
+}
+
+// TestRulesAreNarrow: no rule is about everything, none is said twice, each has its reason.
+func TestRulesAreNarrow(t *testing.T) {
+	t.Parallel()
+	said := map[string]bool{}
+	for _, r := range Rules() {
+		if r.Why == "" || len(r.Resources) == 0 || len(r.Verbs) == 0 {
+			t.Errorf("%+v: a rule has resources, verbs and a reason", r)
+		}
+		for _, resource := range r.Resources {
+			for _, verb := range r.Verbs {
+				one := fmt.Sprint(r.where(), r.Group, resource, verb, r.Names)
+				if said[one] {
+					t.Errorf("%s is said twice", one)
+				}
+				said[one] = true
+			}
+		}
+		if all := slices.Concat([]string{r.Group}, r.Resources, r.Verbs); slices.Contains(all, "*") || slices.Contains(r.Resources, "secrets") {
+			t.Errorf("%+v is about too much", r)
+		}
+		if slices.Contains(r.Verbs, "create") && len(r.Names) > 0 && r.Resources[0] != "customresourcedefinitions" {
+			t.Errorf("%+v: what is created has no name yet when it is judged", r)
+		}
+	}
+}
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		request Request
+		want    bool
+	}{
+		"pods everywhere":        {Request{"list", "", "pods", "", Cluster}, true},
+		"pods of one namespace":  {Request{"list", "", "pods", "", Own}, true},
+		"one pod":                {Request{"get", "", "pods", "web", Cluster}, false},
+		"an eviction":            {Request{"create", "", "pods/eviction", "web", Cluster}, true},
+		"a pod":                  {Request{"create", "", "pods", "web", Cluster}, false},
+		"secrets":                {Request{"list", "", "secrets", "", System}, false},
+		"the lease":              {Request{"update", "coordination.k8s.io", "leases", LeaseName, Own}, true},
+		"another lease":          {Request{"update", "coordination.k8s.io", "leases", "kube-scheduler", Own}, false},
+		"a lease elsewhere":      {Request{"update", "coordination.k8s.io", "leases", LeaseName, Cluster}, false},
+		"kube-dns":               {Request{"get", "", "services", "kube-dns", System}, true},
+		"another service":        {Request{"get", "", "services", "metrics", System}, false},
+		"a definition of ours":   {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions", "nodepools.karpenter.sh", Cluster}, true},
+		"a definition of others": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions", "certificates.cert-manager.io", Cluster}, false},
+	} {
+		if got := slices.ContainsFunc(Rules(), func(r Rule) bool { return r.Allows(c.request) }); got != c.want {
+			t.Errorf("%s: %+v is allowed: %t, want %t", name, c.request, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package permissions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Stand-ins for lists that Terraform and CloudFormation bring: the roles of nodes, parameters of one's own.
+const (
+	roleMark      = "ROLES-OF-NODES"
+	parameterMark = "OWN-PARAMETERS"
+)
+
+// terraform is the scope of the Terraform module: its variables and locals.
+var terraform = Scope{
+	Partition: "${local.partition}", Account: "${local.account_id}", Region: "${local.region}", Cluster: "${var.cluster_name}", UID: "${local.cluster_uid}",
+	NodeRoles: []string{roleMark}, Queue: "${local.queue_name}", Parameters: []string{parameterMark},
+}
+
+// lists says what is written in the place of the stand-ins.
+var lists = map[string]string{roleMark: "local.node_role_arns", parameterMark: "var.ami_id_ssm_parameter_arns"}
+
+const terraformHead = `# Written from package permissions: go test ./internal/permissions -run TestFiles -rewrite
+# Each statement is explained in docs/guides/iam.md.
+
+locals {
+  controller_policies = {
+`
+
+// TestFilesOfTerraform holds the module's policies to those of this package.
+func TestFilesOfTerraform(t *testing.T) {
+	conditional := onlyWithUID(t)
+	var b strings.Builder
+	b.WriteString(terraformHead)
+	for i, p := range policiesOf(t, terraform) {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		_, sometimes := split(p.Statements, conditional)
+		fmt.Fprintf(&b, "    %s = {\n      Version = \"2012-10-17\"\n      Statement = ", p.Name)
+		if len(sometimes) == 0 {
+			b.WriteString("[\n" + statementsHCL(p.Statements) + "      ]\n    }\n")
+			continue
+		}
+		var sids []string
+		for _, s := range sometimes {
+			sids = append(sids, s.Sid)
+		}
+		b.WriteString("[for statement in [\n" + statementsHCL(p.Statements) +
+			"      ] : statement if var.cluster_uid != null || !contains(" + oneLine(sids) + ", statement.Sid)]\n    }\n")
+	}
+	b.WriteString("  }\n}\n")
+	compare(t, "../../deploy/terraform/joiner/policies.tf", b.String())
+}
+
+// onlyWithUID are the Sids of the statements that are there only where the cluster's UID is known.
+func onlyWithUID(t *testing.T) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	for _, p := range policiesOf(t, demo) {
+		for _, s := range p.Statements {
+			out[s.Sid] = true
+		}
+	}
+	blind := demo
+	blind.UID = ""
+	for _, p := range policiesOf(t, blind) {
+		for _, s := range p.Statements {
+			delete(out, s.Sid)
+		}
+	}
+	return out
+}
+
+// split parts the statements that are always there from the conditional ones.
+func split(statements []Statement, conditional map[string]bool) (always, sometimes []Statement) {
+	for _, s := range statements {
+		if conditional[s.Sid] {
+			sometimes = append(sometimes, s)
+		} else {
+			always = append(always, s)
+		}
+	}
+	return always, sometimes
+}
+
+// statementsHCL writes statements, as terraform fmt would.
+func statementsHCL(statements []Statement) string {
+	var b strings.Builder
+	for _, s := range statements {
+		writeHCL(&b, s)
+	}
+	return b.String()
+}
+
+func writeHCL(b *strings.Builder, s Statement) {
+	const in = "        "
+	fmt.Fprintf(b, "%s# %s\n%s{\n", in, s.Why, in)
+	items := []item{
+		{"Sid", []string{strconv.Quote(s.Sid)}}, {"Effect", []string{strconv.Quote(s.Effect)}},
+		{"Action", textsHCL(s.Action)}, {"Resource", textsHCL(s.Resource)},
+	}
+	if len(s.Condition) > 0 {
+		var operators []item
+		for _, operator := range slices.Sorted(maps.Keys(s.Condition)) {
+			var keys []item
+			for _, key := range slices.Sorted(maps.Keys(s.Condition[operator])) {
+				keys = append(keys, item{strconv.Quote(key), []string{oneLine(s.Condition[operator][key])}})
+			}
+			if strings.Contains(operator, ":") {
+				operator = strconv.Quote(operator)
+			}
+			operators = append(operators, item{operator, braced(keys)})
+		}
+		items = append(items, item{"Condition", braced(operators)})
+	}
+	for _, line := range aligned(items) {
+		b.WriteString(in + "  " + line + "\n")
+	}
+	b.WriteString(in + "},\n")
+}
+
+// item is a name and its value, in lines.
+type item struct {
+	name  string
+	lines []string
+}
+
+// aligned writes items below each other; those of one line, one after the other, have their = below each other.
+func aligned(items []item) []string {
+	var out []string
+	for i := 0; i < len(items); {
+		end, width := i, 0
+		for end < len(items) && len(items[end].lines) == 1 {
+			width = max(width, len(items[end].name))
+			end++
+		}
+		for ; i < end; i++ {
+			out = append(out, fmt.Sprintf("%-*s = %s", width, items[i].name, items[i].lines[0]))
+		}
+		if i < len(items) {
+			out = append(out, items[i].name+" = "+items[i].lines[0])
+			out = append(out, items[i].lines[1:]...)
+			i++
+		}
+	}
+	return out
+}
+
+func braced(items []item) []string {
+	out := []string{"{"}
+	for _, line := range aligned(items) {
+		out = append(out, "  "+line)
+	}
+	return append(out, "}")
+}
+
+func oneLine(texts []string) string {
+	quoted := make([]string, 0, len(texts))
+	for _, text := range texts {
+		expression, ok := strings.CutPrefix(text, "${")
+		if expression, end := strings.CutSuffix(expression, "}"); ok && end && !strings.Contains(expression, "}") {
+			quoted = append(quoted, expression)
+			continue
+		}
+		quoted = append(quoted, strconv.Quote(text))
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// textsHCL writes a list; where one of the stand-ins is in it, the list that it stands for is added.
+func textsHCL(texts []string) []string {
+	var own, added []string
+	for _, text := range texts {
+		list := ""
+		for mark, expression := range lists {
+			if strings.Contains(text, mark) {
+				list = expression
+			}
+		}
+		if list == "" {
+			own = append(own, text)
+		} else {
+			added = append(added, list)
+		}
+	}
+	switch {
+	case len(added) > 0 && len(own) == 0:
+		return []string{strings.Join(added, ", ")}
+	case len(added) > 0:
+		return []string{"concat(" + oneLine(own) + ", " + strings.Join(added, ", ") + ")"}
+	case len(own) == 1:
+		return []string{oneLine(own)}
+	}
+	out := []string{"["}
+	for _, text := range own {
+		out = append(out, "  "+strconv.Quote(text)+",")
+	}
+	return append(out, "]")
+}
