@@ -1,0 +1,340 @@
+package repocheck
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// language lists every finding of TestLanguage below a folder: go test ./internal/repocheck -run TestLanguage -language internal/cli
+var language = flag.String("language", "", "list what TestLanguage finds in this `FOLDER` or file; . lists all of it")
+
+// banned has the words that have a standard term in Kubernetes, EC2 or Karpenter, and that term. The pattern is matched with any case.
+var banned = []struct {
+	pattern *regexp.Regexp
+	instead string
+}{
+	{words(`ways? of paying`), "capacity type"},
+	{words(`wish(es|ed)?|would rather`), "preference, prefers"},
+	{words(`machines?`), "instance; planned NodeClaim"},
+	{words(`buy(s|ing)?|bought|sells?|selling|sold|giv(e|es|en|ing) back|gave back`), "launch, offer, terminate"},
+	{words(`lets? go|let go of|asked to leave|asks? to leave|sent away`), "evict, drain"},
+	{words(`by choice`), "voluntary disruption"},
+	{words(`told|tells?|tell of|says? so`), "reports, emits an event, logs, sets the condition"},
+	{words(`heed(s|ed|ing)?|unheeded`), "honor, process; ignored"},
+	{words(`mend(s|ed|ing)?|put right`), "fix, fixed"},
+	{words(`reckon(s|ed|ing)?`), "compute, count, estimate"},
+	{words(`(a|one|each|every|first|second|next|last|two|another) looks?|look(s|ed|ing)? (at )?again`), "scan, re-check, reconcile"},
+	{words(`begun|led on|led to its end|(comes?|came|coming) to nothing`), "started, continued, completed, aborted"},
+	{words(`at rest|calm`), "converged, idle"},
+	{words(`deals? out|dealt out|dealing out`), "schedules"},
+	{words(`nobody|somebody|whoever|everybody`), "the pod, the node, the user: by its name"},
+	{words(`(pods?|nodes?|claims?|instances?|NodeClaims?) who`), "the pod that, the node that"},
+	{words(`namesakes?`), "cluster with the same name"},
+	{words(`doors?`), "client"},
+	{words(`so many|as ever|for good|at last|yet to come`), "a number, or nothing"},
+	{words(`guests?`), "DaemonSet pod"},
+	{words(`(a|an|the|this|each|its|interruption|spot) notices?|notices of`), "interruption message"},
+	{words(`rest(s|ed|ing)? on`), "is based on"},
+}
+
+// allowed are terms of the field that have a banned word in them.
+var allowed = words(`machine images?|machine-readable|virtual machines?|state machines?|machine learning|Amazon Machine Images?|spot instance interruption notices?`)
+
+// languageDebt is how many findings each folder still has. A number may only fall; a folder that is not listed has none.
+var languageDebt = map[string]int{
+	".":                                 82,
+	"api":                               65,
+	"bench":                             156,
+	"cmd":                               34,
+	"deploy":                            54,
+	"docs":                              260,
+	"docs/checks":                       28,
+	"docs/decisions":                    192,
+	"docs/guides":                       42,
+	"docs/reference":                    93,
+	"hack":                              14,
+	"internal/aws/access":               7,
+	"internal/aws/ami":                  6,
+	"internal/aws/awserr":               17,
+	"internal/aws/ec2":                  62,
+	"internal/aws/eks":                  2,
+	"internal/aws/interruption":         15,
+	"internal/aws/pricing":              6,
+	"internal/aws/ratelimit":            17,
+	"internal/aws/vpc":                  7,
+	"internal/cli":                      102,
+	"internal/cli/output":               28,
+	"internal/config":                   27,
+	"internal/controller":               808,
+	"internal/diagnosis":                130,
+	"internal/disruption":               33,
+	"internal/disruption/consolidation": 184,
+	"internal/disruption/drain":         7,
+	"internal/disruption/drift":         45,
+	"internal/disruption/estimate":      28,
+	"internal/disruption/replacement":   16,
+	"internal/doctor/collector":         19,
+	"internal/doctor/remedy":            8,
+	"internal/emulator":                 42,
+	"internal/emulator/iampolicy":       1,
+	"internal/emulator/world":           80,
+	"internal/kube":                     220,
+	"internal/metrics":                  24,
+	"internal/migration":                21,
+	"internal/model/bitset":             1,
+	"internal/model/catalog":            48,
+	"internal/model/cluster":            15,
+	"internal/model/hashkey":            1,
+	"internal/model/requirements":       3,
+	"internal/model/resources":          4,
+	"internal/node/bootstrap":           9,
+	"internal/node/lifecycle":           54,
+	"internal/node/userdata":            28,
+	"internal/permissions":              34,
+	"internal/repocheck":                18,
+	"internal/scenario":                 10,
+	"internal/scheduling/existing":      47,
+	"internal/scheduling/lowerbound":    128,
+	"internal/scheduling/offering":      78,
+	"internal/scheduling/packing":       535,
+	"internal/scheduling/parallel":      2,
+	"internal/scheduling/podgroup":      7,
+	"internal/scheduling/topology":      58,
+	"internal/suggest":                  2,
+	"lab":                               475,
+}
+
+// longestSentence is how many words a sentence of a document or a message may have.
+const longestSentence = 35
+
+func words(alternatives string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(` + alternatives + `)\b`)
+}
+
+// complaint is one finding: a banned word or a long sentence.
+type complaint struct {
+	file string
+	line int
+	text string
+}
+
+// TestLanguage holds documents, messages and comments to plain English: standard terms, and sentences that can be read once.
+//
+// It reads Markdown without code, comments of Go files, texts of Go files that are not tests, and the descriptions of the chart's values.
+func TestLanguage(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skipf("no git checkout: %v", err)
+	}
+	var all []complaint
+	for file := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		all = append(all, complaintsAbout(t, file)...)
+	}
+	counts := map[string]int{}
+	for _, c := range all {
+		counts[folderOf(c.file)]++
+		if *language == "." || *language != "" && (c.file == *language || strings.HasPrefix(c.file, *language+"/")) {
+			fmt.Printf("%s:%d: %s\n", c.file, c.line, c.text)
+		}
+	}
+	for folder, count := range counts {
+		if limit := languageDebt[folder]; count > limit {
+			t.Errorf("%s: %d findings, at most %d are allowed: go test ./internal/repocheck -run TestLanguage -language %s lists them", folder, count, limit, folder)
+		}
+	}
+	for folder, limit := range languageDebt {
+		if count := counts[folder]; count < limit {
+			t.Errorf("%s: %d findings, fewer than the %d of languageDebt: lower the number there", folder, count, limit)
+		}
+	}
+}
+
+// folderOf is the folder that a finding counts for: two levels below internal, one elsewhere.
+func folderOf(file string) string {
+	parts := strings.Split(path.Dir(file), "/")
+	depth := 1
+	if parts[0] == "internal" {
+		depth = 3
+	} else if parts[0] == "docs" {
+		depth = 2
+	}
+	return strings.Join(parts[:min(len(parts), depth)], "/")
+}
+
+func complaintsAbout(t *testing.T, file string) []complaint {
+	t.Helper()
+	isGo := strings.HasSuffix(file, ".go") && !strings.Contains(file, "zz_generated") && file != "internal/repocheck/language_test.go"
+	isText := strings.HasSuffix(file, ".md") && !strings.Contains(file, "/testdata/")
+	isValues := strings.HasPrefix(file, "deploy/charts/") && !strings.Contains(file, "/testdata/") && (strings.HasSuffix(file, "values.yaml") || strings.HasSuffix(file, "values.schema.json") || strings.HasSuffix(file, "NOTES.txt"))
+	if !isGo && !isText && !isValues {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		return nil // deleted, and not yet committed
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []complaint
+	check := func(line int, prose string, isLimited bool) {
+		for _, b := range banned {
+			for _, found := range b.pattern.FindAllString(allowed.ReplaceAllString(prose, ""), -1) {
+				out = append(out, complaint{file, line, fmt.Sprintf("%q: write %s", found, b.instead)})
+			}
+		}
+		if !isLimited {
+			return
+		}
+		for _, sentence := range sentences(prose) {
+			if n := len(strings.Fields(sentence)); n > longestSentence {
+				out = append(out, complaint{file, line, fmt.Sprintf("a sentence of %d words: %.60s…", n, strings.TrimSpace(sentence))})
+			}
+		}
+	}
+	switch {
+	case isGo:
+		goProse(t, file, text, check)
+	case isText:
+		markdownProse(string(text), check)
+	default:
+		for i, line := range strings.Split(string(text), "\n") {
+			check(i+1, line, false)
+		}
+	}
+	return out
+}
+
+// goProse visits comments and, outside of tests, texts of two words or more.
+func goProse(t *testing.T, file string, text []byte, check func(line int, prose string, isLimited bool)) {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		if _, ok := err.(scanner.ErrorList); ok { //nolint:errorlint // the parser documents this type
+			return
+		}
+		t.Fatal(err)
+	}
+	for _, group := range f.Comments {
+		check(fset.Position(group.Pos()).Line, withoutCode(group.Text()), false)
+	}
+	if strings.HasSuffix(file, "_test.go") {
+		return
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if _, isImport := n.(*ast.ImportSpec); isImport {
+			return false
+		}
+		literal, ok := n.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			return true
+		}
+		value, err := strconv.Unquote(literal.Value)
+		if err == nil && len(strings.Fields(value)) > 1 {
+			check(fset.Position(literal.Pos()).Line, withoutCode(value), true)
+		}
+		return true
+	})
+}
+
+// markdownProse visits paragraphs, list items, headings and cells of tables, without code.
+func markdownProse(text string, check func(line int, prose string, isLimited bool)) {
+	isCode, paragraph, begin := false, "", 0
+	flush := func() {
+		if paragraph != "" {
+			check(begin, withoutCode(paragraph), true)
+		}
+		paragraph = ""
+	}
+	for i, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		if strings.HasPrefix(trimmed, "```") {
+			flush()
+			isCode = !isCode
+			continue
+		}
+		if isCode {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(trimmed, "|"):
+			flush()
+			for cell := range strings.SplitSeq(trimmed, "|") {
+				check(i+1, withoutCode(cell), true)
+			}
+		case trimmed == "" || strings.HasPrefix(trimmed, "#") || isListItem(trimmed):
+			flush()
+			paragraph, begin = trimmed, i+1
+		default:
+			if paragraph == "" {
+				begin = i + 1
+			}
+			paragraph += " " + trimmed
+		}
+	}
+	flush()
+}
+
+func isListItem(line string) bool {
+	number, _, _ := strings.Cut(line, ". ")
+	_, err := strconv.Atoi(number)
+	return strings.HasPrefix(line, "* ") || strings.HasPrefix(line, "- ") || err == nil
+}
+
+var (
+	inlineCode = regexp.MustCompile("`[^`]*`")
+	linkTarget = regexp.MustCompile(`\]\([^)]*\)`)
+	sentenceAt = regexp.MustCompile(`[.!?:;]["')*]*(\s+|$)|\n\n+|\n\s*[*-] `)
+)
+
+// withoutCode replaces code and the targets of links, so that names and commands are no prose.
+func withoutCode(text string) string {
+	return linkTarget.ReplaceAllString(inlineCode.ReplaceAllString(text, "CODE"), "]")
+}
+
+// sentences splits prose at full stops, colons, semicolons, blank lines and list items.
+func sentences(prose string) []string { return sentenceAt.Split(prose, -1) }
+
+// TestLanguageFinds: banned words and long sentences are found in each kind of text, and code is not read.
+func TestLanguageFinds(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", longestSentence+1)
+	for text, want := range map[string]int{
+		"Nobody is told.":                   2,
+		"`nobody` is fine":                  0,
+		"The machine image is missing.":     0,
+		"A machine is bought.":              2,
+		long + ".":                          1,
+		strings.Repeat("word ", 20) + ".\n": 0,
+		"| " + long + " | x |":              1,
+		"```\nnobody\n```":                  0,
+	} {
+		got := 0
+		markdownProse(text, func(_ int, prose string, _ bool) {
+			for _, b := range banned {
+				got += len(b.pattern.FindAllString(allowed.ReplaceAllString(prose, ""), -1))
+			}
+			for _, sentence := range sentences(prose) {
+				if len(strings.Fields(sentence)) > longestSentence {
+					got++
+				}
+			}
+		})
+		if got != want {
+			t.Errorf("%.40q: %d findings, want %d", text, got, want)
+		}
+	}
+}
