@@ -89,7 +89,7 @@ internal/kube: api/aws/v1 api/crds api/karpenter/v1 api/karpenter/v1alpha1 inter
 internal/doctor/collector: internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/vpc internal/diagnosis internal/kube internal/model/catalog internal/model/requirements | golang.org/x/sync
 internal/doctor/remedy: internal/aws/awserr internal/diagnosis/fix internal/kube | github.com/aws
 
-# What all programs share.
+# shared: settings, permissions and metrics, which more than one program uses.
 internal/config: internal/suggest
 internal/permissions:
 internal/metrics: | github.com/prometheus

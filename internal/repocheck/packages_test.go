@@ -1,0 +1,95 @@
+package repocheck
+
+import (
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	architecturePage = "ARCHITECTURE.md"
+	packagesBegin    = "<!-- packages: go test ./internal/repocheck -run TestPackageTable -rewrite -->\n"
+	packagesEnd      = "<!-- end of packages -->"
+)
+
+// TestPackageTable compares the package table of ARCHITECTURE.md with the import policy's order and the first sentences of the package comments.
+// With -rewrite it writes the table.
+func TestPackageTable(t *testing.T) {
+	text, err := os.ReadFile(architecturePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), packagesBegin)
+	_, after, also := strings.Cut(rest, packagesEnd)
+	if !ok || !also {
+		t.Fatalf("%s has no table between %q and %q", architecturePage, packagesBegin, packagesEnd)
+	}
+	want := before + packagesBegin + packageTable(t) + packagesEnd + after
+	if want == string(text) {
+		return
+	}
+	if !*rewriteDocs {
+		t.Fatalf("the package table of %s is out of date: go test ./internal/repocheck -run TestPackageTable -rewrite", architecturePage)
+	}
+	if err := os.WriteFile(architecturePage, []byte(want), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// packageTable returns one table for each heading of the policy.
+func packageTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.Lines(policy) {
+		if heading, ok := strings.CutPrefix(line, "# "); ok {
+			name, says, _ := strings.Cut(strings.TrimSpace(heading), ": ")
+			fmt.Fprintf(&b, "\n**%s**: %s\n\n| package | what it does |\n|---|---|\n", name, says)
+			continue
+		}
+		if pkg, _, ok := strings.Cut(line, ":"); ok {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", pkg, synopsis(t, pkg))
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// synopsis returns the first sentence of a package's comment, without the words "Package name".
+func synopsis(t *testing.T, pkg string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(pkg, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no Go files in %s: %v", pkg, err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if packageDoc(f) != "" {
+			return sentenceOf(f)
+		}
+	}
+	t.Fatalf("package %s has no comment", pkg)
+	return ""
+}
+
+// sentenceOf returns the file's synopsis with a words "Package name" removed and without a full stop, as cells of a table have it.
+func sentenceOf(f *ast.File) string {
+	text := new(doc.Package).Synopsis(f.Doc.Text())
+	for _, prefix := range []string{"Package ", "Command "} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok {
+			_, text, _ = strings.Cut(rest, " ")
+		}
+	}
+	return strings.TrimSuffix(strings.ReplaceAll(text, "|", `\|`), ".")
+}
