@@ -1,4 +1,4 @@
-// Package crds holds the CustomResourceDefinitions of the API, ready to install.
+// Package crds has the CustomResourceDefinitions of the API, ready to install.
 //
 // In: nothing; the files beside it are generated from api/karpenter and api/aws/v1.
 // Out: the definitions, as YAML and as objects.

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// KeyRevision is the annotation of a definition that says which revision of the API it is of. Definitions without it are
-// somebody else's: Karpenter's, or written by hand.
+// KeyRevision is the annotation of a CRD with the revision of the API. CRDs without it were not written by Joiner: they are
+// Karpenter's, or were written by hand.
 const KeyRevision = "joiner.sh/crds-revision"
 
-// revisions has a line for each state that the definitions were ever in: number and digest.
+// revisions has a line for each published state of the CRDs: number and digest.
 //
 //go:embed revisions.txt
 var revisions string
 
-// Revision counts the states that the definitions were ever in, from 1. A higher one is newer, and takes all objects that
-// a lower one took.
+// Revision is the number of the CRDs' current state, counted from 1. A higher revision is newer, and accepts all objects that
+// a lower one accepts.
 func Revision() int {
 	number, _ := lastRevision()
 	return number

@@ -11,7 +11,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "add a revision if the definitions have changed")
 
-// TestRevision: definitions that differ have another number, so that a cluster can tell which are newer.
+// TestRevision: CRDs that differ have another number, so the controller can compare those of a cluster with its own.
 func TestRevision(t *testing.T) {
 	number, digest := lastRevision()
 	now := digestOf(Manifests())
@@ -38,7 +38,7 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// TestDefinitionsSayTheirRevision: what is installed can be told apart later.
+// TestDefinitionsSayTheirRevision: installed CRDs have the annotation with their revision.
 func TestDefinitionsSayTheirRevision(t *testing.T) {
 	t.Parallel()
 	definitions, err := Definitions()

@@ -1,8 +1,8 @@
-// Package v1 holds the kind of the API group karpenter.k8s.aws/v1 that users and Joiner write: EC2NodeClass.
+// Package v1 defines EC2NodeClass, the kind of the API group karpenter.k8s.aws/v1.
 //
 // In: manifests and API objects, as JSON.
 // Out: Go values with the fields, names and meaning of the AWS provider of Karpenter 1.14.1, and the keys around them.
-// Never: talks to an API server or to AWS, reads a clock, or decides anything about a machine.
+// Never: a call to an API server or to AWS, a clock, or a decision about an instance.
 //
 // The CRD in api/crds is generated from this package; the markers on the fields are the schema. Names and pointers of the
 // fields of EC2NodeClassSpec take part in the drift hash that Karpenter writes on nodes, so they may not be renamed at

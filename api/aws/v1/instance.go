@@ -56,12 +56,12 @@ type BlockDevice struct {
 	VolumeType *string `json:"volumeType,omitempty"`
 }
 
-// InstanceStorePolicy says what becomes of the disks inside a machine.
+// InstanceStorePolicy defines the use of instance store volumes.
 //
 // +kubebuilder:validation:Enum=RAID0
 type InstanceStorePolicy string
 
-// InstanceStoreRAID0 joins the disks to one, which holds the pods' ephemeral storage.
+// InstanceStoreRAID0 combines the volumes to one RAID 0 array for the pods' ephemeral storage.
 const InstanceStoreRAID0 InstanceStorePolicy = "RAID0"
 
 // InterfaceType is what a network interface can do.
@@ -138,7 +138,7 @@ type ConnectionTracking struct {
 
 // CPUOptions of an instance.
 type CPUOptions struct {
-	// NestedVirtualization lets the instance host virtual machines; only types that can do so are then bought.
+	// NestedVirtualization enables virtual machines on the instance. Only instance types that support it are then launched.
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	NestedVirtualization *string `json:"nestedVirtualization,omitempty"`

@@ -41,7 +41,7 @@ const (
 	LabelInstanceEBSBandwidth = Group + "/instance-ebs-bandwidth"
 	// LabelInstanceNetworkBandwidth is the baseline of the network, in Mbit/s.
 	LabelInstanceNetworkBandwidth = Group + "/instance-network-bandwidth"
-	// LabelInstanceLocalNVMe is the sum of the NVMe disks inside the machine, in GB. No label where there are none.
+	// LabelInstanceLocalNVMe is the total size of the instance store NVMe disks, in GB. Absent if there are none.
 	LabelInstanceLocalNVMe = Group + "/instance-local-nvme"
 
 	// LabelInstanceGPUName is the GPU's model in lower case, for instance t4.
@@ -80,24 +80,24 @@ const (
 const (
 	// AnnotationHash on EC2NodeClass and NodeClaim is the drift hash of the node class, in decimal.
 	AnnotationHash = Group + "/ec2nodeclass-hash"
-	// AnnotationHashVersion is the version of the way that AnnotationHash was computed.
+	// AnnotationHashVersion is the version of the algorithm of AnnotationHash.
 	AnnotationHashVersion = Group + "/ec2nodeclass-hash-version"
-	// AnnotationInstanceProfile on a NodeClaim is the instance profile of its machine, which must not be removed before.
+	// AnnotationInstanceProfile on a NodeClaim is the instance profile of its instance, which must not be deleted before it.
 	AnnotationInstanceProfile = Group + "/instance-profile-name"
-	// AnnotationTagged on a NodeClaim is "true" when its machine carries the tags that only a joined node can have.
+	// AnnotationTagged on a NodeClaim is "true" once its instance has the tags that are set after registration.
 	AnnotationTagged = Group + "/tagged"
-	// AnnotationClusterNameTagged on a NodeClaim is "true" when its machine carries the tag TagEKSClusterName.
+	// AnnotationClusterNameTagged on a NodeClaim is "true" once its instance has the tag TagEKSClusterName.
 	AnnotationClusterNameTagged = "compatibility." + Group + "/cluster-name-tagged"
 )
 
-// FinalizerTermination is on an EC2NodeClass until nothing uses it and what was made for it is removed.
+// FinalizerTermination is on an EC2NodeClass until no NodeClaim uses it and the AWS resources created for it are deleted.
 const FinalizerTermination = Group + "/termination"
 
 // Tags in AWS. Beside them stands karpv1.KeyClusterUID.
 const (
-	// TagClusterPrefix is what the cluster's name follows; the value is TagClusterOwned.
+	// TagClusterPrefix is followed by the cluster's name; the value is TagClusterOwned.
 	TagClusterPrefix = "kubernetes.io/cluster/"
-	// TagClusterOwned is the value that says that the cluster, and nobody else, removes the thing.
+	// TagClusterOwned is the value of resources that only this cluster deletes.
 	TagClusterOwned = "owned"
 	// TagEKSClusterName holds the cluster's name.
 	TagEKSClusterName = "eks:eks-cluster-name"

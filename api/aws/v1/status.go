@@ -7,7 +7,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// EC2NodeClassStatus is what has been found in AWS for an EC2NodeClass.
+// EC2NodeClassStatus is the observed state of an EC2NodeClass in AWS.
 type EC2NodeClassStatus struct {
 	// Subnets to launch into, the one with the most free addresses first, then by id.
 	// +optional
@@ -29,18 +29,18 @@ type EC2NodeClassStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Subnet is a subnet that was found.
+// Subnet is a selected subnet.
 type Subnet struct {
 	// ID of the subnet.
 	ID string `json:"id"`
-	// Zone it is in, for instance us-east-1a. Accounts disagree on which place that is.
+	// Zone is the name of the zone, for example us-east-1a. It may mean another zone in another account.
 	Zone string `json:"zone"`
-	// ZoneID of the same, for instance use1-az4. Accounts agree on it.
+	// ZoneID is the ID of the zone, for example use1-az4. It is the same in all accounts.
 	// +optional
 	ZoneID string `json:"zoneID,omitempty"`
 }
 
-// SecurityGroup is a security group that was found.
+// SecurityGroup is a selected security group.
 type SecurityGroup struct {
 	// ID of the security group.
 	ID string `json:"id"`
@@ -49,43 +49,43 @@ type SecurityGroup struct {
 	Name string `json:"name,omitempty"`
 }
 
-// AMI is a machine image that was found.
+// AMI is a selected AMI.
 type AMI struct {
 	// ID of the image.
 	ID string `json:"id"`
-	// Deprecated says that its owner has deprecated it.
+	// Deprecated is true if the owner of the AMI has deprecated it.
 	// +optional
 	Deprecated bool `json:"deprecated,omitempty"`
 	// Name of the image.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Requirements that an instance type must meet to start from it. Never nil.
+	// Requirements of the AMI on instance types. Never nil.
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements"`
 }
 
-// CapacityReservation is a capacity reservation that was found.
+// CapacityReservation is a selected capacity reservation.
 type CapacityReservation struct {
-	// AvailabilityZone it is in.
+	// AvailabilityZone of the reservation.
 	AvailabilityZone string `json:"availabilityZone"`
-	// EndTime is when the capacity is taken back. Left out: when its owner cancels it.
+	// EndTime is when the reservation ends. Omitted: when its owner cancels it.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty" hash:"ignore"`
 	// ID of the reservation.
 	// +kubebuilder:validation:Pattern=`^cr-[0-9a-z]+$`
 	ID string `json:"id"`
-	// InstanceMatchCriteria is which launches it takes.
+	// InstanceMatchCriteria is open (any matching launch uses it) or targeted (only launches that name it).
 	// +kubebuilder:validation:Enum=open;targeted
 	InstanceMatchCriteria string `json:"instanceMatchCriteria"`
-	// InstanceType it holds.
+	// InstanceType of the reservation.
 	InstanceType string `json:"instanceType"`
-	// OwnerID is the account that owns it.
+	// OwnerID is the account that owns the reservation.
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
 	OwnerID string `json:"ownerID"`
-	// ReservationType of the reservation.
+	// ReservationType is default or capacity-block.
 	// +kubebuilder:default=default
 	// +optional
 	ReservationType CapacityReservationType `json:"reservationType,omitempty"`
-	// Interruptible says that the owner may take the capacity back at any time.
+	// Interruptible is true if the owner may reclaim the capacity at any time.
 	// +optional
 	Interruptible bool `json:"interruptible,omitempty"`
 	// State is active, or expiring in the last 40 minutes of a capacity block.
@@ -94,7 +94,7 @@ type CapacityReservation struct {
 	State CapacityReservationState `json:"state,omitempty"`
 }
 
-// CapacityReservationType is how a capacity reservation was bought.
+// CapacityReservationType is the type of a capacity reservation: on-demand (default) or a capacity block.
 //
 // +kubebuilder:validation:Enum=default;capacity-block
 type CapacityReservationType string
@@ -105,7 +105,7 @@ const (
 	CapacityReservationBlock   CapacityReservationType = "capacity-block"
 )
 
-// CapacityReservationState is whether a capacity reservation will stay.
+// CapacityReservationState is the state of a capacity reservation.
 //
 // +kubebuilder:validation:Enum=active;expiring
 type CapacityReservationState string
@@ -116,43 +116,43 @@ const (
 	CapacityReservationExpiring CapacityReservationState = "expiring"
 )
 
-// Conditions of an EC2NodeClass. Ready stands on all but the last; on CapacityReservationsReady only where reserved
-// capacity is switched on.
+// Conditions of an EC2NodeClass. Ready depends on those of the first group; on CapacityReservationsReady only if reserved
+// capacity is enabled.
 const (
-	// ConditionAMIsReady says that images were found.
+	// ConditionAMIsReady is True if AMIs were found.
 	ConditionAMIsReady = "AMIsReady"
-	// ConditionSubnetsReady says that subnets were found.
+	// ConditionSubnetsReady is True if subnets were found.
 	ConditionSubnetsReady = "SubnetsReady"
-	// ConditionSecurityGroupsReady says that security groups were found.
+	// ConditionSecurityGroupsReady is True if security groups were found.
 	ConditionSecurityGroupsReady = "SecurityGroupsReady"
-	// ConditionInstanceProfileReady says that nodes have an instance profile with their role.
+	// ConditionInstanceProfileReady is True if there is an instance profile with the role of the nodes.
 	ConditionInstanceProfileReady = "InstanceProfileReady"
-	// ConditionValidationSucceeded says that EC2 would launch what the spec asks for.
+	// ConditionValidationSucceeded is True if EC2 accepts a launch with the spec.
 	ConditionValidationSucceeded = "ValidationSucceeded"
-	// ConditionPlacementGroupReady says that the placement group was found, or that none is asked for.
+	// ConditionPlacementGroupReady is True if the placement group was found, or none is selected.
 	ConditionPlacementGroupReady = "PlacementGroupReady"
-	// ConditionCapacityReservationsReady says that capacity reservations were looked for.
+	// ConditionCapacityReservationsReady is True if the selected capacity reservations were read.
 	ConditionCapacityReservationsReady = "CapacityReservationsReady"
 
-	// ConditionPreflightPassed says whether the user data leads to nodes as they are meant to be, and whether these can join, before any is launched.
-	// Ready does not stand on it. What is certain to keep every node from joining makes ValidationSucceeded False, too,
-	// unless AnnotationPreflight says otherwise.
+	// ConditionPreflightPassed reports before a launch whether nodes with this user data and network can join as specified.
+	// Ready does not depend on it. A problem that certainly keeps every node from joining also makes ValidationSucceeded False,
+	// unless AnnotationPreflight is warn or off.
 	ConditionPreflightPassed = "PreflightPassed"
 
-	// ConditionImageHeldBack says that an image that was found is not used, because nodes with it failed. It is there only while
-	// that is so, and Ready does not stand on it.
+	// ConditionImageHeldBack is True while a selected AMI is not used because nodes with it failed. It is absent otherwise.
+	// Ready does not depend on it.
 	ConditionImageHeldBack = "ImageHeldBack"
 )
 
 // AnnotationNodeDomains on an EC2NodeClass lists domains, separated by commas, that the names of its Nodes may have besides the domain of the
-// private DNS name. "*" allows any name. The address of a Node must be one of its instance in any case.
+// private DNS name. "*" allows any name. In each case, the address of a Node must be an address of its instance.
 const AnnotationNodeDomains = "joiner.sh/node-domains"
 
-// AnnotationPreflight, on an EC2NodeClass, says what comes of problems that are found before a launch.
+// AnnotationPreflight on an EC2NodeClass defines the effect of problems that are found before a launch.
 const AnnotationPreflight = "joiner.sh/preflight"
 
-// The values of AnnotationPreflight. PreflightEnforce, the default, launches nothing that is certain never to join;
-// PreflightWarn only tells; PreflightOff does not look.
+// The values of AnnotationPreflight. PreflightEnforce, the default, blocks launches of instances that certainly cannot join.
+// PreflightWarn reports problems only. PreflightOff disables the checks.
 const (
 	PreflightEnforce = "enforce"
 	PreflightWarn    = "warn"
@@ -161,26 +161,26 @@ const (
 
 // Reasons of an EC2NodeClass's conditions.
 const (
-	ReasonSubnetsNotFound                     = "SubnetsNotFound"                     // no term found any subnet
-	ReasonSecurityGroupsNotFound              = "SecurityGroupsNotFound"              // no term found any security group
-	ReasonAMINotFound                         = "AMINotFound"                         // no term found any image
-	ReasonUnsupportedAlias                    = "UnsupportedAlias"                    // this Kubernetes version has no such image
-	ReasonPlacementGroupNotFound              = "PlacementGroupNotFound"              // there is no such placement group
-	ReasonPlacementGroupResolutionFailed      = "PlacementGroupResolutionFailed"      // AWS could not say whether there is one
-	ReasonClusterCIDRResolutionFailed         = "ClusterCIDRResolutionFailed"         // the CIDR of the cluster's services is not known
-	ReasonDependenciesNotReady                = "DependenciesNotReady"                // it waits for the conditions that it names
-	ReasonTagValidationFailed                 = "TagValidationFailed"                 // a tag is not for users to set
-	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed" // IAM does not allow the launch template
-	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"          // IAM does not allow CreateFleet
-	ReasonRunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"         // IAM does not allow RunInstances
-	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"           // the user data is longer than EC2 takes
-	ReasonInvalidKubeletConfiguration         = "InvalidKubeletConfiguration"         // the kubelet knows no such setting or value
-	ReasonUnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration"     // the AMI family has no way to set it
-	ReasonPreflightInvalid                    = "PreflightInvalid"                    // joiner.sh/preflight has a value that it cannot have
+	ReasonSubnetsNotFound                     = "SubnetsNotFound"                     // no term selects a subnet
+	ReasonSecurityGroupsNotFound              = "SecurityGroupsNotFound"              // no term selects a security group
+	ReasonAMINotFound                         = "AMINotFound"                         // no term selects an AMI
+	ReasonUnsupportedAlias                    = "UnsupportedAlias"                    // there is no such AMI for this Kubernetes version
+	ReasonPlacementGroupNotFound              = "PlacementGroupNotFound"              // the placement group does not exist
+	ReasonPlacementGroupResolutionFailed      = "PlacementGroupResolutionFailed"      // the placement group could not be read from AWS
+	ReasonClusterCIDRResolutionFailed         = "ClusterCIDRResolutionFailed"         // the service CIDR of the cluster could not be read
+	ReasonDependenciesNotReady                = "DependenciesNotReady"                // the conditions named in the message are not ready yet
+	ReasonTagValidationFailed                 = "TagValidationFailed"                 // a tag is reserved for Joiner
+	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed" // IAM denies CreateLaunchTemplate
+	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"          // IAM denies CreateFleet
+	ReasonRunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"         // IAM denies RunInstances
+	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"           // the user data is larger than EC2 accepts
+	ReasonInvalidKubeletConfiguration         = "InvalidKubeletConfiguration"         // the kubelet does not know the setting or value
+	ReasonUnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration"     // the AMI family cannot set it
+	ReasonPreflightInvalid                    = "PreflightInvalid"                    // joiner.sh/preflight has an unknown value
 )
 
-// StatusConditions is the view of the node class's conditions. Ready stands on all but CapacityReservationsReady, and
-// on the gated ones: the caller names CapacityReservationsReady where reserved capacity is switched on.
+// StatusConditions returns the conditions of the EC2NodeClass. Ready depends on all but CapacityReservationsReady, and
+// on the gated conditions: the caller passes CapacityReservationsReady if reserved capacity is enabled.
 func (c *EC2NodeClass) StatusConditions(gated ...string) karpv1.ConditionSet {
 	dependents := append([]string{
 		ConditionAMIsReady,

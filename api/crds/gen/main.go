@@ -1,4 +1,4 @@
-// Command gen finishes the CustomResourceDefinitions that controller-gen wrote into the working directory.
+// Command gen adds the validation rules that markers cannot express to the CustomResourceDefinitions of controller-gen.
 //
 // In: the YAML files that controller-gen makes from the markers of our types.
 // Out: the same files, with the rules of rules.go, which no marker can express.

@@ -133,7 +133,7 @@ func restrictClaimKey(s *apiextensionsv1.JSONSchemaProps) {
 	)
 }
 
-// restrictOverlayKey is restrictClaimKey for a NodeOverlay, which cannot tell what one machine will be from what its type is.
+// restrictOverlayKey is restrictClaimKey for a NodeOverlay, which selects offerings and knows nothing of single instances.
 func restrictOverlayKey(s *apiextensionsv1.JSONSchemaProps) {
 	usable := slices.DeleteFunc(awsv1.UsableLabels(), func(label string) bool {
 		return slices.Contains([]string{

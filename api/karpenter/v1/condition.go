@@ -1,75 +1,75 @@
 package v1
 
-// ConditionReady sums up the others on NodePool, NodeClaim, node class and overlay alike (ConditionSet).
+// ConditionReady summarizes the conditions that ConditionSet depends on, for NodePool, NodeClaim, EC2NodeClass and NodeOverlay.
 const ConditionReady = "Ready"
 
-// Reasons of every condition, which ConditionSet writes itself. The reason of a condition that is True is the condition's type.
+// Reasons that ConditionSet writes itself, for any condition. The reason of a condition that is True is the condition's type.
 const (
-	// ReasonAwaitingReconciliation is that of a condition that nobody has looked at yet.
+	// ReasonAwaitingReconciliation is the reason of a condition that no controller has set yet.
 	ReasonAwaitingReconciliation = "AwaitingReconciliation"
-	// ReasonReconcilingDependents is that of Ready=Unknown: one that it stands on is Unknown, and none is False.
+	// ReasonReconcilingDependents is the reason of Ready=Unknown: a condition that it depends on is Unknown, and none is False.
 	ReasonReconcilingDependents = "ReconcilingDependents"
-	// ReasonUnhealthyDependents is that of Ready=False: one that it stands on is False.
+	// ReasonUnhealthyDependents is the reason of Ready=False: a condition that it depends on is False.
 	ReasonUnhealthyDependents = "UnhealthyDependents"
 )
 
-// Conditions of a NodePool. Ready stands on the first two; the others only inform.
+// Conditions of a NodePool. Ready depends on the first two; the others inform only.
 const (
-	// ConditionValidationSucceeded says that the spec holds what no schema can check.
+	// ConditionValidationSucceeded is True if the spec passes the checks that the schema cannot express.
 	ConditionValidationSucceeded = "ValidationSucceeded"
-	// ConditionNodeClassReady says that the node class exists and is ready.
+	// ConditionNodeClassReady is True if the EC2NodeClass exists and is ready.
 	ConditionNodeClassReady = "NodeClassReady"
-	// ConditionNodeRegistrationHealthy says whether the pool's last launches led to nodes.
+	// ConditionNodeRegistrationHealthy is True if the last instances of the NodePool registered as nodes.
 	ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy"
-	// ConditionDisruptionPolicyValid is False where spec.disruption, or an annotation about it, makes no sense; it is not there
-	// otherwise. What cannot be read allows nothing, and nodes are bought all the same.
+	// ConditionDisruptionPolicyValid is False if spec.disruption, or an annotation that extends it, is invalid. It is absent otherwise.
+	// An invalid value allows no disruption. Launches are not affected.
 	ConditionDisruptionPolicyValid = "DisruptionPolicyValid"
-	// ConditionDisruptionPaused is True while nothing is begun with the pool's nodes by choice; it is not there otherwise.
+	// ConditionDisruptionPaused is True while no voluntary disruption of the NodePool's nodes is started. It is absent otherwise.
 	ConditionDisruptionPaused = "DisruptionPaused"
-	// ConditionDriftHeld says that drifted nodes are not replaced, and why. It is there only while that is so.
+	// ConditionDriftHeld is True while drifted nodes are not replaced; the message gives the cause. It is absent otherwise.
 	ConditionDriftHeld = "DriftHeld"
 )
 
 // Reasons of a NodePool's conditions.
 const (
-	ReasonNodePoolValidationFailed  = "NodePoolValidationFailed"  // the spec holds something that cannot be
-	ReasonNodeClassNotFound         = "NodeClassNotFound"         // there is no such node class
-	ReasonNodeClassTerminating      = "NodeClassTerminating"      // the node class is being deleted
-	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown" // nobody has looked at the node class yet
-	ReasonRegistrationFailed        = "RegistrationFailed"        // too many of the last launches led to no node
-	ReasonDisruptionPolicyInvalid   = "DisruptionPolicyInvalid"   // the message names what makes no sense, and what is not done because of it
-	ReasonMassDriftHeld             = "MassDriftHeld"             // too many nodes drift by what nobody changed in the cluster
-	ReasonImageFailed               = "ImageFailed"               // nodes with the newest image failed; the last good one is used again
-	ReasonCanaryFailed              = "CanaryFailed"              // nodes made from what is now asked for failed
+	ReasonNodePoolValidationFailed  = "NodePoolValidationFailed"  // a value of the spec is invalid
+	ReasonNodeClassNotFound         = "NodeClassNotFound"         // the EC2NodeClass does not exist
+	ReasonNodeClassTerminating      = "NodeClassTerminating"      // the EC2NodeClass is being deleted
+	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown" // the EC2NodeClass has not been reconciled yet
+	ReasonRegistrationFailed        = "RegistrationFailed"        // too many of the last instances did not register
+	ReasonDisruptionPolicyInvalid   = "DisruptionPolicyInvalid"   // the message names the invalid value and what is not done because of it
+	ReasonMassDriftHeld             = "MassDriftHeld"             // too many nodes drifted by a change that was not made in the cluster
+	ReasonImageFailed               = "ImageFailed"               // nodes with the newest image failed; the last good image is used again
+	ReasonCanaryFailed              = "CanaryFailed"              // nodes with the current spec failed
 )
 
-// Conditions of a NodeClaim. Ready stands on the first three.
+// Conditions of a NodeClaim. Ready depends on the first three.
 const (
-	// ConditionLaunched says that the machine is bought.
+	// ConditionLaunched is True once the instance is launched.
 	ConditionLaunched = "Launched"
-	// ConditionRegistered says that the Node has joined and carries its labels and taints.
+	// ConditionRegistered is True once the Node has joined and carries its labels and taints.
 	ConditionRegistered = "Registered"
-	// ConditionInitialized says that the Node is ready and offers all that was asked for. It goes back only when the kubelet
-	// has made another Node.
+	// ConditionInitialized is True once the Node is ready and has the requested resources. It becomes False only if the kubelet
+	// creates a new Node.
 	ConditionInitialized = "Initialized"
-	// ConditionConsolidatable says that pods have left the node in peace for consolidateAfter.
+	// ConditionConsolidatable is True if no pod was bound to the node or left it for consolidateAfter.
 	ConditionConsolidatable = "Consolidatable"
-	// ConditionDrifted says that the node is not what its pool and node class now ask for; the reason names the part.
+	// ConditionDrifted is True if the node differs from its NodePool or EC2NodeClass; the reason names the part.
 	ConditionDrifted = "Drifted"
-	// ConditionDriftObserved is Drifted where the pool asks that drift is only told: nothing is replaced for it.
+	// ConditionDriftObserved takes the place of Drifted if the NodePool has joiner.sh/drift: observe: drifted nodes are not replaced.
 	ConditionDriftObserved = "DriftObserved"
-	// ConditionDrained says that the pods that must leave a deleted node have left.
+	// ConditionDrained is True once the pods of a deleted node are evicted.
 	ConditionDrained = "Drained"
-	// ConditionVolumesDetached says that the volumes of a deleted node are detached.
+	// ConditionVolumesDetached is True once the volumes of a deleted node are detached.
 	ConditionVolumesDetached = "VolumesDetached"
-	// ConditionInstanceTerminating says that the cloud was told to end the machine.
+	// ConditionInstanceTerminating is True once EC2 was asked to terminate the instance.
 	ConditionInstanceTerminating = "InstanceTerminating"
-	// ConditionConsistentStateFound says that the node has what its instance type promised.
+	// ConditionConsistentStateFound is True if the node has the resources that its instance type promises.
 	ConditionConsistentStateFound = "ConsistentStateFound"
-	// ConditionDisruptable is False while something keeps the node from being taken away by choice, with what as its reason; it is
-	// not there otherwise.
+	// ConditionDisruptable is False while something blocks voluntary disruption of the node; the reason says what. It is
+	// absent otherwise.
 	ConditionDisruptable = "Disruptable"
-	// ConditionDisruptionReason has as its reason why the node is being taken away.
+	// ConditionDisruptionReason has the cause of a disruption in progress as its reason.
 	ConditionDisruptionReason = "DisruptionReason"
 )
 
@@ -77,14 +77,14 @@ const (
 const (
 	ReasonLaunchFailed                  = "LaunchFailed"                  // EC2 refused the launch
 	ReasonNodeNotFound                  = "NodeNotFound"                  // the instance has not joined yet
-	ReasonMultipleNodesFound            = "MultipleNodesFound"            // several Nodes say that they are this instance
-	ReasonRegistrationHookPending       = "RegistrationHookPending"       // somebody else must finish first
+	ReasonMultipleNodesFound            = "MultipleNodesFound"            // several Nodes have the provider ID of this instance
+	ReasonRegistrationHookPending       = "RegistrationHookPending"       // another controller must finish first
 	ReasonNodeNotReady                  = "NodeNotReady"                  // the kubelet does not report Ready
 	ReasonStartupTaintsExist            = "StartupTaintsExist"            // a startup taint is still there
-	ReasonKnownEphemeralTaintsExist     = "KnownEphemeralTaintsExist"     // a taint that Kubernetes takes away by itself is still there
-	ReasonResourceNotRegistered         = "ResourceNotRegistered"         // a device plugin has not told of its devices yet
-	ReasonDRADriverPoolsNotPublished    = "DRADriverPoolsNotPublished"    // a driver has not told of its devices yet
-	ReasonDraining                      = "Draining"                      // pods have yet to leave
-	ReasonTerminationGracePeriodElapsed = "TerminationGracePeriodElapsed" // the grace period ended before
-	ReasonConsistencyCheckFailed        = "ConsistencyCheckFailed"        // the Node has less than was promised
+	ReasonKnownEphemeralTaintsExist     = "KnownEphemeralTaintsExist"     // a taint that Kubernetes removes itself is still there
+	ReasonResourceNotRegistered         = "ResourceNotRegistered"         // a device plugin has not reported its devices yet
+	ReasonDRADriverPoolsNotPublished    = "DRADriverPoolsNotPublished"    // a DRA driver has not published its devices yet
+	ReasonDraining                      = "Draining"                      // pods are still on the node
+	ReasonTerminationGracePeriodElapsed = "TerminationGracePeriodElapsed" // the grace period ended first
+	ReasonConsistencyCheckFailed        = "ConsistencyCheckFailed"        // the Node has less than its instance type promises
 )

@@ -12,16 +12,16 @@ import (
 // maxMessage is the length, in characters, beyond which the CRDs refuse a condition's message.
 const maxMessage = 32768
 
-// ConditionSet reads and writes the conditions of one object in memory, and keeps Ready true to the conditions that it
-// stands on, its dependents:
+// ConditionSet reads and writes the conditions of one object in memory, and derives Ready from the conditions that it
+// depends on, its dependents:
 //
-//   - Ready is True when every dependent is True for the object's present generation, False when one is False for it,
-//     and Unknown otherwise; its message names the dependents that are not healthy.
-//   - A dependent or Ready that is new and Unknown dates from the object's creation, so that "how long has it not been
-//     launched" counts from there.
-//   - A write that changes nothing is no write: the transition time moves only with the status.
+//   - Ready is True if every dependent is True for the object's current generation, False if one is False for it, and
+//     Unknown otherwise. Its message names the dependents that are not True.
+//   - A new dependent or Ready that is Unknown gets the object's creation time as transition time, so its age counts from
+//     the creation.
+//   - The transition time changes only with the status.
 //
-// Dependents stand in the list in their order, then the other conditions by type, then Ready.
+// The list has the dependents in their order, then the other conditions by type, then Ready.
 //
 // +kubebuilder:object:generate=false
 type ConditionSet struct {
@@ -30,12 +30,12 @@ type ConditionSet struct {
 	dependents []string
 }
 
-// NewConditionSet is the view of the conditions in list, which belong to object.
+// NewConditionSet returns the set of the conditions in list, which belong to object.
 func NewConditionSet(object metav1.Object, list *[]metav1.Condition, dependents ...string) ConditionSet {
 	return ConditionSet{object: object, list: list, dependents: dependents}
 }
 
-// Find returns a condition by type. The second result says whether it is there.
+// Find returns a condition by type. The second result is false if it is absent.
 func (s ConditionSet) Find(conditionType string) (metav1.Condition, bool) {
 	i := s.index(conditionType)
 	if i < 0 {
@@ -44,7 +44,7 @@ func (s ConditionSet) Find(conditionType string) (metav1.Condition, bool) {
 	return (*s.list)[i], true
 }
 
-// IsTrue reports whether every one of the conditions is there and True, for whichever generation.
+// IsTrue reports whether every one of the conditions is True, for any generation.
 func (s ConditionSet) IsTrue(conditionTypes ...string) bool {
 	for _, t := range conditionTypes {
 		if c, _ := s.Find(t); c.Status != metav1.ConditionTrue {
@@ -68,7 +68,7 @@ func (s ConditionSet) Start(now time.Time) bool {
 		if s.index(t) >= 0 {
 			continue
 		}
-		changed = s.SetUnknown(now, t, ReasonAwaitingReconciliation, "nobody has looked at this yet") || changed
+		changed = s.SetUnknown(now, t, ReasonAwaitingReconciliation, "not reconciled yet") || changed
 	}
 	return changed
 }

@@ -16,7 +16,7 @@ var (
 	last  = born.Add(time.Hour)
 )
 
-// claim is a NodeClaim of generation 1 whose conditions nobody has looked at yet.
+// claim is a NodeClaim of generation 1 whose conditions are not reconciled yet.
 func claim() *NodeClaim {
 	c := &NodeClaim{ObjectMeta: metav1.ObjectMeta{Generation: 1, CreationTimestamp: metav1.NewTime(born)}}
 	c.StatusConditions().Start(later)
@@ -38,7 +38,7 @@ func rows(c *NodeClaim) []string {
 
 func TestConditionSet(t *testing.T) {
 	t.Parallel()
-	const waiting = " | Unknown | AwaitingReconciliation | nobody has looked at this yet | 1 | 0s"
+	const waiting = " | Unknown | AwaitingReconciliation | not reconciled yet | 1 | 0s"
 	tests := map[string]struct {
 		do   func(*NodeClaim)
 		want []string
@@ -150,7 +150,7 @@ func TestConditionSet(t *testing.T) {
 	}
 }
 
-// TestConditionSetIsQuiet: a write that changes nothing says so and leaves the object as it is.
+// TestConditionSetIsQuiet: a write that changes nothing returns false and leaves the object unchanged.
 func TestConditionSetIsQuiet(t *testing.T) {
 	t.Parallel()
 	c := claim()

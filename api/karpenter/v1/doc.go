@@ -1,8 +1,8 @@
-// Package v1 holds the kinds of the API group karpenter.sh/v1 that users and Joiner write: NodePool and NodeClaim.
+// Package v1 defines NodePool and NodeClaim, the kinds of the API group karpenter.sh/v1.
 //
 // In: manifests and API objects, as JSON.
 // Out: Go values with the same fields, names and meaning as in Karpenter 1.14, and the well-known keys around them.
-// Never: talks to an API server, reads a clock, or decides anything about a node.
+// Never: a call to an API server, a clock, or a decision about a node.
 //
 // The CRDs in api/crds are generated from this package; the markers on the fields are the schema. Names and pointers of
 // the fields inside NodeClaimTemplate take part in the drift hash that Karpenter writes on nodes, so they may not be

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Never is how a duration without end is written.
+// Never is the text of a duration without end.
 const Never = "Never"
 
-// Longest is what a duration counts as that is longer than can be counted. Manifests may have such, 9999999h for instance: the schema
-// of the API lets them pass, and an object that could not be read would keep all others of its kind from being read.
+// Longest replaces durations that time.Duration cannot hold, such as 9999999h. The schema of the API accepts them, and one object
+// that could not be decoded would keep the controller from listing all objects of its kind.
 const Longest = 100 * 365 * 24 * time.Hour
 
-// passes is what the schema of the API lets pass as a duration.
+// passes matches the durations that the schema of the API accepts.
 var passes = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
 
 // parse reads a duration in Go's notation.
@@ -27,7 +27,7 @@ func parse(text string) (time.Duration, error) {
 	return d, err
 }
 
-// Duration is a duration that ends.
+// Duration is a finite duration, written in Go's notation.
 //
 // +kubebuilder:validation:Type=string
 type Duration struct {
@@ -50,7 +50,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes Go's notation.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// ToUnstructured tells the converter to unstructured objects what MarshalJSON would write.
+// ToUnstructured returns the value of MarshalJSON for the converter to unstructured objects.
 func (d Duration) ToUnstructured() any { return d.String() }
 
 // NillableDuration is a duration that can be "Never".
@@ -124,5 +124,5 @@ func (d NillableDuration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.String())
 }
 
-// ToUnstructured tells the converter to unstructured objects what MarshalJSON would write.
+// ToUnstructured returns the value of MarshalJSON for the converter to unstructured objects.
 func (d NillableDuration) ToUnstructured() any { return d.String() }

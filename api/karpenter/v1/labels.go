@@ -6,16 +6,16 @@ import corev1 "k8s.io/api/core/v1"
 const (
 	// LabelNodePool holds the name of the NodePool that a node belongs to.
 	LabelNodePool = Group + "/nodepool"
-	// LabelCapacityType holds the way of paying: spot, on-demand or reserved.
+	// LabelCapacityType is the capacity type: spot, on-demand or reserved.
 	LabelCapacityType = Group + "/capacity-type"
 	// LabelRegistered is "true" on a Node once its claim is registered.
 	LabelRegistered = Group + "/registered"
 	// LabelInitialized is "true" on a Node once its claim is initialized.
 	LabelInitialized = Group + "/initialized"
-	// LabelDoNotSyncTaints is "true" on a Node whose bootstrap has set the claim's taints already; they are then not
-	// added again at registration.
+	// LabelDoNotSyncTaints is "true" on a Node whose bootstrap has set the NodeClaim's taints. They are then not
+	// added at registration.
 	LabelDoNotSyncTaints = Group + "/do-not-sync-taints"
-	// LabelExcludeFromLoadBalancers, with the value ExcludedFromLoadBalancers, takes a draining Node out of load
+	// LabelExcludeFromLoadBalancers, with the value ExcludedFromLoadBalancers, removes a draining Node from load
 	// balancers.
 	LabelExcludeFromLoadBalancers = corev1.LabelNodeExcludeBalancers
 	// ExcludedFromLoadBalancers is the value of LabelExcludeFromLoadBalancers; it says who set the label.
@@ -37,49 +37,48 @@ const (
 
 // Annotations.
 const (
-	// AnnotationDoNotDisrupt on a pod or Node keeps the node from being taken away by choice: "true" as long as it is
-	// there.
+	// AnnotationDoNotDisrupt on a pod or Node blocks voluntary disruption of the node while its value is "true".
 	AnnotationDoNotDisrupt = Group + "/do-not-disrupt"
 	// AnnotationNodePoolHash on NodePool, NodeClaim and Node is the drift hash of the NodePool's template, in decimal.
 	AnnotationNodePoolHash = Group + "/nodepool-hash"
-	// AnnotationNodePoolHashVersion is the version of the way in which AnnotationNodePoolHash was computed.
+	// AnnotationNodePoolHashVersion is the version of the algorithm of AnnotationNodePoolHash.
 	AnnotationNodePoolHashVersion = Group + "/nodepool-hash-version"
-	// AnnotationTerminationTimestamp on a NodeClaim is when its pods are deleted by force, in RFC 3339.
+	// AnnotationTerminationTimestamp on a NodeClaim is when its pods are deleted forcibly, in RFC 3339.
 	AnnotationTerminationTimestamp = Group + "/nodeclaim-termination-timestamp"
-	// AnnotationMinValuesRelaxed on a NodeClaim is "true" when minValues could not be kept, else "false".
+	// AnnotationMinValuesRelaxed on a NodeClaim is "true" if minValues could not be satisfied, else "false".
 	AnnotationMinValuesRelaxed = Group + "/nodeclaim-min-values-relaxed"
-	// AnnotationDRADrivers on a NodeClaim lists the drivers whose devices its pods use, with commas.
+	// AnnotationDRADrivers on a NodeClaim lists the drivers whose devices its pods use, separated by commas.
 	AnnotationDRADrivers = Group + "/requested-dra-drivers"
 	// AnnotationPriceOverlay on a NodeClaim says that its price came from a NodeOverlay.
 	AnnotationPriceOverlay = Group + "/price-overlay-applied"
 	// AnnotationCapacityOverlay on a NodeClaim says that its capacity came from a NodeOverlay.
 	AnnotationCapacityOverlay = Group + "/capacity-overlay-applied"
-	// AnnotationBufferFakePod marks the make-believe pods of a CapacityBuffer.
+	// AnnotationBufferFakePod marks the virtual pods of a CapacityBuffer.
 	AnnotationBufferFakePod = Group + "/capacity-buffer-fake-pod"
-	// AnnotationBufferName is the name of the CapacityBuffer of a make-believe pod.
+	// AnnotationBufferName is the name of the CapacityBuffer of a virtual pod.
 	AnnotationBufferName = Group + "/capacity-buffer-name"
-	// AnnotationBufferNamespace is the namespace of the CapacityBuffer of a make-believe pod.
+	// AnnotationBufferNamespace is the namespace of the CapacityBuffer of a virtual pod.
 	AnnotationBufferNamespace = Group + "/capacity-buffer-namespace"
 	// AnnotationProviderCompatibility is a leftover of Karpenter's v1alpha5 API that may still be on old objects.
 	AnnotationProviderCompatibility = "compatibility." + Group + "/provider"
 )
 
-// KeyClusterUID is Joiner's mark of ownership, as an annotation on NodeClaims and as a tag on everything made in AWS.
-// Its value is the UID of the cluster's namespace kube-system, so that two clusters of one name are told apart.
+// KeyClusterUID marks ownership: an annotation on NodeClaims and a tag on every AWS resource that Joiner creates. Its value
+// is the UID of the cluster's namespace kube-system, which differs between two clusters with the same name.
 const KeyClusterUID = "joiner.sh/cluster-uid"
 
-// FinalizerTermination is on NodeClaims and Nodes until their machine is gone.
+// FinalizerTermination is on NodeClaims and Nodes until their instance is terminated.
 const FinalizerTermination = Group + "/termination"
 
 // Taints. See DisruptedTaint and UnregisteredTaint.
 const (
-	// TaintDisrupted (NoSchedule) keeps new pods off a Node that is being emptied.
+	// TaintDisrupted (NoSchedule) keeps new pods off a Node that is being drained.
 	TaintDisrupted = Group + "/disrupted"
 	// TaintUnregistered (NoExecute) keeps pods off a Node until its labels and taints are in place. Its bootstrap sets it.
 	TaintUnregistered = Group + "/unregistered"
 )
 
-// DisruptedTaint keeps new pods off a Node that is being emptied.
+// DisruptedTaint keeps new pods off a Node that is being drained.
 func DisruptedTaint() corev1.Taint {
 	return corev1.Taint{Key: TaintDisrupted, Effect: corev1.TaintEffectNoSchedule}
 }

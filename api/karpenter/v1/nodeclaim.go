@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// NodeClaim asks for one node and follows it from its purchase to its end.
+// NodeClaim requests one node and tracks it from the launch of its instance to its termination.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -29,47 +29,47 @@ type NodeClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is asked for. It never changes.
+	// Spec is the requested node. It is immutable.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a NodeClaim cannot change; delete it and make another"
 	Spec NodeClaimSpec `json:"spec"`
-	// Status is what has been seen.
+	// Status is the observed state.
 	// +optional
 	Status NodeClaimStatus `json:"status,omitempty,omitzero"`
 }
 
-// NodeClaimSpec is the wish of a NodeClaim.
+// NodeClaimSpec is the desired state of a NodeClaim.
 type NodeClaimSpec struct {
-	// Taints that the node keeps.
+	// Taints are permanent taints of the node.
 	// +listType=atomic
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitzero"`
-	// StartupTaints are on the node when it joins and are expected to be removed soon by whoever asked for them,
-	// usually a DaemonSet. The node is not initialized before they are gone.
+	// StartupTaints are on the node when it joins. The component that needs them, usually a DaemonSet, removes them.
+	// The node is not initialized before they are removed.
 	// +listType=atomic
 	// +optional
 	StartupTaints []corev1.Taint `json:"startupTaints,omitzero"`
-	// Requirements narrow which node may be bought. Never nil: an empty list means no requirement.
+	// Requirements restrict which instance may be launched. Never nil: an empty list means no requirement.
 	Requirements Requirements `json:"requirements" hash:"ignore"`
-	// Resources is what the node must at least have for pods.
+	// Resources is the least that the node must offer to pods.
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty,omitzero" hash:"ignore"`
-	// NodeClassRef names the object with the settings of the cloud.
+	// NodeClassRef names the EC2NodeClass with the settings of the instance.
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
-	// TerminationGracePeriod is the longest that the node may take from its deletion until its pods are deleted by
-	// force. Left out: as long as it takes. "0s": at once.
+	// TerminationGracePeriod is the longest time from the deletion of the node until its pods are deleted
+	// forcibly. Omitted: no limit. "0s": immediately.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +optional
 	TerminationGracePeriod *Duration `json:"terminationGracePeriod,omitempty"`
-	// ExpireAfter is the age at which the node is replaced.
+	// ExpireAfter is the age at which the node is replaced. "Never" disables expiration.
 	// +kubebuilder:default="720h"
 	// +optional
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
 }
 
-// ResourceRequirements is what a node must have.
+// ResourceRequirements are the resources that a node must offer.
 type ResourceRequirements struct {
-	// Requests is the sum of what the pods that the claim was made for ask for, DaemonSets included.
+	// Requests is the sum of the requests of the pods that the NodeClaim was created for, DaemonSet pods included.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitzero"`
 }
@@ -99,22 +99,22 @@ func (r NodeClassReference) LabelKey() string {
 	return r.Group + "/" + strings.ToLower(r.Kind)
 }
 
-// NodeClaimStatus is what has been seen of a NodeClaim and its node.
+// NodeClaimStatus is the observed state of a NodeClaim and its node.
 type NodeClaimStatus struct {
 	// NodeName is the Node's name, once it has registered.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// ProviderID is the machine's id as Kubernetes writes it, for instance aws:///us-east-1a/i-0123456789abcdef0. It
-	// is set once the machine is bought.
+	// ProviderID is the ID of the instance in Kubernetes' form, for example aws:///us-east-1a/i-0123456789abcdef0. It
+	// is set once the instance is launched.
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
-	// ImageID is the image that the machine was started from.
+	// ImageID is the AMI of the instance.
 	// +optional
 	ImageID string `json:"imageID,omitempty"`
-	// Capacity is what the node is expected to have in all.
+	// Capacity is the expected total of the node's resources.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// Allocatable is what the node is expected to have for pods.
+	// Allocatable is the expected amount of the node's resources for pods.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 	// Conditions of the claim; see ConditionReady and the NodeClaim conditions beside it.
@@ -122,7 +122,7 @@ type NodeClaimStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// LastPodEventTime is when a pod was last bound to the node, or left it by ending or by being deleted.
+	// LastPodEventTime is when a pod was last bound to the node, ended there, or was deleted from it.
 	// +optional
 	LastPodEventTime metav1.Time `json:"lastPodEventTime,omitempty,omitzero"`
 }

@@ -1,30 +1,29 @@
 package v1
 
-// Annotations on a NodePool that say more of its disruption than spec.disruption can. They are Joiner's own; Karpenter does not
-// know them. A value that cannot be read is named in the pool's condition, and what it would have a say in is not done.
+// Annotations of a NodePool that extend spec.disruption. They are Joiner's own; Karpenter ignores them. An invalid value is
+// reported in the NodePool's condition DisruptionPolicyValid, and blocks the disruption that it would control.
 const (
-	// AnnotationPaused stops all that is done by choice with the pool's nodes: with "true", or until a time in RFC 3339.
-	// "false" is as if it were not there; any other value counts as "true".
+	// AnnotationPaused pauses voluntary disruption of the NodePool's nodes: "true", or until a time in RFC 3339.
+	// "false" has no effect. Any other value counts as "true".
 	AnnotationPaused = "joiner.sh/paused"
-	// AnnotationMinimumSaving is what a move must save: "$0.05" per hour, or "10%" of what its nodes cost.
+	// AnnotationMinimumSaving is the least that a move must save: "$0.05" per hour, or "10%" of the price of its nodes.
 	AnnotationMinimumSaving = "joiner.sh/minimum-saving"
-	// AnnotationMinimumLifetime is how old a node must be, "1h30m", before it goes for money or for drift.
+	// AnnotationMinimumLifetime is the least age, such as "1h30m", of a node that is consolidated or replaced for drift.
 	AnnotationMinimumLifetime = "joiner.sh/minimum-node-lifetime"
-	// AnnotationMaximumMoves is how often the pods of a workload may be moved, for each of them and hour: "2", which it is
-	// without the annotation.
+	// AnnotationMaximumMoves is how often the pods of a workload may be moved, per pod and hour. Default: "2".
 	AnnotationMaximumMoves = "joiner.sh/maximum-moves-per-pod-hour"
-	// AnnotationDrift is "observe" where nodes that drifted are told of and stay, or "replace", which it is without it.
+	// AnnotationDrift is "observe" to report drifted nodes and keep them, or "replace". Default: "replace".
 	AnnotationDrift = "joiner.sh/drift"
-	// AnnotationDriftIgnore lists, with commas, fields of the pool's template and its EC2NodeClass whose changes are no
-	// drift, by name or by path: "amiSelectorTerms,spec.tags".
+	// AnnotationDriftIgnore lists, separated by commas, fields of the NodePool's template and its EC2NodeClass whose changes
+	// are not drift, by name or by path: "amiSelectorTerms,spec.tags".
 	AnnotationDriftIgnore = "joiner.sh/drift-ignore"
-	// AnnotationDriftCanary is how many drifted nodes are replaced first, before any other: "1", which it is without it.
+	// AnnotationDriftCanary is how many drifted nodes are replaced before the others. Default: "1".
 	AnnotationDriftCanary = "joiner.sh/drift-canary"
-	// AnnotationDriftWave is how many drifted nodes are replaced at once after that: "3", or "10%" of the pool's nodes.
+	// AnnotationDriftWave is how many drifted nodes are replaced at once after that: "3", or "10%" of the NodePool's nodes.
 	AnnotationDriftWave = "joiner.sh/drift-wave"
 )
 
-// PolicyAnnotations are the annotations that a NodePool may have, sorted.
+// PolicyAnnotations returns the annotations that extend spec.disruption, sorted.
 func PolicyAnnotations() []string {
 	return []string{
 		AnnotationDrift, AnnotationDriftCanary, AnnotationDriftIgnore, AnnotationDriftWave, AnnotationMaximumMoves,

@@ -1,8 +1,8 @@
-// Package v1alpha1 holds the kinds of the API group karpenter.sh/v1alpha1 that Joiner reads: NodeOverlay.
+// Package v1alpha1 defines NodeOverlay, the kind of the API group karpenter.sh/v1alpha1.
 //
 // In: manifests and API objects, as JSON.
 // Out: Go values with the same fields, names and meaning as in Karpenter 1.14.
-// Never: talks to an API server, reads a clock, or says what an overlay does to a price.
+// Never: a call to an API server, a clock, or the effect of an overlay on a price.
 //
 // The CRD in api/crds is generated from this package; the markers on the fields are the schema.
 //

@@ -7,8 +7,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// NodeOverlay says what machines cost, or have, other than what EC2 says of them: a price that was negotiated, a resource that
-// only a device plugin brings.
+// NodeOverlay replaces the price or adds to the capacity of instance types: a negotiated price, or a resource that a device
+// plugin provides.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -21,41 +21,41 @@ type NodeOverlay struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what the user says.
+	// Spec is the desired state.
 	Spec NodeOverlaySpec `json:"spec"`
-	// Status says whether it can be reckoned with.
+	// Status reports whether the overlay is applied.
 	// +optional
 	Status NodeOverlayStatus `json:"status,omitempty,omitzero"`
 }
 
-// NodeOverlaySpec says which machines are meant, and what of them is otherwise.
+// NodeOverlaySpec selects offerings and defines their price or capacity.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and priceAdjustment exclude each other; leave one of them out"
 type NodeOverlaySpec struct {
-	// Requirements are what a machine must be that is meant: labels of its type and its offering, and those of its NodePool,
-	// whose name is karpenter.sh/nodepool. None: all machines.
+	// Requirements select offerings by the labels of the instance type, of the offering and of the NodePool
+	// (karpenter.sh/nodepool has its name). An empty list selects all offerings.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'NotIn' ? x.values.size() != 0 : true)",message="operator NotIn needs at least one value"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)",message="operator In needs at least one value"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? (x.values.size() == 1 && int(x.values[0]) >= 0) : true)",message="operators Gt, Lt, Gte and Lte need exactly one value, a whole number not below 0"
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	Requirements []Requirement `json:"requirements"`
-	// Price is what an hour costs, in dollars, in place of what AWS asks: "0.25".
+	// Price is the price of an hour in dollars, instead of the price of AWS: "0.25".
 	// +kubebuilder:validation:Pattern=`^\d+(\.\d+)?$`
 	// +optional
 	Price *string `json:"price,omitempty"`
-	// PriceAdjustment changes the price that AWS asks, by dollars an hour ("+0.05", "-0.05") or in percent ("+10%", "-10%",
-	// "-100%" at most).
+	// PriceAdjustment changes the price of AWS by dollars per hour ("+0.05", "-0.05") or by percent ("+10%", "-10%";
+	// the lowest is "-100%").
 	// +kubebuilder:validation:Pattern=`^(([+-]{1}(\d*\.?\d+))|(\+{1}\d*\.?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$`
 	// +optional
 	PriceAdjustment *string `json:"priceAdjustment,omitempty"`
-	// Capacity is how much of other resources than cpu, memory, ephemeral-storage and pods a machine has, in place of what is
-	// known of them.
+	// Capacity sets the amount of resources of an instance, instead of what EC2 reports. cpu, memory, ephemeral-storage and
+	// pods cannot be set.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="cpu, memory, ephemeral-storage and pods are as EC2 says; leave them out"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitzero"`
-	// Weight orders overlays that say something of the same: the heaviest counts. Left out, it counts as 0; those of one weight
-	// must not contradict each other.
+	// Weight orders overlays that select the same offering: the one with the highest weight applies. Omitted: 0. Overlays
+	// of equal weight must not contradict each other.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
@@ -78,9 +78,9 @@ type Requirement struct {
 	Values []string `json:"values,omitzero"`
 }
 
-// NodeOverlayStatus is what has been seen of an overlay.
+// NodeOverlayStatus is the observed state of a NodeOverlay.
 type NodeOverlayStatus struct {
-	// Conditions of the overlay; Ready stands on ValidationSucceeded.
+	// Conditions of the overlay; Ready depends on ValidationSucceeded.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -99,13 +99,13 @@ type NodeOverlayList struct {
 
 // Reasons of a NodeOverlay's ValidationSucceeded=False.
 const (
-	// ReasonRuntimeValidation is that of a spec that the schema lets through and that cannot be meant.
+	// ReasonRuntimeValidation is the reason of a spec that passes the schema and is invalid.
 	ReasonRuntimeValidation = "RuntimeValidation"
-	// ReasonConflict is that of an overlay that contradicts another of the same weight.
+	// ReasonConflict is the reason of an overlay that contradicts another of the same weight.
 	ReasonConflict = "Conflict"
 )
 
-// StatusConditions is the view of the overlay's conditions: Ready stands on ValidationSucceeded.
+// StatusConditions returns the overlay's conditions. Ready depends on ValidationSucceeded.
 func (o *NodeOverlay) StatusConditions() karpv1.ConditionSet {
 	return karpv1.NewConditionSet(o, &o.Status.Conditions, karpv1.ConditionValidationSucceeded)
 }
