@@ -37,7 +37,7 @@ var ec2NodeClasses string
 
 // Manifest is one CustomResourceDefinition as a file.
 type Manifest struct {
-	// Name of the definition, for instance nodepools.karpenter.sh.
+	// Name of the definition, for example nodepools.karpenter.sh.
 	Name string
 	// YAML is the text of the file: one document.
 	YAML string

@@ -19,7 +19,7 @@ func TestLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range link.FindAllStringSubmatch(inlineCode.ReplaceAllString(string(text), ""), -1) {
 			path, anchor, _ := strings.Cut(m[1], "#")
 			if strings.Contains(path, "://") || strings.HasPrefix(path, "mailto:") {
 				continue

@@ -6,28 +6,28 @@ import (
 
 // BlockDeviceMapping attaches an EBS volume to an instance.
 type BlockDeviceMapping struct {
-	// DeviceName as the image knows it, for instance /dev/xvda. The schema lets it be left out; EC2 does not.
+	// DeviceName is the name of the device in the AMI, for example /dev/xvda. The schema allows to omit it; EC2 does not.
 	// +optional
 	DeviceName *string `json:"deviceName,omitempty"`
-	// EBS describes the volume. The schema lets it be left out: expect nil.
+	// EBS has the settings of the volume. The schema allows to omit it, so it may be nil.
 	// +kubebuilder:validation:XValidation:rule="has(self.snapshotID) || has(self.volumeSize)",message="set snapshotID or volumeSize"
 	// +kubebuilder:validation:XValidation:rule="!has(self.volumeInitializationRate) || (has(self.snapshotID) && self.snapshotID != '')",message="volumeInitializationRate needs a snapshotID"
 	// +optional
 	EBS *BlockDevice `json:"ebs,omitempty"`
-	// RootVolume says that kubelet's files, and with them the pods' ephemeral storage, are on this volume.
+	// RootVolume is true if the kubelet's files, and so the pods' ephemeral storage, are on this volume.
 	// +optional
 	RootVolume bool `json:"rootVolume,omitempty"`
 }
 
 // BlockDevice is an EBS volume. What is left out is as EC2 or the snapshot has it.
 type BlockDevice struct {
-	// DeleteOnTermination says whether the volume ends with its instance.
+	// DeleteOnTermination is whether the volume is deleted with its instance.
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
-	// Encrypted says whether the volume is encrypted. It cannot be said together with a snapshot.
+	// Encrypted is whether the volume is encrypted. It cannot be set with SnapshotID.
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
-	// IOPS is the input and output operations per second of a gp3, io1 or io2 volume.
+	// IOPS are the I/O operations per second of a gp3, io1 or io2 volume.
 	// +optional
 	IOPS *int64 `json:"iops,omitempty"`
 	// KMSKeyID is the id, alias or ARN of the key to encrypt with.
@@ -44,7 +44,7 @@ type BlockDevice struct {
 	// +kubebuilder:validation:Maximum=300
 	// +optional
 	VolumeInitializationRate *int32 `json:"volumeInitializationRate,omitempty"`
-	// VolumeSize in Gi, G, Ti or T, up to 64T. A text only: a plain number of bytes is refused.
+	// VolumeSize in Gi, G, Ti or T, up to 64T. It must be a string with a unit: a number of bytes is rejected.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|[5][0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|[6][0-3][0-9]{3}|64000)G|([1-9]||[1-5][0-7]|58)Ti|([1-9]||[1-5][0-9]|6[0-3]|64)T)$`
@@ -79,35 +79,35 @@ const (
 
 // NetworkInterface is one interface that an instance starts with.
 type NetworkInterface struct {
-	// NetworkCardIndex is the card it sits on.
+	// NetworkCardIndex is the index of the network card.
 	// +kubebuilder:validation:Minimum=0
 	NetworkCardIndex int32 `json:"networkCardIndex"`
-	// DeviceIndex is its place on the card; the primary interface is 0 on card 0.
+	// DeviceIndex is the index of the interface on its network card. The primary interface is 0 on card 0.
 	// +kubebuilder:validation:Minimum=0
 	DeviceIndex int32 `json:"deviceIndex"`
-	// InterfaceType is what it can do.
+	// InterfaceType is interface (IP traffic) or efa-only.
 	InterfaceType InterfaceType `json:"interfaceType"`
 }
 
 // MetadataOptions says how the instance metadata service can be reached.
 type MetadataOptions struct {
-	// HTTPEndpoint turns the service on or off.
+	// HTTPEndpoint enables or disables the service.
 	// +kubebuilder:default=enabled
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPEndpoint *string `json:"httpEndpoint,omitempty"`
-	// HTTPProtocolIPv6 turns its IPv6 address on or off.
+	// HTTPProtocolIPv6 enables or disables the service's IPv6 address.
 	// +kubebuilder:default=disabled
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPProtocolIPv6 *string `json:"httpProtocolIPv6,omitempty"`
-	// HTTPPutResponseHopLimit is how many network hops a token may travel: 1 keeps pods with a network of their own out.
+	// HTTPPutResponseHopLimit is the most network hops of a response with a token. With 1, only pods with hostNetwork get one.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
 	// +optional
 	HTTPPutResponseHopLimit *int64 `json:"httpPutResponseHopLimit,omitempty"`
-	// HTTPTokens says whether a token is required (version 2 of the service) or optional.
+	// HTTPTokens is required (IMDSv2) or optional.
 	// +kubebuilder:default=required
 	// +kubebuilder:validation:Enum=required;optional
 	// +optional
@@ -119,17 +119,17 @@ type MetadataOptions struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tcpEstablishedTimeout) || has(self.udpStreamTimeout) || has(self.udpTimeout)",message="set at least one of tcpEstablishedTimeout, udpStreamTimeout and udpTimeout"
 type ConnectionTracking struct {
-	// TCPEstablishedTimeout for TCP connections.
+	// TCPEstablishedTimeout is the timeout of established TCP connections, in seconds.
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=432000
 	// +optional
 	TCPEstablishedTimeout *int32 `json:"tcpEstablishedTimeout,omitempty"`
-	// UDPStreamTimeout for UDP flows with more than one request and answer.
+	// UDPStreamTimeout is the timeout of UDP flows with more than one request and response, in seconds.
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=180
 	// +optional
 	UDPStreamTimeout *int32 `json:"udpStreamTimeout,omitempty"`
-	// UDPTimeout for other UDP flows.
+	// UDPTimeout is the timeout of other UDP flows, in seconds.
 	// +kubebuilder:validation:Minimum=30
 	// +kubebuilder:validation:Maximum=60
 	// +optional

@@ -16,55 +16,54 @@ import (
 // +kubebuilder:validation:XValidation:rule="has(self.evictionSoft) ? self.evictionSoft.all(e, (e in self.evictionSoftGracePeriod)):true",message="each signal in evictionSoft needs a value in evictionSoftGracePeriod"
 // +kubebuilder:validation:XValidation:rule="has(self.evictionSoftGracePeriod) ? self.evictionSoftGracePeriod.all(e, (e in self.evictionSoft)):true",message="each signal in evictionSoftGracePeriod needs a value in evictionSoft"
 type KubeletConfiguration struct {
-	// ClusterDNS are the addresses of the cluster's DNS. Left out: found out from the cluster.
+	// ClusterDNS are the addresses of the cluster's DNS. Omitted: they are read from the cluster.
 	// +optional
 	ClusterDNS []string `json:"clusterDNS,omitzero"`
-	// MaxPods is the most pods that a node takes. Left out: as many as the instance type has addresses for.
+	// MaxPods is the most pods of a node. Omitted: the number of IP addresses of the instance type.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxPods *int32 `json:"maxPods,omitempty"`
-	// PodsPerCore bounds the pods by the number of vCPUs; MaxPods still holds.
+	// PodsPerCore is the most pods per vCPU. MaxPods still applies.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	PodsPerCore *int32 `json:"podsPerCore,omitempty"`
-	// SystemReserved is kept from pods for the operating system: quantities of cpu, memory, ephemeral-storage, pid.
+	// SystemReserved is reserved for the operating system: quantities of cpu, memory, ephemeral-storage, pid.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="systemReserved knows cpu, memory, ephemeral-storage and pid"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="systemReserved values cannot be negative"
 	// +optional
 	SystemReserved map[string]string `json:"systemReserved,omitzero"`
-	// KubeReserved is kept from pods for kubelet and the container runtime: quantities of cpu, memory,
+	// KubeReserved is reserved for the kubelet and the container runtime: quantities of cpu, memory,
 	// ephemeral-storage, pid.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="kubeReserved knows cpu, memory, ephemeral-storage and pid"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="kubeReserved values cannot be negative"
 	// +optional
 	KubeReserved map[string]string `json:"kubeReserved,omitzero"`
-	// EvictionHard is at how little of what pods are evicted at once: signal to quantity or percentage.
+	// EvictionHard has the thresholds of immediate eviction: signal to quantity or percentage.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionHard knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionHard map[string]string `json:"evictionHard,omitzero"`
-	// EvictionSoft is at how little of what pods are evicted after a grace period: signal to quantity or percentage.
+	// EvictionSoft has the thresholds of eviction after a grace period: signal to quantity or percentage.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoft knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoft map[string]string `json:"evictionSoft,omitzero"`
-	// EvictionSoftGracePeriod is that grace period, for each signal in EvictionSoft. The schema takes any text, so it may
-	// be no duration.
+	// EvictionSoftGracePeriod is the grace period of each signal in EvictionSoft. The schema accepts any text, so a value may not be a duration.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoftGracePeriod knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitzero" hash:"duration"`
-	// EvictionMaxPodGracePeriod is the longest grace, in seconds, that a pod gets when it is evicted softly.
+	// EvictionMaxPodGracePeriod is the longest termination grace period, in seconds, of a pod that a soft threshold evicts.
 	// +optional
 	EvictionMaxPodGracePeriod *int32 `json:"evictionMaxPodGracePeriod,omitempty"`
-	// ImageGCHighThresholdPercent is how full the disk must be for images to be removed.
+	// ImageGCHighThresholdPercent is the disk usage, in percent, above which images are deleted.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	ImageGCHighThresholdPercent *int32 `json:"imageGCHighThresholdPercent,omitempty"`
-	// ImageGCLowThresholdPercent is how full the disk may stay when images are removed.
+	// ImageGCLowThresholdPercent is the disk usage, in percent, down to which images are deleted.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	ImageGCLowThresholdPercent *int32 `json:"imageGCLowThresholdPercent,omitempty"`
-	// CPUCFSQuota says whether CPU limits are enforced.
+	// CPUCFSQuota is whether CPU limits are enforced.
 	// +optional
 	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
 	// More are further fields of kubelet's KubeletConfiguration (kubelet.config.k8s.io/v1beta1) by name, as they stand in

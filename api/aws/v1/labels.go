@@ -12,13 +12,13 @@ const (
 	// LabelNodeClass holds the name of the EC2NodeClass.
 	LabelNodeClass = Group + "/ec2nodeclass"
 
-	// LabelInstanceCategory is the letters before the generation, for instance m, c, inf.
+	// LabelInstanceCategory is the letters before the generation, for example m, c, inf.
 	LabelInstanceCategory = Group + "/instance-category"
-	// LabelInstanceFamily is what stands before the dot, for instance m7i-flex.
+	// LabelInstanceFamily is what stands before the dot, for example m7i-flex.
 	LabelInstanceFamily = Group + "/instance-family"
-	// LabelInstanceGeneration is the first number, for instance 7.
+	// LabelInstanceGeneration is the first number, for example 7.
 	LabelInstanceGeneration = Group + "/instance-generation"
-	// LabelInstanceSize is what stands after the dot, for instance 2xlarge.
+	// LabelInstanceSize is what stands after the dot, for example 2xlarge.
 	LabelInstanceSize = Group + "/instance-size"
 	// LabelInstanceCapabilityFlex is "true" for flex types, else "false".
 	LabelInstanceCapabilityFlex = Group + "/instance-capability-flex"
@@ -44,7 +44,7 @@ const (
 	// LabelInstanceLocalNVMe is the total size of the instance store NVMe disks, in GB. Absent if there are none.
 	LabelInstanceLocalNVMe = Group + "/instance-local-nvme"
 
-	// LabelInstanceGPUName is the GPU's model in lower case, for instance t4.
+	// LabelInstanceGPUName is the GPU's model in lower case, for example t4.
 	LabelInstanceGPUName = Group + "/instance-gpu-name"
 	// LabelInstanceGPUManufacturer is the GPU's maker in lower case.
 	LabelInstanceGPUManufacturer = Group + "/instance-gpu-manufacturer"
@@ -70,7 +70,7 @@ const (
 	// LabelPlacementGroupPartition is its partition, counted from 1.
 	LabelPlacementGroupPartition = Group + "/placement-group-partition"
 
-	// LabelZoneID is the zone's id, on which accounts agree, for instance use1-az4.
+	// LabelZoneID is the zone's id, on which accounts agree, for example use1-az4.
 	LabelZoneID = "topology.k8s.aws/zone-id"
 	// LabelEBSZone is how the EBS CSI driver writes topology.kubernetes.io/zone.
 	LabelEBSZone = "topology.ebs.csi.aws.com/zone"

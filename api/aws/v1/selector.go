@@ -24,7 +24,7 @@ type SecurityGroupSelectorTerm struct {
 	// +kubebuilder:validation:Pattern=`sg-[0-9a-z]+`
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Name of the security group: its group name, which is not its tag Name.
+	// Name of the security group: its group name, not its tag Name.
 	// +optional
 	Name string `json:"name,omitempty"`
 }
@@ -44,7 +44,7 @@ type CapacityReservationSelectorTerm struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
 	// +optional
 	OwnerID string `json:"ownerID,omitempty"`
-	// InstanceMatchCriteria is which launches the reservation takes.
+	// InstanceMatchCriteria is open or targeted.
 	// +kubebuilder:validation:Enum=open;targeted
 	// +optional
 	InstanceMatchCriteria string `json:"instanceMatchCriteria,omitempty"`
@@ -67,11 +67,11 @@ type PlacementGroupSelector struct {
 
 // AMISelectorTerm finds machine images. All that is set must match.
 type AMISelectorTerm struct {
-	// Alias is family@version of an image that AWS makes for EKS, for instance al2023@v20250501 or
+	// Alias is family@version of an AMI that AWS publishes for EKS, for example al2023@v20250501 or
 	// bottlerocket@v1.10.0. The version "latest" follows each release, so nodes drift when there is one; Windows knows
 	// no other. See ParseAlias.
 	// +kubebuilder:validation:MaxLength=30
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]+@.+$')",message="an alias is written family@version, for instance al2023@latest"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]+@.+$')",message="an alias is written family@version, for example al2023@latest"
 	// +kubebuilder:validation:XValidation:rule="self.split('@')[0] in ['al2','al2023','bottlerocket','windows2019','windows2022','windows2025']",message="the family of an alias is one of al2, al2023, bottlerocket, windows2019, windows2022, windows2025"
 	// +kubebuilder:validation:XValidation:rule="self.split('@')[0] in ['windows2019','windows2022','windows2025'] ? self.split('@')[1] == 'latest' : true",message="the version of a Windows alias must be latest"
 	// +optional
@@ -85,7 +85,7 @@ type AMISelectorTerm struct {
 	// +kubebuilder:validation:Pattern=`ami-[0-9a-z]+`
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Name of the image, which is not its tag Name. EC2 reads * and ? in it as wildcards.
+	// Name of the AMI, not its tag Name. * and ? are wildcards.
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Owner of the image: an account, "self", "amazon" or "aws-marketplace".

@@ -24,7 +24,7 @@ type EC2NodeClassStatus struct {
 	// InstanceProfile is the name of the instance profile in use, whether it was given or made.
 	// +optional
 	InstanceProfile string `json:"instanceProfile,omitempty"`
-	// Conditions of the node class; see the Condition constants.
+	// Conditions of the EC2NodeClass; see docs/reference/conditions.md.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

@@ -3,7 +3,7 @@ package v1
 // ConditionReady summarizes the conditions that ConditionSet depends on, for NodePool, NodeClaim, EC2NodeClass and NodeOverlay.
 const ConditionReady = "Ready"
 
-// Reasons that ConditionSet writes itself, for any condition. The reason of a condition that is True is the condition's type.
+// Reasons of any condition. ConditionSet writes them itself. The reason of a condition that is True is the condition's type.
 const (
 	// ReasonAwaitingReconciliation is the reason of a condition that no controller has set yet.
 	ReasonAwaitingReconciliation = "AwaitingReconciliation"

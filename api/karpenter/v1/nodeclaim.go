@@ -76,15 +76,15 @@ type ResourceRequirements struct {
 
 // NodeClassReference names a node class, an object of the cloud's own API group.
 type NodeClassReference struct {
-	// Kind of the object, for instance EC2NodeClass.
-	// +kubebuilder:validation:XValidation:rule="self != ''",message="kind must be set, for instance EC2NodeClass"
+	// Kind of the object, for example EC2NodeClass.
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="kind must be set, for example EC2NodeClass"
 	Kind string `json:"kind"`
 	// Name of the object.
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="name must be set"
 	Name string `json:"name"`
-	// Group of the object's API, without a version, for instance karpenter.k8s.aws.
+	// Group of the object's API, without a version, for example karpenter.k8s.aws.
 	// +kubebuilder:validation:Pattern=`^[^/]*$`
-	// +kubebuilder:validation:XValidation:rule="self != ''",message="group must be set, for instance karpenter.k8s.aws"
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="group must be set, for example karpenter.k8s.aws"
 	Group string `json:"group"`
 }
 
@@ -94,7 +94,7 @@ func (r NodeClassReference) GroupKind() schema.GroupKind {
 }
 
 // LabelKey is the label that NodeClaims and Nodes of this kind of node class carry, with the node class's name as its
-// value; for instance karpenter.k8s.aws/ec2nodeclass.
+// value; for example karpenter.k8s.aws/ec2nodeclass.
 func (r NodeClassReference) LabelKey() string {
 	return r.Group + "/" + strings.ToLower(r.Kind)
 }
@@ -117,7 +117,7 @@ type NodeClaimStatus struct {
 	// Allocatable is the expected amount of the node's resources for pods.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
-	// Conditions of the claim; see ConditionReady and the NodeClaim conditions beside it.
+	// Conditions of the NodeClaim; see docs/reference/conditions.md.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -190,7 +190,7 @@ type NodePoolStatus struct {
 	// NodeClassObservedGeneration is the generation of the EC2NodeClass for which NodeRegistrationHealthy was last reset.
 	// +optional
 	NodeClassObservedGeneration int64 `json:"nodeClassObservedGeneration,omitempty"`
-	// Conditions of the pool; see ConditionReady and the NodePool conditions beside it.
+	// Conditions of the NodePool; see docs/reference/conditions.md.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

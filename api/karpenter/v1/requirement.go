@@ -13,20 +13,19 @@ type Requirements []Requirement
 
 // Requirement compares one label with values, and may ask that a choice of values remains.
 type Requirement struct {
-	// Key of the label. The CRDs refuse keys that Joiner keeps for itself; see the Labels of ObjectMeta.
+	// Key of the label. Keys that Joiner reserves are rejected; see spec.template.metadata.labels of NodePool.
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	Key string `json:"key"`
-	// Operator relates the label to Values: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte. The last four read the
-	// label as a whole number.
+	// Operator relates the label to Values: In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte. The last four compare
+	// the label as an integer.
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist;Gt;Lt;Gte;Lte
 	Operator corev1.NodeSelectorOperator `json:"operator"`
 	// Values to compare with: at least one for In and NotIn, exactly one number for Gt, Lt, Gte and Lte, none otherwise.
 	// +listType=atomic
 	// +optional
 	Values []string `json:"values,omitzero"`
-	// MinValues asks that at least this many different values of the label stay possible, so that a shortage of one
-	// does not stop a purchase. Alpha.
+	// MinValues is the least number of different values of the label that must remain possible for a launch. Alpha.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=50
 	// +optional
