@@ -26,7 +26,7 @@ func TestCredentialsProblem(t *testing.T) {
 		"refused": {
 			fmt.Errorf("failed to retrieve credentials, %w", call("AssumeRoleWithWebIdentity", &smithy.GenericAPIError{
 				Code: "ExpiredTokenException", Message: "the token has expired"})),
-			"AssumeRoleWithWebIdentity: ExpiredTokenException: the token has expired (the credentials have expired, or this machine's clock is wrong)",
+			"AssumeRoleWithWebIdentity: ExpiredTokenException: the token has expired (the credentials have expired, or the clock of this computer is wrong)",
 		},
 		"a file": {errors.New("read token:\nno such file"), "read token:; no such file"},
 	} {

@@ -1,4 +1,4 @@
-// Package access deals with who may do what: the roles that instances take, and whom the EKS cluster lets in.
+// Package access reads and creates what gives nodes access: instance profiles and roles in IAM, access entries and cluster facts in EKS.
 //
 // In: role names, our cluster's name and UID.
 // Out: instance profiles, facts about the EKS cluster and its access entries, our own identity.
@@ -25,7 +25,7 @@ type Cluster struct {
 	Region string
 }
 
-// Door is the way to IAM, EKS and STS. It is safe for concurrent use.
+// Door is the client of IAM, EKS and STS. It is safe for concurrent use.
 type Door struct {
 	cluster Cluster
 	iam     *iam.Client
@@ -33,11 +33,11 @@ type Door struct {
 	sts     *sts.Client
 }
 
-// New returns the door. Endpoint, region and credentials are those of cfg.
-// The UID may be empty as long as no instance profile is asked for.
+// New returns a client with the endpoint, region and credentials of cfg. The UID may be empty if the client is not used for
+// instance profiles.
 func New(cfg aws.Config, cluster Cluster) (*Door, error) {
 	if cluster.Name == "" {
-		return nil, errors.New("open door to EKS: the cluster's name must be known: set --cluster-name or CLUSTER_NAME")
+		return nil, errors.New("make a client for EKS: the cluster name is empty: set --cluster-name or CLUSTER_NAME")
 	}
 	if cluster.Region == "" {
 		cluster.Region = cfg.Region

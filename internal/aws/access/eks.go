@@ -28,7 +28,7 @@ type Facts struct {
 	Subnets        []string // of the control plane, sorted
 	PublicAccess   bool     // the endpoint can be reached from the internet
 	PrivateAccess  bool     // and from within the VPC
-	PublicCIDRs    []string // who may reach it from the internet, sorted; empty: everybody
+	PublicCIDRs    []string // source CIDRs of the public endpoint, sorted; empty: 0.0.0.0/0
 	Issuer         string   // OIDC
 	// AuthMode is CONFIG_MAP, API or API_AND_CONFIG_MAP.
 	AuthMode string

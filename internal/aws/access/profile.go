@@ -122,8 +122,7 @@ func (d *Door) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 		"spec.role of EC2NodeClass %s is %q, but the role of that name in this account is %s: write its name alone, %q", c.Name, c.Role, p.RoleARN, p.Role)
 }
 
-// Profile returns the instance profile of that name, whoever owns it; the error
-// is fault.Gone if there is none.
+// Profile returns the instance profile with that name, of any owner. The error is awserr.Gone if there is none.
 func (d *Door) Profile(ctx context.Context, name string) (Profile, error) {
 	out, err := d.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
@@ -147,8 +146,8 @@ func profileOf(i iamtypes.InstanceProfile) Profile {
 	return p
 }
 
-// own returns why the profile is not ours to change, or nil. A name of ours on a
-// profile without our UID means that somebody made it by hand.
+// own returns an error if this cluster does not own the profile. A profile with a name of this cluster and without its UID was
+// made by hand.
 func (d *Door) own(p Profile) error {
 	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
 		return nil

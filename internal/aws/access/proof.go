@@ -18,7 +18,7 @@ type Local struct {
 	Region   string // that our calls to AWS go to
 }
 
-// Mark is one thing by which clusters are told apart. It is a closed set.
+// Mark is one fact that distinguishes clusters. It is a closed set.
 type Mark string
 
 // The marks, the surest first: no two clusters have one issuer, and nothing that stands between us and the API server alters it.

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Labels of instance types that tell apart the variants of an image.
+// Labels of instance types that distinguish the variants of an AMI.
 const (
 	labelGPU         = "karpenter.k8s.aws/instance-gpu-count"
 	labelAccelerator = "karpenter.k8s.aws/instance-accelerator-count"

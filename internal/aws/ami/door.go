@@ -1,4 +1,4 @@
-// Package ami finds the machine images that nodes start from.
+// Package ami resolves the selector terms of an EC2NodeClass to AMIs.
 //
 // In: selector terms, and the Kubernetes version of the control plane.
 // Out: images with what they require of an instance type, and the terms that found nothing.
@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Door is the way to EC2's images and the parameters that name them. It is safe for concurrent use.
+// Door is the client for AMIs and for the SSM parameters that name them. It is safe for concurrent use.
 type Door struct {
 	ec2 *awsec2.Client
 	ssm *ssm.Client
@@ -45,7 +45,7 @@ const (
 	rememberMissing = time.Minute
 )
 
-// New returns the door. Endpoint, region and credentials are those of cfg.
+// New returns a client with the endpoint, region and credentials of cfg.
 func New(cfg aws.Config) *Door {
 	cfg = awserr.Genuine(cfg)
 	return &Door{ec2: awsec2.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), parameters: map[string]parameter{}}

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// stand is a furnished region and the door to it.
+// stand is a region with subnets and images, and the client of it.
 type stand struct {
 	*ami.Door
 	server *emulator.Server

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// accelerators are the words by which names and descriptions of images tell their drivers, and the label of instance types that
-// have such accelerators. Names of users' own images are read likewise.
+// accelerators are the words for drivers in the names and descriptions of AMIs, and the label of the instance types that
+// have such accelerators. Names of users' own AMIs are read likewise.
 var accelerators = []struct{ word, label string }{
 	{"nvidia", labelGPU}, {"gpu", labelGPU},
 	{"neuron", labelAccelerator}, {"inferentia", labelAccelerator}, {"trainium", labelAccelerator},
@@ -29,9 +29,9 @@ func acceleratedBy(name, description string) string {
 	return ""
 }
 
-// suited has images that are told apart by nothing but their drivers chosen by them: where plain images are among those for the same
-// instance types, an image with drivers is for types that have the accelerators, and the plain ones are for the others. Where there is
-// no plain image, all stay as they are.
+// suited restricts AMIs that differ only in their drivers: if some of the AMIs for the same instance types have no drivers, an AMI
+// with drivers is for the types with the accelerators, and the others are for the other types. Without an AMI that has no drivers,
+// nothing changes.
 func suited(images []Image) []Image {
 	groups := map[string][]int{}
 	for i, image := range images {

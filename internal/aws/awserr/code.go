@@ -65,7 +65,7 @@ func denials() []group {
 			"MissingAuthenticationToken", "InvalidToken", "InvalidAccessKeyId"},
 			verdict{Denied, "InvalidCredentials", "the credentials are not valid in this account and region"}},
 		{[]string{"ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed", "InvalidSignatureException"},
-			verdict{Denied, "ExpiredCredentials", "the credentials have expired, or this machine's clock is wrong"}},
+			verdict{Denied, "ExpiredCredentials", "the credentials have expired, or the clock of this computer is wrong"}},
 		{[]string{"OptInRequired", "InvalidRegionException"},
 			verdict{Denied, "RegionNotEnabled", "enable the region for the account"}},
 		{[]string{"PendingVerification"},

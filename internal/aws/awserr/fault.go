@@ -1,4 +1,4 @@
-// Package awserr sorts what AWS answers by what to do next.
+// Package awserr classifies errors of AWS by what the caller does next.
 //
 // In: an error of the AWS SDK, or a code and a message out of a response.
 // Out: an Error with a Kind, a reason for a condition, and a hint for the user.
@@ -17,11 +17,9 @@ type Kind string
 // The kinds, from the one that says most about what the user must do to the one
 // that says least: of several errors of one call, the first in this order counts.
 const (
-	// Denied: the credentials are missing, expired or may not do this. Tell the
-	// user; ask again rarely.
+	// Denied: the credentials are missing, expired or lack the permission. Report it; retry rarely.
 	Denied Kind = "Denied"
-	// Misconfigured: the request cannot succeed until somebody changes what it
-	// was made from. Tell the user; ask again rarely.
+	// Misconfigured: the request cannot succeed until the user changes the object that it was made from. Report it; retry rarely.
 	Misconfigured Kind = "Misconfigured"
 	// Throttled: too many calls. Ask again later, and less often.
 	Throttled Kind = "Throttled"
@@ -37,7 +35,7 @@ const (
 	Gone Kind = "Gone"
 	// Refused: this program itself would not do it, because the thing is not ours.
 	Refused Kind = "Refused"
-	// Canceled: the caller stopped waiting. Nothing to tell.
+	// Canceled: the caller stopped waiting. Do not report it.
 	Canceled Kind = "Canceled"
 	// Unknown: not one of ours. Treat as Misconfigured, and show it as it is.
 	Unknown Kind = "Unknown"
@@ -94,8 +92,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Lasting returns the text of err without request ids, which are different each time: for events and conditions, and
-// to tell whether a failure is the same as the last. Empty for nil.
+// Lasting returns the text of err without request IDs, which differ each time: for events and conditions, and to compare a
+// failure with the last one. Empty for nil.
 func Lasting(err error) string {
 	if err == nil {
 		return ""

@@ -19,12 +19,13 @@ import (
 // ever for a peer that takes the request and says nothing, and a loop with it. EC2's slowest calls take some ten seconds.
 const longestAnswer = time.Minute
 
-// Genuine returns cfg with four additions. Clients made from it refuse answers that
-// are not of AWS: without it a proxy's page with status 200 reads as an empty list,
-// and all instances would seem to be gone. They give up an attempt after longestAnswer, unless the caller's client has a
-// time of its own. Their requests cannot break their own
-// connection, see patient. And a call that is refused because its credentials have expired is made once more with
-// new ones, see renewal. Every door makes its clients from it.
+// Genuine returns cfg with four additions, for all clients of AWS:
+//
+//   - A response that is not from AWS is an error. Otherwise a proxy's page with status 200 would be read as an empty list,
+//     and all instances would seem to be terminated.
+//   - An attempt ends after longestAnswer, unless the caller's HTTP client has its own timeout.
+//   - A request cannot break its own connection, see patient.
+//   - A call that fails because its credentials have expired is made once more with new ones, see renewal.
 func Genuine(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
 	if cfg.HTTPClient == nil {
@@ -42,7 +43,7 @@ func Genuine(cfg aws.Config) aws.Config {
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("GenuineAnswer", genuine), middleware.After)
 	}, func(stack *middleware.Stack) error {
 		if _, ok := stack.Initialize.Get(renewed.ID()); ok {
-			return nil // the configuration is that of a door
+			return nil // the configuration has the additions already
 		}
 		return stack.Initialize.Add(renewed, middleware.After)
 	}})

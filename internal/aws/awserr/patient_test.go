@@ -21,7 +21,7 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 		"as the SDK configures it": {awshttp.NewBuildableClient(), longestAnswer},
 		"one with its own limit":   {awshttp.NewBuildableClient().WithTimeout(time.Second), time.Second},
 	} {
-		cfg := Genuine(Genuine(aws.Config{HTTPClient: c.client})) // doors may be made from a door's
+		cfg := Genuine(Genuine(aws.Config{HTTPClient: c.client})) // a configuration may get the additions twice
 		outer, ok := cfg.HTTPClient.(patient)
 		if !ok {
 			t.Fatalf("%s: the client is a %T", name, cfg.HTTPClient)

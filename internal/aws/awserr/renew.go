@@ -11,12 +11,12 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// renewal makes a call once more that AWS refused because something had expired, with new credentials.
+// renewal retries a call once, with new credentials, after AWS has rejected it because something had expired.
 //
-// The SDK gets new ones when, by this machine's clock, the old ones have ended. If that clock is slow, or if they
-// were ended early, AWS refuses all calls until then: with IRSA for as long as the clock is off, with credentials that
-// somebody else wrote down for hours. EC2 says RequestExpired, too, of a request that was signed at another time than
-// AWS's; the SDK has learned the right one from the answer, and signs by it the next time.
+// The SDK renews credentials when they have expired by the local clock. If that clock is slow, or if the credentials were
+// revoked early, AWS rejects all calls until then: with IRSA for as long as the clock is off, with credentials from a file for
+// hours. EC2 also returns RequestExpired for a request that was signed at another time than AWS's. The SDK takes the time from
+// the response and signs the next request with it.
 type renewal struct {
 	credentials aws.CredentialsProvider
 	mu          sync.Mutex // held while new ones are got: of many calls that are refused at once, the first gets them for all
@@ -58,7 +58,7 @@ func (r *renewal) key(ctx context.Context) string {
 	}
 	credentials, err := r.credentials.Retrieve(ctx)
 	if err != nil {
-		return "" // the call says so itself
+		return "" // the call has its own
 	}
 	return credentials.AccessKeyID
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// keys hands out KEY1, KEY2 and so on, each good for an hour by this machine's clock; the last one again and again.
+// keys returns KEY1, KEY2 and so on, each valid for an hour by the local clock; the last one repeatedly.
 type keys struct{ handed, last atomic.Int32 }
 
 func (k *keys) Retrieve(context.Context) (aws.Credentials, error) {
@@ -45,7 +45,7 @@ func (e *expiring) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("<DescribeImagesResponse><requestId>req-1</requestId></DescribeImagesResponse>"))
 }
 
-// TestExpiredCredentialsAreRenewed: AWS says that the credentials have ended, and this machine's clock that they have not.
+// TestExpiredCredentialsAreRenewed: AWS reports that the credentials have expired, and by the local clock they have not.
 func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -70,7 +70,7 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 			k.last.Store(c.last)
 			cfg := config(srv.URL)
 			cfg.Credentials = aws.NewCredentialsCache(k)
-			client := ec2.NewFromConfig(awserr.Genuine(awserr.Genuine(cfg))) // a door may be made from a door's configuration
+			client := ec2.NewFromConfig(awserr.Genuine(awserr.Genuine(cfg))) // a configuration may get the additions twice
 			_, err := client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
 			if c.reason == "" && err != nil || c.reason != "" && (err == nil || awserr.Of(awserr.Sort("DescribeImages", err)).Reason != c.reason) {
 				t.Errorf("got %v, want reason %q", err, c.reason)

@@ -13,7 +13,7 @@ import (
 // but its type, its zone and its subnet. Two equal ones share a template.
 type Blueprint struct {
 	ImageID        string
-	UserData       []byte // as the instance shall see it; the door does the base64
+	UserData       []byte // as the instance reads it; the client encodes it in base64
 	Profile        string // name of the instance profile
 	SecurityGroups []string
 	CapacityType   string // catalog.OnDemand, Spot or Reserved

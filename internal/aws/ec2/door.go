@@ -1,8 +1,8 @@
-// Package ec2 buys instances, looks at them and gives them back.
+// Package ec2 launches, lists and terminates EC2 instances.
 //
 // In: launch requests and instance ids; our cluster's name and UID.
-// Out: instances, instance types, and errors sorted by package fault.
-// Never: Kubernetes, a choice between offerings, or an act on what another cluster owns.
+// Out: instances, instance types, and errors classified by package awserr.
+// Never: Kubernetes, a choice between offerings, or a change to a resource of another cluster.
 package ec2
 
 import (
@@ -22,17 +22,17 @@ import (
 // Cluster is who we are, as tags say it.
 type Cluster struct {
 	Name    string // of the EKS cluster
-	UID     string // of its kube-system namespace: what tells two clusters of one name apart
+	UID     string // of its kube-system namespace: differs between two clusters with the same name
 	Region  string
 	Account string // 12 digits; may be empty, it is only shown
 }
 
-// Door is the way to EC2. It is safe for concurrent use.
+// Door is the client of EC2. It is safe for concurrent use.
 type Door struct {
 	cluster Cluster
 
-	// Reads and writes have a client each: EC2 counts their calls apart, and a
-	// burst of launches that is slowed down must not slow down looking.
+	// Reads and writes have a client each: EC2 throttles them separately, and a
+	// throttled burst of launches must not delay reads.
 	reads  *awsec2.Client
 	writes *awsec2.Client
 
@@ -48,16 +48,15 @@ const (
 	maxBackoff = 20 * time.Second
 
 	// Calls that many claims make at once for one instance each are gathered
-	// for window and made as one, of at most the number of ids EC2 takes gladly.
+	// for window and made as one, of at most the number of IDs that EC2 recommends.
 	window   = 50 * time.Millisecond
 	gathered = 200
 )
 
-// New returns the door for a cluster. The endpoint is that of cfg, so
-// AWS_ENDPOINT_URL works; region and credentials too.
+// New returns the client of a cluster, with the endpoint, region and credentials of cfg. So AWS_ENDPOINT_URL applies.
 func New(cfg aws.Config, cluster Cluster) (*Door, error) {
 	if cluster.Name == "" || cluster.UID == "" {
-		return nil, errors.New("open door to EC2: the cluster's name and the UID of its kube-system namespace must be known")
+		return nil, errors.New("make a client for EC2: the cluster name or the UID of the namespace kube-system is empty")
 	}
 	if cluster.Region == "" {
 		cluster.Region = cfg.Region
@@ -84,7 +83,7 @@ func client(cfg aws.Config) *awsec2.Client {
 	})
 }
 
-// Check finds out whether EC2 answers and lets us in, at the cost of one dry run.
+// Check reports whether EC2 answers and the credentials are valid. It makes one dry run.
 func (d *Door) Check(ctx context.Context) error {
 	_, err := d.reads.DescribeInstanceTypes(ctx, &awsec2.DescribeInstanceTypesInput{DryRun: aws.Bool(true)})
 	err = awserr.Sort("reach EC2 in "+d.cluster.Region, err)

@@ -30,7 +30,7 @@ func isAction(r *http.Request, action string) bool {
 	return bytes.Contains(body, []byte("Action="+action+"&"))
 }
 
-// TestLife buys an instance, looks at it and gives it back.
+// TestLife launches an instance, reads it and terminates it.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -113,7 +113,7 @@ func TestLaunchIsIdempotent(t *testing.T) {
 	}
 }
 
-// TestLaunchLosesTheAnswer: EC2 buys, and the connection breaks before it can say so.
+// TestLaunchLosesTheAnswer: EC2 launches the instance, and the connection breaks before the response.
 func TestLaunchLosesTheAnswer(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -133,7 +133,7 @@ func TestShortage(t *testing.T) {
 	s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{Type: "m5.large"}, 0) })
 	d := s.door(t, "uid-1")
 
-	// One of two is short: the other is bought, and the shortage is told.
+	// One of two is short: the other is launched, and the shortage is returned.
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0), s.choice("m6i.large", 0)))
 	if err != nil || launch.Instance.Type != "m6i.large" {
 		t.Fatalf("bought %q, %v; want m6i.large", launch.Instance.Type, err)
@@ -152,7 +152,7 @@ func TestShortage(t *testing.T) {
 		t.Errorf("it says: %s", line)
 	}
 
-	// Then there is some again: the same attempt stays spent, the next one buys.
+	// Then there is capacity again: the same attempt stays spent, the next one launches.
 	s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Lift(world.Pool{Type: "m5.large"}) })
 	r := s.request("apps-2", s.choice("m5.large", 0), s.choice("m5.large", 1))
 	if launch, err = d.Launch(t.Context(), r); !launch.Spent {
@@ -365,7 +365,7 @@ func parallel(n int, f func(int)) {
 	all.Wait()
 }
 
-// TestTemplateDeleted: somebody deletes the launch template that we know to be there.
+// TestTemplateDeleted: another client deletes the launch template that was created before.
 func TestTemplateDeleted(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
@@ -425,8 +425,8 @@ func TestMarket(t *testing.T) {
 	}
 }
 
-// TestEventualConsistency: EC2 does not show what it has just sold. The launch knows it all the same,
-// and asking again does not buy again.
+// TestEventualConsistency: EC2 does not list an instance that it has just launched. The launch returns it all the same, and a
+// second call does not launch again.
 func TestEventualConsistency(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")

@@ -91,7 +91,7 @@ func (g *gather[V]) run(ctx context.Context, r *round[V]) {
 	}
 	keys := slices.Sorted(slices.Values(r.keys))
 	g.mu.Unlock()
-	// The call is everybody's: it must not end because the first one left.
+	// All waiting callers share the call: it must not end because the first caller's context ends.
 	all, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	r.values, r.errs, r.err = g.call(all, keys)

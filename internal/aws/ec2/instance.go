@@ -29,7 +29,7 @@ const (
 	Stopped      State = "stopped"
 )
 
-// Ended reports whether the instance is on its way out and cannot come back.
+// Ended reports whether the instance is shutting down or terminated.
 func (s State) Ended() bool { return s == ShuttingDown || s == Terminated }
 
 // Instance is an instance as EC2 shows it.
@@ -39,7 +39,7 @@ type Instance struct {
 	Zone         string // "us-east-1a"
 	ZoneID       string // "use1-az1", empty when EC2 did not say
 	CapacityType string // catalog.OnDemand, Spot or Reserved
-	// Reservation is the capacity reservation that it was bought for; zero unless CapacityType is Reserved.
+	// Reservation is the capacity reservation that it was launched into; zero unless CapacityType is Reserved.
 	Reservation catalog.Reservation
 	Placement   PlacementRef // its partition is not known right after a launch that left it to EC2
 	Tenancy     string       // catalog.TenancyDefault or TenancyDedicated
@@ -64,7 +64,7 @@ type Instance struct {
 // ProviderID returns the id that the instance's Node and NodeClaim carry.
 func (i Instance) ProviderID() string { return "aws:///" + i.Zone + "/" + i.ID }
 
-// Claim returns the name of the NodeClaim it was bought for, empty if its tags do not say.
+// Claim returns the name of the NodeClaim that it was launched for; empty if its tags have none.
 func (i Instance) Claim() string { return i.Tags[TagNodeClaim] }
 
 // ParseProviderID returns the instance id within a Node's provider id,
@@ -78,8 +78,8 @@ func ParseProviderID(providerID string) (id string, ok bool) {
 	return id, ok && strings.HasPrefix(id, "i-")
 }
 
-// Instances returns all that carry our cluster's name and are not terminated:
-// ours, those of a namesake, and those from before. Sorted by id.
+// Instances returns all instances with this cluster's name that are not terminated: this cluster's, those of another cluster with
+// the same name, and those without a UID. Sorted by ID.
 func (d *Door) Instances(ctx context.Context) ([]Instance, error) {
 	return d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -92,8 +92,7 @@ func (d *Door) Instances(ctx context.Context) ([]Instance, error) {
 	})
 }
 
-// Bought returns the living instances of ours that carry the claim's name. There is
-// more than one only if something went badly wrong.
+// Bought returns this cluster's instances with the claim's name that are not terminated. More than one means a fault.
 func (d *Door) Bought(ctx context.Context, claim string) ([]Instance, error) {
 	all, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		Filters: []awstypes.Filter{
@@ -108,9 +107,8 @@ func (d *Door) Bought(ctx context.Context, claim string) ([]Instance, error) {
 	return slices.DeleteFunc(all, func(i Instance) bool { return i.Owner != Ours }), nil
 }
 
-// Instance returns one instance, whoever owns it; a terminated one too, as long
-// as EC2 shows it. The error is fault.Gone if EC2 does not know it: also true, for
-// some seconds, of one that was just launched. Calls at one moment become one.
+// Instance returns one instance of any owner, also a terminated one as long as EC2 lists it. The error is awserr.Gone if EC2
+// does not know it, which also happens for some seconds after a launch. Concurrent calls are merged.
 func (d *Door) Instance(ctx context.Context, id string) (Instance, error) {
 	instance, ok, err := d.looks.ask(ctx, id)
 	if err != nil {
@@ -122,8 +120,7 @@ func (d *Door) Instance(ctx context.Context, id string) (Instance, error) {
 	return instance, nil
 }
 
-// lookAll finds instances by a filter, not by id: an id that EC2 does not know
-// then is left out instead of failing the call for all.
+// lookAll finds instances by a filter, not by ID. An ID that EC2 does not know is then left out, instead of failing the call for all.
 func (d *Door) lookAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -223,8 +220,8 @@ func addresses(i awstypes.Instance) []string {
 	return slices.Compact(all)
 }
 
-// capacityType tells how an instance is paid for: one that was bought for a
-// reservation alone is reserved; one that only happens to use an open one is not.
+// capacityType returns the capacity type of an instance. It is reserved if the instance was launched for a reservation only, not if
+// an on-demand instance happens to use an open one.
 func capacityType(i awstypes.Instance) string {
 	if aws.ToString(i.SpotInstanceRequestId) != "" || i.InstanceLifecycle == awstypes.InstanceLifecycleTypeSpot {
 		return catalog.Spot

@@ -28,8 +28,8 @@ type LaunchRequest struct {
 	NodePool  string
 	NodeClass string
 
-	// CapacityType is catalog.OnDemand, Spot or Reserved: one fleet buys in one way. If it is Reserved, the blueprint of
-	// each group names the reservation, all of one kind, and of one type and zone there is one reservation only.
+	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. If it is Reserved, the blueprint of
+	// each group names the reservation. All are of one kind, with at most one reservation per instance type and zone.
 	CapacityType string
 	// Groups are the choices, by what the instance is made from. At most
 	// MaxChoices in all.
@@ -59,36 +59,34 @@ type Choice struct {
 
 // Launch is the answer to a LaunchRequest.
 type Launch struct {
-	// Instance is what was bought. Only what CreateFleet tells is filled in: ID,
-	// type, zone, subnet, image, capacity type, tags.
+	// Instance is the launched instance, with the fields that CreateFleet returns: ID, type, zone, subnet, image,
+	// capacity type and tags.
 	Instance Instance
-	// Short is what EC2 turned out to have none of; there may be some even
-	// when it sold an instance. Give it to Shortages.
+	// Short are the offerings for which EC2 reported insufficient capacity, also beside a launched instance. Pass
+	// them to Shortages.
 	Short []Short
-	// Spent says that EC2 answered this attempt, for good, without an instance:
-	// only a higher Attempt can get one. Set only beside an error.
+	// Spent is true if EC2 answered this attempt finally without an instance: only a higher Attempt can launch one. It is
+	// set only beside an error.
 	Spent bool
 }
 
-// Launch buys one instance. Calling it again with the same claim, attempt and
-// choices returns the same instance, so a caller that died in between asks
-// again. Errors are of package fault; beyond the general meaning of kinds:
+// Launch launches one instance. A second call with the same claim, attempt and choices returns the same instance, so a caller
+// that was restarted repeats the call. Errors are of package awserr. Two kinds have a special meaning:
 //
-//   - Shortage: none of the choices could be had; Launch.Short says which.
-//   - InDoubt: this attempt was made before with other choices. Ask Bought; if a
-//     minute has passed since that attempt and it finds nothing, raise Attempt.
+//   - Shortage: EC2 has capacity for none of the choices; see Launch.Short.
+//   - InDoubt: this attempt was made before with other choices. Call Bought. If it finds nothing a minute after that
+//     attempt, raise Attempt.
 //
-// Raise Attempt if, and only if, Launch.Spent is set or InDoubt was resolved so:
-// after any other error the instance may have been bought, and the same attempt
-// finds it.
+// Raise Attempt only if Launch.Spent is set or InDoubt was resolved this way. After any other error the instance may have been
+// launched, and the same attempt finds it.
 func (d *Door) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	if err := r.check(); err != nil {
 		return Launch{}, err
 	}
 	launch, err := d.launch(ctx, r)
 	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
-		// Somebody deleted it since we made it, or EC2 does not show it yet. The token stays: EC2 remembers those of calls that
-		// it has carried out, and who asks after us, not knowing of the second call, must be given what that one has bought.
+		// The launch template was deleted since it was created, or EC2 does not list it yet. The client token stays: EC2 remembers
+		// the tokens of completed calls, so a later caller with the same token gets the instance that the second call launches.
 		d.forget(r)
 		return d.launch(ctx, r)
 	}
@@ -218,7 +216,7 @@ func (r LaunchRequest) market() awstypes.MarketType {
 	return r.Groups[0].Blueprint.Reservation.market()
 }
 
-// target is the way of paying, in a fleet's words. An instance of an ordinary reservation is one on demand.
+// target returns the capacity type in CreateFleet's terms. An instance of an ordinary reservation is an on-demand one.
 func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
 	switch r.market() {
 	case awstypes.MarketTypeCapacityBlock:

@@ -21,13 +21,13 @@ type Market struct {
 	Zones map[string][]string // by type: names of the zones that have it, sorted
 }
 
-// Market asks EC2 which instance types there are and in which zones. What EC2's
-// API does not tell (baseline network bandwidth, branch interfaces) stays zero.
+// Market reads the instance types and their zones from EC2. Facts that EC2's API does not have (baseline network bandwidth,
+// branch interfaces) stay zero.
 func (d *Door) Market(ctx context.Context) (Market, error) {
 	return market(ctx, d.reads, d.cluster.Region)
 }
 
-// ReadMarket is Door.Market for who has no cluster: the command line.
+// ReadMarket is Door.Market for callers without a cluster, such as the command line.
 func ReadMarket(ctx context.Context, cfg aws.Config) (Market, error) {
 	return market(ctx, client(cfg), cfg.Region)
 }

@@ -32,8 +32,8 @@ type PlacementGroup struct {
 	Strategy   string // catalog.PlaceCluster, PlaceSpread or PlacePartition
 	Partitions int    // of a group with that strategy, else 0
 
-	// Members are the instances in it that run or are about to, whoever launched them: the zone of each, by id. They are
-	// not looked up for partitions, where nothing hangs on them.
+	// Members are the pending and running instances of the group, of any owner: zone by instance ID. They are not read for
+	// partition groups, which do not need them.
 	Members map[string]string
 }
 

@@ -25,7 +25,7 @@ func quota(instanceType string) string {
 	return "Standard"
 }
 
-// ceilings are the sizes from which on nothing can be had under a quota, in CPUs of the node, by quota and way of paying.
+// ceilings are the sizes, in vCPUs, from which on a quota allows no instance, by quota and capacity type.
 type ceilings map[quotaKey]int64
 
 type quotaKey struct{ quota, capacityType string }

@@ -111,8 +111,8 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// TestLaunchIntoReservation: a launch goes into the reservation of its kind that it names, EC2 shows it there, and a second
-// one is told that it is full, and nothing else.
+// TestLaunchIntoReservation: a launch uses the reservation that it names, and EC2 lists it there. A second launch fails, because
+// the reservation is full.
 func TestLaunchIntoReservation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -184,7 +184,7 @@ func TestUnreserved(t *testing.T) {
 	}
 }
 
-// TestReservationShortage: what is known of a full reservation is about it alone, and ends when instances are given back.
+// TestReservationShortage: a full reservation affects no other offering, and is used again when an instance of it ends.
 func TestReservationShortage(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

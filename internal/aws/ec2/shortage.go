@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Short is something EC2 had none of. An empty field means all: a Short with a
-// capacity type alone says that nothing can be had on spot.
+// Short is a shortage that EC2 reported. An empty field means all: a Short with only the capacity type spot means that no spot
+// capacity can be launched.
 type Short struct {
 	CapacityType string
 	InstanceType string
@@ -58,7 +58,7 @@ func (r LaunchRequest) shortOf(e awstypes.CreateFleetError, f *awserr.Error) []S
 	return slices.DeleteFunc(out, func(s Short) bool { return s.SubnetID == "" && s.Reservation == "" })
 }
 
-// shortOf returns what an error says is short of one way of paying.
+// shortOf returns the shortages that an error reports for one capacity type.
 func shortOf(capacityType string, e awstypes.CreateFleetError, f *awserr.Error) []Short {
 	if f.Reason == reasonSpotRole {
 		return []Short{{CapacityType: catalog.Spot, Reason: f.Reason}}
@@ -156,9 +156,8 @@ func (s *Shortages) Note(now time.Time, short ...Short) {
 	}
 }
 
-// Sold forgets the shortages that the sale of an instance belies: of its
-// offering, of the quota of its type, of its way of paying, of its subnet. It
-// reports whether there were any.
+// Sold forgets the shortages that a launched instance disproves: of its offering, of its type's quota, of its capacity type and of
+// its subnet. It reports whether there were any.
 func (s *Shortages) Sold(i Instance) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +174,7 @@ func (s *Shortages) Sold(i Instance) bool {
 	return len(s.entries) < before
 }
 
-// Restored forgets that a capacity reservation was full: EC2 shows that instances of it were given back.
+// Restored forgets that a capacity reservation was full: EC2 reports free instances of it.
 func (s *Shortages) Restored(reservation string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,10 +186,9 @@ func (s *Shortages) isFull(now time.Time, o catalog.Offering) bool {
 	return o.Reservation.ID != "" && !s.until(now, []shortKey{{reservation: o.Reservation.ID}}).IsZero()
 }
 
-// Take reports, of each choice, whether a launch that begins at now may ask for it;
-// launch is its name, and group the id of the placement group that it goes into, empty if into none. Of what is short, or was not long ago, it may if nobody else is
-// asking: it is the probe, and others may not until EC2 has answered or the time of
-// the first back-off has passed. See Over.
+// Take reports for each choice whether a launch at now may request it. launch is the name of the launch, group the ID of its
+// placement group, empty without one. One launch at a time may request an offering that is, or was recently, short: it is the
+// probe. Other launches may not until EC2 has answered or the first back-off has passed. See Over.
 func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choices []Choice) []bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +220,7 @@ func (s *Shortages) Take(now time.Time, launch, capacityType, group string, choi
 	return out
 }
 
-// Over is told that the launch has ended. What it probed and heard nothing of is as it was.
+// Over ends the launch. Offerings that it probed without an answer become free for another probe.
 func (s *Shortages) Over(launch string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -344,8 +342,8 @@ func keyOf(s Short) shortKey {
 	return shortKey{capacityType: s.CapacityType, instanceType: s.InstanceType, zone: s.Zone}
 }
 
-// keysOf returns the keys of all that an offering needs: itself, its quota, its way of paying, and in a placement group
-// a place for it, and for any.
+// keysOf returns the keys of everything that an offering needs: the offering, its quota, its capacity type, and in a placement group
+// room for its type and for any type.
 func keysOf(instanceType, zone, capacityType, group string) []shortKey {
 	out := []shortKey{
 		{capacityType: capacityType, instanceType: instanceType, zone: zone},

@@ -106,7 +106,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestProbeThatLearnedNothing: a launch that bought something else, or that EC2 refused, leaves the probe to the next.
+// TestProbeThatLearnedNothing: a launch that got another offering, or that EC2 rejected, leaves the probe to the next launch.
 func TestProbeThatLearnedNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -161,8 +161,8 @@ func TestOneProbeHasAllChoices(t *testing.T) {
 	}
 }
 
-// TestQuotaIsOneOfTheRegion: a quota that is too small for a type is so in every zone, for whatever counts against it
-// and is no smaller, and for one way of paying.
+// TestQuotaIsOneOfTheRegion: a quota that is too small for a type applies in every zone, to every type of the quota that is at least as
+// large, and to one capacity type.
 func TestQuotaIsOneOfTheRegion(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -9,9 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// LateTags returns the tags that an instance should carry once its Node has joined, and does not: its claim, our cluster's
-// name, and the Node's name as Name, unless somebody has chosen another one. They are the only ones that IAM policies made
-// for Karpenter let us set on an instance that runs.
+// LateTags returns the missing tags that an instance should have once its Node has joined: its claim, the cluster's name, and the
+// Node's name as Name, unless the user set another one. IAM policies for Karpenter allow no other tags on running instances.
 func (d *Door) LateTags(i Instance, claim, node string) map[string]string {
 	out := map[string]string{}
 	for key, value := range map[string]string{TagNodeClaim: claim, TagClusterName: d.cluster.Name} {

@@ -57,8 +57,8 @@ type Ownership string
 const (
 	// Ours carries our cluster's name and UID.
 	Ours Ownership = "Ours"
-	// Namesake carries our cluster's name and another UID: a cluster that is
-	// called as ours is. It is never touched, always reported.
+	// Namesake has this cluster's name and another UID: it belongs to another cluster with the same name. It is reported
+	// and never changed.
 	Namesake Ownership = "Namesake"
 	// Legacy carries our cluster's name, TagNodePool and no UID: launched by Karpenter. It is
 	// ours only if a NodeClaim or Node of our cluster carries its provider id.

@@ -44,8 +44,8 @@ type knownTemplate struct {
 	used time.Time
 }
 
-// name returns the template's name: a hash of all that goes into it, and of our UID,
-// so that it is the same in every process of ours and never a namesake's.
+// name returns the template's name: a hash of its content and of the cluster's UID, so each process uses the same name and no other
+// cluster does.
 func (d *Door) name(content Blueprint, tags map[string]string) (string, error) {
 	data, err := json.Marshal(struct { // maps are written sorted by key
 		UID     string
@@ -132,7 +132,7 @@ func (d *Door) create(ctx context.Context, name string, content Blueprint, tags 
 	return err
 }
 
-// Templates returns our launch templates, sorted by name. Those of a namesake, and those
+// Templates returns this cluster's launch templates, sorted by name. Templates of another cluster with the same name, and templates
 // without UID (Karpenter's, which it deletes itself), are left out.
 func (d *Door) Templates(ctx context.Context) ([]Template, error) {
 	var out []Template

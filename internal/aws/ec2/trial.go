@@ -21,10 +21,9 @@ type Trial struct {
 	Subnets      []string // at least one
 }
 
-// Try asks EC2 whether it would let us launch so, on demand; nothing is bought. It makes the launch template, which
-// SweepTemplates deletes when it is not used. nil means that permissions and the shape of the request are right, in one of
-// the subnets at least; what EC2 has in stock and how much of it we may have shows at the launch only. Errors are of
-// package fault; Op is the call that was refused.
+// Try makes a dry run of an on-demand launch. It creates the launch template, which SweepTemplates deletes when it is not used.
+// nil means that permissions and request are valid in at least one of the subnets. A dry run checks neither capacity nor
+// quotas. Errors are of package awserr; Op is the rejected call.
 func (d *Door) Try(ctx context.Context, t Trial) error {
 	t.Blueprint.CapacityType = catalog.OnDemand
 	// Without a pool: IAM policies that ask for the tag must accept any value.

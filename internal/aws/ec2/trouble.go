@@ -26,7 +26,7 @@ const (
 
 // Trouble is what EC2 says is wrong with an instance, or soon will be.
 type Trouble struct {
-	ID   string // of the instance, whoever owns it
+	ID   string // of the instance, of any owner
 	Kind TroubleKind
 	// Since is since when a status check fails, or when an event begins; zero if EC2 does not say.
 	Since  time.Time

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestTroubles: status checks that fail and events to come are told, each once; what is over is not.
+// TestTroubles: failed status checks and scheduled events are returned, each once; completed events are not.
 func TestTroubles(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")

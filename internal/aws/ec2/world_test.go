@@ -29,7 +29,7 @@ type stand struct {
 	image  map[string]string // by architecture in Kubernetes' words: an AL2023 image
 }
 
-// newStand serves a region that sells the named types, and has an instance profile "node".
+// newStand serves a region that offers the named types, and has an instance profile "node".
 func newStand(t *testing.T, types ...string) *stand {
 	t.Helper()
 	now := time.Now().UTC()
@@ -82,7 +82,7 @@ func config(url string) aws.Config {
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
 }
 
-// door opens the door as the cluster with the UID.
+// door returns the client of the cluster with the UID.
 func (s *stand) door(t *testing.T, uid string) *ec2.Door {
 	t.Helper()
 	d, err := ec2.New(s.cfg, ec2.Cluster{Name: name, UID: uid, Account: emulator.DefaultAccount})
@@ -112,7 +112,7 @@ func (s *stand) choice(typ string, n int) ec2.Choice {
 	return ec2.Choice{InstanceType: typ, Zone: subnet.Zone.Name, SubnetID: subnet.ID, Price: catalog.Dollar / 10}
 }
 
-// alter changes the world, as if time or somebody else did.
+// alter changes the emulated world.
 func (s *stand) alter(f func(r *world.Region, w *world.World)) {
 	s.Do(func(w *world.World, _ time.Time) { f(s.estate.Region, w) })
 }

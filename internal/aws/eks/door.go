@@ -1,8 +1,8 @@
-// Package eks finds out from which zones the traffic of the cluster is shifted away, by its users or by AWS.
+// Package eks lists the zonal shifts of the cluster that are in force.
 //
 // In: the cluster's ARN.
-// Out: the zonal shifts in force, by the ids of zones; errors sorted by package fault.
-// Never: a shift started or ended, Kubernetes, or what follows from a shift.
+// Out: the zonal shifts in force, by the ids of zones; errors classified by package awserr.
+// Never: a change to a shift, Kubernetes, or the consequence of a shift.
 package eks
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Door is the way to Amazon Application Recovery Controller. It is safe for concurrent use.
+// Door is the client of Amazon Application Recovery Controller. It is safe for concurrent use.
 type Door struct {
 	client  *arczonalshift.Client
 	cluster string
@@ -30,7 +30,7 @@ type Shift struct {
 	Until  time.Time // zero: until AWS, which has started it, ends it
 }
 
-// New returns the door for the EKS cluster with the ARN, in the region and account of cfg.
+// New returns the client for the EKS cluster with the ARN, in the region and account of cfg.
 func New(cfg aws.Config, cluster string) *Door {
 	return &Door{client: arczonalshift.NewFromConfig(awserr.Genuine(cfg)), cluster: cluster}
 }

@@ -1,8 +1,8 @@
-// Package interruption reads, from an SQS queue, what AWS is about to do to instances.
+// Package interruption reads EC2 interruption messages from an SQS queue.
 //
 // In: a queue's name, and messages as EventBridge writes them.
-// Out: notices, typed; messages that can be deleted once they were heeded.
-// Never: Kubernetes, an act on a notice, or trust in what a message says.
+// Out: typed interruption messages, and handles to delete them after processing.
+// Never: Kubernetes, a reaction to a message, or trust in its content.
 package interruption
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Door is the way to the queue. It is safe for concurrent use.
+// Door is the client of the queue. It is safe for concurrent use.
 type Door struct {
 	client *sqs.Client
 	name   string
@@ -44,8 +44,8 @@ type Message struct {
 	receipt string
 }
 
-// New returns the door to the queue of this name, in the region and account of cfg. The queue is looked for when it is
-// needed, so that one that is made later is found.
+// New returns the client of the queue with this name, in the region and account of cfg. The queue's URL is resolved at the first
+// use, so a queue that is created later is found.
 func New(cfg aws.Config, queue string) *Door {
 	return &Door{client: sqs.NewFromConfig(awserr.Genuine(cfg)), name: queue}
 }

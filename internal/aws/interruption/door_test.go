@@ -17,7 +17,7 @@ import (
 
 const region = "us-east-1"
 
-// bench is an emulated AWS with a clock, and a door to the queue "demo" of it.
+// bench is an emulated AWS with a clock, and the client of its queue "demo".
 type bench struct {
 	*emulator.Server
 	*interruption.Door

@@ -2,11 +2,11 @@ package interruption
 
 import "time"
 
-// Kind is what a notice says, with the name that Karpenter's metrics give it.
+// Kind is the kind of an interruption message, with the name that Karpenter's metrics use.
 type Kind string
 
 // The kinds. All but BlockExpiring and Health's are about one instance. InstanceImpaired, SystemImpaired and
-// EventScheduled come in no message: EC2 tells who asks.
+// EventScheduled come in no message: they are read from EC2's status checks.
 const (
 	SpotInterrupted        Kind = "spot_interrupted"                 // the spot instance ends in two minutes
 	RebalanceRecommended   Kind = "rebalance_recommendation"         // the spot instance is more likely than others to be interrupted
@@ -29,14 +29,14 @@ func Kinds() []Kind {
 	}
 }
 
-// IsEnd reports whether the machine is on its way out already, so that nothing can be gained by waiting.
+// IsEnd reports whether the instance is already stopping or terminating, so waiting cannot help.
 func (k Kind) IsEnd() bool { return k == InstanceStopped || k == InstanceTerminated }
 
-// IsBroken reports whether the machine does not do its work any more, so that its pods are deleted by force.
+// IsBroken reports whether the instance has failed, so its pods are deleted forcibly.
 func (k Kind) IsBroken() bool { return k == InstanceImpaired || k == SystemImpaired }
 
-// Suits reports whether a notice of this kind can be about an instance of the capacity type: only spot instances are taken back by EC2, and only
-// those in a reservation by its owner. An empty capacity type suits every kind.
+// Suits reports whether a message of this kind can be about an instance of the capacity type: EC2 interrupts only spot instances, and
+// the owner of a reservation only instances in it. An empty capacity type suits every kind.
 func (k Kind) Suits(capacityType string) bool {
 	switch k {
 	case SpotInterrupted, RebalanceRecommended:
@@ -47,8 +47,7 @@ func (k Kind) Suits(capacityType string) bool {
 	return true
 }
 
-// Outranks reports whether a notice of this kind says more than one of the other kind has said already; an empty kind has
-// said nothing.
+// Outranks reports whether a message of this kind is more severe than one of the known kind. An empty kind means none.
 func (k Kind) Outranks(known Kind) bool {
 	rank := func(k Kind) int {
 		switch {
@@ -87,7 +86,7 @@ type Notice struct {
 // Unknown reports whether the message is of a kind that we do not know at all.
 func (n Notice) Unknown() bool { return n.DetailType != "" || n.Source != "" }
 
-// Cause is why a message is not a notice.
+// Cause is why a message cannot be read.
 type Cause string
 
 // The causes.
@@ -97,7 +96,7 @@ const (
 	NoSubject  Cause = "no_subject" // of a kind that we know, without an instance or reservation that could be one
 )
 
-// Broken is the error of a message that is not a notice. It will not become one: the message is dropped.
+// Broken is the error of a message that cannot be read. The message is deleted, because a retry cannot help.
 type Broken struct {
 	Cause  Cause
 	Detail string // one line

@@ -53,8 +53,8 @@ func Parse(body string) (Notice, error) {
 	return n, nil
 }
 
-// reader returns what reads the details of an event; nil for an event that nobody here knows. The only version that
-// EventBridge has had is 0; its documentation of capacity blocks leaves it out.
+// reader returns the parser of an event's details; nil for an unknown event. The only version that EventBridge has used is 0;
+// its documentation of capacity blocks omits it.
 func reader(e event) func(json.RawMessage, *Notice) error {
 	if e.Version != "0" && e.Version != "" {
 		return nil
@@ -141,8 +141,8 @@ func readBlock(detail json.RawMessage, n *Notice) error {
 	return nil
 }
 
-// readHealth reads https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. Of all that
-// Health tells, only what will be done to instances counts, and only until it is done.
+// readHealth reads https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. Of these
+// events, only scheduled changes to instances count, and only until they are completed.
 func readHealth(detail json.RawMessage, n *Notice) error {
 	var d struct {
 		Service  string `json:"service"`

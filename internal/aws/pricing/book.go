@@ -1,4 +1,4 @@
-// Package pricing keeps the price book of one region.
+// Package pricing reads the prices of one region and keeps them in a Book.
 //
 // In: answers of the Price List and of the spot price history; the embedded table.
 // Out: a Book, which never changes; a newer one takes its place.
@@ -77,7 +77,7 @@ func (b Book) Origins(now time.Time) (onDemand, spot string) {
 		FromOther: "the table in this program, for another region (" + stand(b.Region) + ")",
 		FromNone:  "not known",
 	}[b.OnDemandFrom]
-	spot = "not known, reckoned as on demand"
+	spot = "not known, on-demand price used"
 	if b.SpotFrom == FromAWS {
 		spot = "AWS, " + age(now, b.SpotAt)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Door is the way to AWS's prices. It is safe for concurrent use.
+// Door is the client for AWS prices. It is safe for concurrent use.
 type Door struct {
 	region string
 	// isolated: the VPC has no way to the Price List, so it is not asked.
@@ -32,14 +32,14 @@ type Door struct {
 	refreshMu sync.Mutex // one refresh at a time; readers do not take it
 }
 
-// Config is what a Door is made from.
+// Config has the parameters of New.
 type Config struct {
 	AWS      aws.Config
 	Table    catalog.Table // the prices to begin with
 	Isolated bool          // never ask the Price List: there is no endpoint for it in a private VPC
 }
 
-// New returns the door; its book is the embedded one until Refresh succeeds.
+// New returns a client. Its book has the embedded prices until Refresh succeeds.
 func New(c Config) *Door {
 	c.AWS = awserr.Genuine(c.AWS)
 	list := c.AWS.Copy()
@@ -71,9 +71,8 @@ func listRegion(region string) string {
 // Book returns the newest prices. It never waits.
 func (d *Door) Book() Book { return *d.book.Load() }
 
-// Refresh asks AWS for on-demand and spot prices at the same time. What fails
-// leaves the old prices as they are and is told in the error; what succeeds counts
-// as soon as it is there, however long the other takes.
+// Refresh reads on-demand and spot prices from AWS concurrently. If one fails, its old prices stay and the error reports it; the
+// other takes effect as soon as it is read.
 func (d *Door) Refresh(ctx context.Context) error {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()
@@ -114,9 +113,8 @@ func (d *Door) turn(next func(Book) Book) {
 	}
 }
 
-// onDemand reads the Price List: machines on shared hosts, and bare metal, which
-// the list keeps under dedicated tenancy. Beside an error there are the prices of
-// the other, if any.
+// onDemand reads the Price List: instances with shared tenancy, and bare metal, which the list has under dedicated tenancy. If one
+// of the two requests fails, the prices of the other are returned beside the error.
 func (d *Door) onDemand(ctx context.Context) (map[string]catalog.Price, error) {
 	queries := []struct{ tenancy, family string }{
 		{"Shared", "Compute Instance"},

@@ -1,5 +1,4 @@
-// Package ratelimit keeps our calls to EC2 within the rates that EC2 allows an account, so that a burst of launches is made
-// at the pace that EC2 takes, and not refused.
+// Package ratelimit limits calls to EC2 to the rates that EC2 allows an account, so a burst of launches is delayed, not throttled.
 //
 // In: calls that the AWS SDK is about to send; the limits of EC2.
 // Out: the same calls in the order they came, each when its turn is; how long it waited, and whether EC2 refused it all the same.
@@ -18,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Rate is a token bucket: so many calls at once, and so many a second after that.
+// Rate is a token bucket: a burst of calls, and a number of calls per second after that.
 type Rate struct {
 	Burst     float64
 	PerSecond float64
@@ -84,7 +83,7 @@ type Attempt struct {
 // Budget is what may be asked of EC2. It is safe for concurrent use; all clients of an account and region share one.
 type Budget struct {
 	limits Limits
-	told   func(Attempt) // nil: nobody
+	told   func(Attempt) // nil disables it
 	// isOne: all actions of all services share one bucket.
 	isOne bool
 
@@ -92,13 +91,13 @@ type Budget struct {
 	buckets map[string]*bucket // by action
 }
 
-// New returns a budget of full buckets. told hears of each attempt when it has ended; it may be nil.
+// New returns a Budget of full buckets. told is called after each attempt; nil disables it.
 func New(limits Limits, told func(Attempt)) *Budget {
 	return &Budget{limits: limits, told: told, buckets: map[string]*bucket{}}
 }
 
-// NewOne returns a budget of one bucket for all calls of a purpose, whatever the service: its calls do not touch the buckets of
-// others, and others' not its. told hears of each attempt when it has ended; it may be nil.
+// NewOne returns a Budget of one bucket for all calls of a purpose, of any service. Its calls do not use the buckets of other
+// Budgets. told is called after each attempt; nil disables it.
 func NewOne(rate Rate, told func(Attempt)) *Budget {
 	b := New(Limits{"*": rate}, told)
 	b.isOne = true
@@ -163,7 +162,7 @@ func (b *Budget) wait(ctx context.Context, action string) (time.Duration, error)
 	if deadline, ok := ctx.Deadline(); ok && now.Add(turn).After(deadline) {
 		b.giveBack(action)
 		return 0, &awserr.Error{Op: action, Kind: awserr.Throttled, Reason: "RequestLimitExceeded",
-			Message: "so many calls are waiting that this one would not be made in time",
+			Message: "this call would not be made in time, because other calls are waiting",
 			Hint:    "ask AWS for a higher limit of EC2 API calls, and set --ec2-api-limits (EC2_API_LIMITS)"}
 	}
 	timer := time.NewTimer(turn)

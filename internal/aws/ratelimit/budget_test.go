@@ -36,7 +36,7 @@ func slow() ratelimit.Limits {
 
 const underway = 400 * time.Millisecond // at most, as of wire
 
-// TestDeadline: whose turn would come too late is told at once, and takes nobody's turn.
+// TestDeadline: a call whose turn would be after its deadline fails at once, and uses no token.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestCanceled(t *testing.T) {
 	})
 }
 
-// TestRefused: a refusal tells that others have used up what EC2 allows the account; the next call waits.
+// TestRefused: after a throttled call, the next call waits: other clients use the account's rate, too.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

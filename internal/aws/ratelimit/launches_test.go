@@ -80,7 +80,7 @@ func (w *wire) config(b *ratelimit.Budget) aws.Config {
 	return cfg
 }
 
-// newWire serves a region that sells m5.large as fast as EC2 does by default.
+// newWire serves a region that offers m5.large, with EC2's default throttling.
 func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 	t.Helper()
 	table, err := catalog.Embedded()
@@ -103,8 +103,8 @@ func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 			Metadata: ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
 }
 
-// launches buys so many machines for pools of their own, by as many workers as the controller has for claims, looks at
-// each and gives it back. It returns how many were bought, and how long it took.
+// launches launches count instances for separate NodePools with as many workers as the controller has for NodeClaims, reads each and
+// terminates it. It returns how many were launched, and the duration.
 func launches(t *testing.T, door *ec2.Door, estate world.Estate, print ec2.Blueprint, count int) (int, time.Duration) {
 	t.Helper()
 	begun := time.Now()
@@ -142,8 +142,8 @@ func launches(t *testing.T, door *ec2.Door, estate world.Estate, print ec2.Bluep
 	return n, time.Since(begun)
 }
 
-// TestThousandLaunches: with EC2's default throttling, a thousand machines are bought, looked at and given back, and of each
-// kind of call not one in a hundred is refused.
+// TestThousandLaunches: with EC2's default throttling, a thousand instances are launched, read and terminated, and less than 1 % of
+// each kind of call is throttled.
 func TestThousandLaunches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

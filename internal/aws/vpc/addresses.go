@@ -28,11 +28,11 @@ type taking struct {
 // shown is how long EC2 takes, at most, to show an address as taken.
 const shown = time.Minute
 
-// longestLaunch is after how long a launch that nobody has ended is taken to be over.
+// longestLaunch is how long a launch that is not released holds its addresses.
 const longestLaunch = 5 * time.Minute
 
-// Hold notes that a launch which begins at now may take so many addresses of each of the subnets. It ends with Release;
-// one that who held before is over.
+// Hold reserves counts addresses, by subnet, for the launch who from now on. Release ends the reservation, and so does another
+// Hold of the same launch.
 func (a *Addresses) Hold(now time.Time, who string, counts map[string]int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package vpc finds the subnets and security groups that nodes go into.
+// Package vpc resolves the selector terms of an EC2NodeClass to subnets and security groups.
 //
 // In: selector terms, and the VPC of the cluster.
 // Out: subnets with their zones and free addresses, security groups, and the terms that found nothing.
@@ -18,10 +18,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Door is the way to EC2's networks. It is safe for concurrent use.
+// Door is the client for subnets and security groups. It is safe for concurrent use.
 type Door struct{ client *awsec2.Client }
 
-// New returns the door. Endpoint, region and credentials are those of cfg.
+// New returns a client with the endpoint, region and credentials of cfg.
 func New(cfg aws.Config) *Door {
 	cfg = awserr.Genuine(cfg)
 	return &Door{client: awsec2.NewFromConfig(cfg)}
@@ -124,7 +124,7 @@ func (s search[T]) term(ctx context.Context, t Term, vpc string) (map[string]T, 
 	}
 	some, err := s.ask(ctx, t, vpc)
 	if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Misconfigured) && t.ID != "" {
-		// An id that is malformed or not there: the term's author is told, the others go on.
+		// The ID is malformed or does not exist: it is returned as a miss, and the other terms are resolved.
 		return nil, nil
 	}
 	return some, err

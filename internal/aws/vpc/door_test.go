@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// open serves a furnished region and returns the door to it.
+// open serves a region with subnets and returns the client of it.
 func open(t *testing.T) (*vpc.Door, world.Estate, *world.World) {
 	t.Helper()
 	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})

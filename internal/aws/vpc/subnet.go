@@ -18,7 +18,7 @@ type Subnet struct {
 	ZoneID string // "use1-az1"
 	VPC    string
 	CIDR   string // IPv4; empty for an IPv6-only subnet
-	Free   int    // IPv4 addresses nobody has
+	Free   int    // free IPv4 addresses
 	Public bool   // instances get a public address by default
 	Name   string // its tag Name, empty if it has none
 }
