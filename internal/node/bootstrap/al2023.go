@@ -22,7 +22,7 @@ func (n Node) al2023() (string, error) {
 	return archive(append(parts, newPart(nodeConfig, n.nodeConfig()))), nil
 }
 
-// kindForNodeadm tells what a piece of user data is that does not say so itself.
+// kindForNodeadm returns the content type of a part of user data that has no Content-Type.
 func kindForNodeadm(text string) string {
 	switch {
 	case strings.HasPrefix(text, "#!"):

@@ -1,8 +1,8 @@
-// Package bootstrap writes the user data that makes an instance join its cluster.
+// Package bootstrap generates the user data with which an instance joins its cluster.
 //
 // In: the AMI family, facts about the cluster, kubelet settings, labels, taints, and the user's own user data.
 // Out: the bytes that the instance reads at its first boot.
-// Never: base64, which is the door's, an image, or a Kubernetes object.
+// Never: base64, which package ec2 adds, an image, or a Kubernetes object.
 package bootstrap
 
 import (
@@ -49,7 +49,7 @@ type Cluster struct {
 // Kubelet is what the user sets about the kubelet, as text where the kubelet takes text.
 type Kubelet struct {
 	ClusterDNS                  []string // instead of Cluster.DNS
-	MaxPods                     *int64   // nil: the family's own reckoning
+	MaxPods                     *int64   // nil: the default of the AMI family
 	PodsPerCore                 *int64
 	SystemReserved              map[string]string // "cpu": "100m"
 	KubeReserved                map[string]string
@@ -70,8 +70,8 @@ func Unregistered() requirements.Taint {
 	return requirements.Taint{Key: "karpenter.sh/unregistered", Effect: requirements.NoExecute}
 }
 
-// labelNoSync tells the controller that the taints came with the user data, and
-// that it must not put back one that somebody has removed.
+// labelNoSync makes the controller leave the taints alone at registration: the user data set them, and one that is missing was
+// removed on purpose.
 const labelNoSync = "karpenter.sh/do-not-sync-taints"
 
 // MaxBytes is how much user data EC2 takes, before base64.
@@ -84,8 +84,8 @@ const MaxInput = 4 * MaxBytes
 // ErrTooLong says that user data exceeds MaxBytes.
 var ErrTooLong = errors.New("user data is too long")
 
-// UserData writes the user data for the node. An error is one that the user
-// must mend: in the NodeClass' userData, or because a fact about the cluster is missing.
+// UserData returns the user data of the node. An error needs a change by the user: of the EC2NodeClass's userData, or of a setting
+// that has a missing fact about the cluster.
 func UserData(n Node) ([]byte, error) {
 	if len(n.UserData) > MaxInput {
 		return nil, fmt.Errorf("write user data for %s: %w: spec.userData alone has %d bytes, EC2 takes %d: shorten spec.userData", n.Family, ErrTooLong, len(n.UserData), MaxBytes)

@@ -10,9 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// tomlDoc is a TOML document as far as it must be understood to put settings
-// into somebody else's: tables and the keys in them. Values stay as they were
-// written. Comments are lost.
+// tomlDoc is a TOML document, parsed as far as needed to merge settings into the user's: tables and their keys. Values keep
+// their text. Comments are lost.
 type tomlDoc struct {
 	tables  []*tomlTable
 	blocked []string // what could not be set, because something above it is no table; nil: nothing

@@ -162,7 +162,7 @@ var ownData = map[string]string{
 	catalog.Windows2019: powershell, catalog.Windows2022: powershell, catalog.Windows2025: powershell,
 }
 
-// machine is a node as a claim for one instance type has it made.
+// machine is a node of a NodeClaim for one instance type.
 func machine(family, arch string) bootstrap.Node {
 	n := plain(family)
 	n.Labels["kubernetes.io/arch"] = arch

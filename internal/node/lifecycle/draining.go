@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// draining is the way out: note the deadline, empty the Node, end the machine, let the Node go, let the claim go. The
-// machine always ends before the objects that remember it do.
+// draining removes a node: set the deadline, drain the Node, terminate the instance, release the Node, release the NodeClaim. The
+// instance always ends before the objects that refer to it.
 func draining(seen Seen, now time.Time) Step {
 	c, n := seen.Claim, seen.Node
 	step := Step{Phase: Draining}
@@ -16,7 +16,7 @@ func draining(seen Seen, now time.Time) Step {
 	if n.Count > 0 && (c.Registered || n.Finalizer) {
 		return emptying(seen, now)
 	}
-	// Nothing runs on a machine that has not joined, or whose Node is gone already.
+	// No pods run on an instance that has not joined, or whose Node is deleted already.
 	if end, done := ending(seen, now); !done {
 		return end
 	}
@@ -46,13 +46,13 @@ func emptying(seen Seen, now time.Time) Step {
 	if end, done := ending(seen, now); !done {
 		return end
 	}
-	if !n.Finalizer { // somebody else's holds it
+	if !n.Finalizer { // another finalizer holds it
 		return step.wait(WaitNodeGone, now.Add(Poll))
 	}
 	return step.to(ReleaseNode)
 }
 
-// drained decides until no pod and no volume is left on a Node whose machine still runs.
+// drained decides while pods or volumes are left on a Node whose instance still runs.
 func drained(seen Seen, now time.Time) (Step, bool) {
 	n := seen.Node
 	step := Step{Phase: Draining}
@@ -71,8 +71,8 @@ func drained(seen Seen, now time.Time) (Step, bool) {
 	return step, true
 }
 
-// ending decides until the machine is gone. A machine of another owner is not waited for. One without any owner's tags is: its claim is
-// the only thing left that knows it.
+// ending decides while the instance exists. It does not wait for an instance of another owner. It waits for one without owner tags,
+// because the NodeClaim is the only object left that refers to it.
 func ending(seen Seen, now time.Time) (Step, bool) {
 	step := Step{Phase: Draining}
 	m := seen.Machine

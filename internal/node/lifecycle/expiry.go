@@ -13,9 +13,9 @@ func expiry(c Claim) time.Time {
 	return c.Created.Add(*c.ExpireAfter)
 }
 
-// expired takes a claim away that is too old. Its pods get another place first, if that is allowed: no new pods come to
-// the node and its own are planned, and it goes when what was bought for them is ready. It does not wait long, and nothing
-// that protects its pods keeps it. A node that is not fit for pods, or where there is no time, goes at once.
+// expired deletes a claim that has reached its age. Where budgets allow it, its pods get other nodes first: the node gets no new
+// pods, its own are planned, and it is deleted when their nodes are ready. It waits at most ReplaceWithin, and do-not-disrupt
+// does not protect its pods. A node that is not ready, or has no time left, is deleted immediately.
 func expired(seen Seen, now time.Time, phase Phase) Step {
 	step := Step{Phase: phase}
 	c, n := seen.Claim, seen.Node

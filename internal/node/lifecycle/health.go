@@ -8,7 +8,7 @@ type Ailment struct {
 	Condition string
 	// Due is when the node is given up if it has not recovered by then.
 	Due time.Time
-	// Held: so many other nodes are unwell too that rather something else is wrong. See MayRepair.
+	// Held is true if too many other nodes are unhealthy, so the cause is probably not the node. See MayRepair.
 	Held bool
 }
 
@@ -18,10 +18,10 @@ type Symptom struct {
 	Since             time.Time
 }
 
-// RepairRetry is how soon a node is looked at again that is not repaired because too many are unwell.
+// RepairRetry is the interval of checks of a node that is not repaired because too many nodes are unhealthy.
 const RepairRetry = 5 * time.Minute
 
-// How long a node may be unwell: as long as Karpenter waits on AWS. A broken GPU does not mend itself.
+// How long a node may be unhealthy before it is replaced, as in Karpenter on AWS. A broken GPU does not recover.
 const (
 	tolerated        = 30 * time.Minute
 	toleratedDevices = 10 * time.Minute
@@ -58,8 +58,8 @@ func Diagnose(symptoms []Symptom) Ailment {
 	return out
 }
 
-// MayRepair is the breaker: of total nodes at most a fifth, rounded up, may be unwell for any of them to be replaced.
-// When more are, it is the network, the image or the control plane rather than the machines, and new ones do not help.
+// MayRepair reports whether unhealthy nodes may be replaced: at most a fifth of total, rounded up, are unhealthy. If more are, the
+// cause is the network, the AMI or the control plane rather than the instances, and replacements do not help.
 func MayRepair(unwell, total int) bool { return unwell <= (total+4)/5 }
 
 // isGivenUp reports whether the node is to be replaced for what is wrong with it.
@@ -67,7 +67,7 @@ func (n Node) isGivenUp(now time.Time) bool {
 	return n.Count == 1 && n.Ailment.Condition != "" && isPast(n.Ailment.Due, now) && !n.Ailment.Held
 }
 
-// checkup is when a node that is unwell is to be looked at again, zero for not before something changes.
+// checkup returns the time of the next check of an unhealthy node; zero: only a change matters.
 func (n Node) checkup(now time.Time) time.Time {
 	switch {
 	case n.Ailment.Condition == "":

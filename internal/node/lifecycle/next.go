@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Next says which phase a node is in and what to do next. It is total: whatever was seen, there is exactly one answer,
-// and doing it brings the node a step further or does no harm when it was done before.
+// Next returns the phase of a node and the next action. It is total: each Seen has exactly one answer. Repeating an action is
+// harmless.
 func Next(seen Seen, now time.Time) Step {
 	switch phase := phaseOf(seen); phase {
 	case Wanted:
@@ -47,7 +47,7 @@ func wanted(seen Seen, now time.Time) Step {
 	if !c.Finalizer {
 		return step.to(Hold)
 	}
-	// A machine that is there was bought for this claim by an attempt whose end nobody saw.
+	// The instance was launched for this claim by an attempt whose response was lost.
 	if seen.Machine.State == MachineRunning && !seen.Machine.Foreign {
 		return step.to(Record)
 	}
@@ -64,7 +64,7 @@ func wanted(seen Seen, now time.Time) Step {
 	return step.to(Launch)
 }
 
-// wantedNoMore returns why a claim without a machine is given up, or nothing.
+// wantedNoMore returns why a claim without an instance is deleted; empty if it stays.
 func wantedNoMore(c Claim, now time.Time) string {
 	switch {
 	case c.Shortage:
@@ -79,12 +79,12 @@ func wantedNoMore(c Claim, now time.Time) string {
 	return ""
 }
 
-// launchBy is when the claim is given up that has no machine yet.
+// launchBy is when a claim without an instance is deleted.
 func (c Claim) launchBy() time.Time { return latest(c.Created, c.Answered).Add(LaunchTimeout) }
 
-// isDue reports whether the claim's next launch may be made now, and could have been made in time: that it was not is the
-// doing of those before it in line. However old the claim looks, it gets that launch. Its first is always one: a claim is
-// as old as the API server's clock and ours say together, and if ours is five minutes ahead no claim is ever young.
+// isDue reports whether the claim's next launch may be made now, and was only delayed by other launches. Such a claim gets that
+// launch at any age. The first launch is always due: if the local clock is five minutes ahead of the API server's, every claim
+// looks too old.
 func (c Claim) isDue(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
@@ -95,7 +95,7 @@ func bought(seen Seen, now time.Time) Step {
 		return step
 	}
 	if seen.Node.Count == 1 {
-		// Also after the timeout: a node that has joined at last is worth more than a new one.
+		// Also after the timeout: a node that has joined is worth more than a new one.
 		return step.to(Register)
 	}
 	giveUp := latest(seen.Claim.Created, seen.Claim.Bought).Add(RegistrationTimeout)
@@ -154,7 +154,7 @@ func ready(seen Seen, now time.Time) Step {
 	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.checkup(now)), now.Add(CheckEvery)))
 }
 
-// alive decides what all phases with a machine share. The second result says whether that was all.
+// alive decides what all phases with an instance have in common. The second result is false if the phase decides further.
 func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	step := Step{Phase: phase}
 	gone := seen.Machine.State == MachineAbsent || seen.Machine.State == MachineEnding
@@ -166,10 +166,10 @@ func alive(seen Seen, now time.Time, phase Phase) (Step, bool) {
 	case seen.Node.Count > 0 && !seen.Node.Deleted.IsZero():
 		return step.delete(ReasonNodeDeleted), true
 	case seen.Claim.Registered && isPast(lostAt(seen.Node), now):
-		// Nothing can be put on a machine without a Node, and nobody would ever give it back.
+		// No pod can run on an instance without a Node, and nothing else would terminate it.
 		return step.delete(ReasonNodeDeleted), true
 	case gone && !seen.Node.Ready:
-		// A Node that is ready speaks against EC2's word that its machine is gone, which may be late.
+		// While the Node is ready, EC2's answer that the instance is terminated may be wrong: it is eventually consistent.
 		return step.delete(ReasonMachineGone), true
 	case seen.Claim.Registered && seen.Node.isGivenUp(now):
 		return step.delete(ReasonUnhealthy).about(seen.Node.Ailment.Condition), true

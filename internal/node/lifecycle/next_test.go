@@ -348,7 +348,7 @@ type tale struct {
 	Seen
 }
 
-// tellable are the combinations in which at most one axis other than claim, deleted and machine is unusual.
+// tellable returns the combinations in which at most one axis other than claim, deleted and instance is unusual.
 func tellable() []tale {
 	var out []tale
 	everything(func(names []string, seen Seen) {

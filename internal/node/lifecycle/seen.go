@@ -1,49 +1,49 @@
-// Package lifecycle is the life of one node: Wanted, Bought, Joined, Ready, Draining, Gone.
+// Package lifecycle decides the next action for one node, from the creation of its NodeClaim to the termination of its instance.
 //
-// In: what was seen of a NodeClaim, its machine and its Node, and the time.
-// Out: the phase it is in and the one thing to do next.
-// Never: a client, a clock, or two things to do at once.
+// In: what was seen of a NodeClaim, its instance and its Node, and the time.
+// Out: the phase of the node and one action.
+// Never: a client, a clock, or two actions at once.
 package lifecycle
 
 import "time"
 
-// The times after which a claim that got nowhere is given up, and the pauses of the way down. The first two equal
-// Karpenter's, so that alerts keep their meaning.
+// The timeouts of a claim without progress, and the polling intervals while a node is removed. The first two equal Karpenter's, so
+// alerts keep their meaning.
 const (
-	// LaunchTimeout is how long EC2 may answer without a machine. It is measured from the claim's creation, and not before
-	// EC2 has first answered: a claim that waits in line for a call it may make costs nothing, and another one in its place
-	// would wait behind all others.
+	// LaunchTimeout is how long launches may fail before the claim is deleted. It counts from the claim's creation, and not
+	// before EC2 has answered once: a claim that waits for its turn to call EC2 costs nothing, and a new claim would wait
+	// behind all others.
 	LaunchTimeout = 5 * time.Minute
-	// RegistrationTimeout is how long a machine may take to join, from when it was bought.
+	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute
 
-	// JoinGrace is how long an instance may take to join that was launched before its NodePool or EC2NodeClass changed, where no cause is
-	// known that keeps it from joining; and CureGrace how long one may take from when its cause is gone.
+	// JoinGrace is how long an instance may take to join that was launched before its NodePool or EC2NodeClass changed, if no cause is
+	// known that keeps it from joining. CureGrace is how long it may take after its cause is fixed.
 	JoinGrace = 45 * time.Second
 	CureGrace = 30 * time.Second
 
-	// LostTimeout is how long a Node that had joined may be missing. A kubelet that starts anew makes its Node again.
+	// LostTimeout is how long a registered Node may be missing. A kubelet that restarts creates its Node again.
 	LostTimeout = time.Minute
 
-	// Settle is how long a node that was just closed to new pods is watched before it counts as empty: kube-scheduler
-	// may have bound a pod to it before it saw the taint.
+	// Settle is how long after the taint a node must have no pods before it counts as empty: kube-scheduler may have bound a
+	// pod before it saw the taint.
 	Settle = 2 * time.Second
-	// Poll is how often a machine that is ending, and a node that is being emptied, are looked at.
+	// Poll is the interval of checks of an instance that is shutting down and of a node that is being drained.
 	Poll = 2 * time.Second
 
-	// ConfirmPoll is how often a Node is compared again with an instance of which EC2 has not said enough, and MismatchPoll with one from
-	// which it differs.
+	// ConfirmPoll is the interval at which a Node is compared with an instance whose addresses EC2 has not returned yet, MismatchPoll with
+	// one that differs.
 	ConfirmPoll  = 2 * time.Second
 	MismatchPoll = 30 * time.Second
 
-	// UnmarkedPoll is how often EC2 is asked about an instance that lost its tags.
+	// UnmarkedPoll is the interval of checks of an instance that lost its tags.
 	UnmarkedPoll = 30 * time.Second
 
-	// ReplaceWithin is how long a node that has expired waits at most: for its turn, and again for its replacement.
+	// ReplaceWithin is how long an expired node waits at most: for its turn, and again for its replacement.
 	ReplaceWithin = 10 * time.Minute
 )
 
-// Seen is everything that decides what happens to a node next.
+// Seen is everything that the next action depends on.
 type Seen struct {
 	Claim   Claim
 	Machine Machine
@@ -52,123 +52,121 @@ type Seen struct {
 
 // Claim is what was seen of the NodeClaim.
 type Claim struct {
-	Exists    bool // false: the Node is all that is left
-	Finalizer bool // ours is on it, so that it cannot vanish before its machine has
+	Exists    bool // false: only the Node is left
+	Finalizer bool // Joiner's finalizer is on it, so it stays until its instance is terminated
 	Created   time.Time
-	// Unlabelled: an older version made it, or its Node, and left out a label that is there by now.
+	// Unlabelled is true if an older version created it, or its Node, without a label that is required now.
 	Unlabelled bool
 
-	// Deleted is when it was asked to go; zero while it may live.
+	// Deleted is its deletion timestamp; zero if it is not being deleted.
 	Deleted time.Time
-	// Grace is the terminationGracePeriod, nil for as long as it takes.
+	// Grace is the terminationGracePeriod; nil: no limit.
 	Grace *time.Duration
-	// Deadline is when pods are deleted by force, as noted on the claim; zero when there is no note.
+	// Deadline is when pods are deleted forcibly, from the claim's annotation; zero without it.
 	Deadline time.Time
-	// ExpireAfter is the age to be replaced at, nil for never.
+	// ExpireAfter is the age at which the node is replaced; nil: never.
 	ExpireAfter *time.Duration
-	// Replacement is how far the replacement of a claim that has expired has come.
+	// Replacement is the progress of an expired claim's replacement.
 	Replacement Replacement
 
-	Launched bool // the provider id is written on it
-	// Bought is when that was; zero if nothing says so, which is as good as Created.
+	Launched bool // its provider ID is set
+	// Bought is the time of the launch; zero if unknown: Created is used.
 	Bought      time.Time
 	Registered  bool
 	Initialized bool
 
-	// Outdated is from when on a claim without a Node is replaced, since its NodePool or EC2NodeClass now gives another launch, or since
-	// what kept its instance from joining is gone; zero: it is not outdated.
+	// Outdated is when a claim without a Node is replaced, because its NodePool or EC2NodeClass changed, or because the cause that kept
+	// its instance from joining is fixed; zero: it is not outdated.
 	Outdated time.Time
 
 	NodeClass NodeClass
-	// Shortage: EC2 was asked and had none of what the claim accepts.
+	// Shortage is true if EC2 has capacity for no offering that the claim accepts.
 	Shortage bool
-	// Answered is when EC2 first answered to its launch, or last said that it gets too many calls; zero: not yet, as far as
-	// this process knows.
+	// Answered is when EC2 first answered its launch, or last throttled it; zero: not yet, as far as this process knows.
 	Answered time.Time
-	// NotBefore is the earliest time of the next attempt to launch after one that failed; zero: now.
+	// NotBefore is the earliest time of the next launch after a failure; zero: now.
 	NotBefore time.Time
 }
 
-// Replacement is what is done for the pods of an expired node before it goes.
+// Replacement is what is done for the pods of an expired node before it is deleted.
 type Replacement struct {
 	State ReplacementState
-	// Apart: no plan decides on it, so that the Node need not be closed for it: it is in a static pool, which has one node
-	// more for a while.
+	// Apart is true in a static NodePool, which gets one more node for a while: no plan is needed, and the Node stays open.
 	Apart bool
-	// Since when it is queued; or since when it was asked for, as noted on the claim, zero while there is no note.
+	// Since is when it was queued, or when it was requested, from the claim's annotation; zero without it.
 	Since time.Time
 }
 
-// ReplacementState is how far a replacement has come.
+// ReplacementState is the progress of a replacement.
 type ReplacementState int
 
 // The states of a replacement.
 const (
-	ReplacementNone   ReplacementState = iota // not allowed: the node goes without
-	ReplacementQueued                         // as many nodes as the budgets allow are being replaced already
-	ReplacementAsked                          // it has its turn
-	ReplacementReady                          // every pod that can have another place has one on a node that is ready
+	ReplacementNone   ReplacementState = iota // not allowed: the node is deleted without one
+	ReplacementQueued                         // the budgets allow no further node now
+	ReplacementAsked                          // it is in progress
+	ReplacementReady                          // every pod that fits elsewhere has a place on a ready node
 )
 
-// NodeClass is whether a machine may be bought with the claim's node class.
+// NodeClass is whether an instance may be launched with the claim's EC2NodeClass.
 type NodeClass int
 
-// The states of a node class.
+// The states of an EC2NodeClass.
 const (
-	NodeClassUnknown NodeClass = iota // not looked at yet, or its loop has not come to an end
+	NodeClassUnknown NodeClass = iota // not reconciled yet
 	NodeClassReady
 	NodeClassNotReady
 	NodeClassMissing
 )
 
-// MachineState is what EC2 says of the instance.
+// MachineState is the state of the instance in EC2.
 type MachineState int
 
-// The states of a machine.
+// The states of an instance.
 const (
-	MachineUnknown MachineState = iota // not asked, or no answer
-	MachineAbsent                      // there is none, or it has ended
+	MachineUnknown MachineState = iota // not read, or no answer
+	MachineAbsent                      // there is none, or it is terminated
 	MachineRunning                     // pending, running or stopped: it exists and costs money
-	MachineEnding                      // told to end, not gone yet
+	MachineEnding                      // shutting down
 )
 
-// Machine is what was seen of the instance.
+// Machine is the observed state of the instance.
 type Machine struct {
 	State MachineState
-	// Foreign: it carries the tags of another cluster or of a node group, so it is not ours to end.
+	// Foreign is true if it has the tags of another cluster or of a node group. It is not terminated.
 	Foreign bool
-	// Unmarked: it carries no owner's tags at all, although a claim has it. It is not terminated, and its claim stays until it is gone.
+	// Unmarked is true if it has no owner tags although a claim refers to it. It is not terminated, and its claim stays until it is gone.
 	Unmarked bool
 }
 
-// Node is what was seen of the Nodes that carry the machine's provider id. All but Strays, Mismatch and Unconfirmed is about those that
-// are the machine's, as far as Identity can tell.
+// Node is the observed state of the Nodes with the instance's provider ID. All fields but Strays, Mismatch and Unconfirmed are about
+// the Nodes that Identity accepts.
 type Node struct {
-	Count     int  // 0, 1, or more for a mistake that people make
+	Count     int  // 0 or 1; more if several kubelets use one provider ID
 	Finalizer bool // ours is on it
 
-	// Lost is since when there is no Node although one had joined; zero when there is one, or none has joined yet.
+	// Lost is since when the registered Node is missing; zero if there is one, or none has registered yet.
 	Lost time.Time
-	// Reborn: it lacks what registration gives, so that it is another one than was registered, and nobody has prepared it.
+	// Reborn is true if it lacks what registration sets: the kubelet created the Node again after the registration.
 	Reborn bool
-	// Mismatch says why a Node that carries the provider id is not counted: it is not the instance's. Unconfirmed says what is missing
-	// until that is known. Both are about other Nodes than those in Count, and empty where there is none.
+	// Mismatch says how a Node with the provider ID differs from the instance. Unconfirmed says what is missing for the comparison.
+	// Both are about Nodes that Count does not include, and empty if there is none.
 	Mismatch, Unconfirmed string
-	// Strays is how many more Nodes carry the provider id that no kubelet reports for, while one does for this Node: what
-	// is left of registrations under other names.
+	// Strays is the number of further Nodes with the provider ID for which no kubelet reports, left over from registrations under
+	// other names.
 	Strays int
 
-	Deleted  time.Time // when it was asked to go; zero while it may live
+	Deleted  time.Time // its deletion timestamp; zero if it is not being deleted
 	Closed   bool      // tainted as disrupted
 	Cordoned bool      // Closed, and out of load balancers
 
 	Ready     bool
-	Startup   string // a startup taint that is still on it, or empty
-	Ephemeral string // a taint that Kubernetes itself puts on young nodes, still on it, or empty
-	Lacks     string // a resource that the claim asks for and the node does not report yet, or empty
+	Startup   string // a startup taint that is still on it; or empty
+	Ephemeral string // a taint that Kubernetes sets on new nodes, still on it; or empty
+	Lacks     string // a requested resource that the node does not report yet; or empty
 
-	Ailment Ailment // what is wrong with it; always nothing where nodes are not repaired
+	Ailment Ailment // its health problem; always none if node repair is disabled
 
-	Pods    int // that must leave before the machine may end
-	Volumes int // still attached, of pods that have left
+	Pods    int // that must be evicted before the instance is terminated
+	Volumes int // still attached, of evicted pods
 }

@@ -2,20 +2,20 @@ package lifecycle
 
 import "time"
 
-// Phase is how far a node has come.
+// Phase is the phase of a node's life.
 type Phase string
 
 // The phases. Every phase but Gone leads to Draining when its claim is deleted.
 const (
-	Wanted   Phase = "Wanted"   // there is a claim
-	Bought   Phase = "Bought"   // there is a machine
-	Joined   Phase = "Joined"   // there is a Node with its labels and taints
-	Ready    Phase = "Ready"    // it has been ready for pods
-	Draining Phase = "Draining" // on its way out
-	Gone     Phase = "Gone"     // nothing is left of it
+	Wanted   Phase = "Wanted"   // the claim exists, without an instance
+	Bought   Phase = "Bought"   // the instance is launched
+	Joined   Phase = "Joined"   // the Node is registered: it has its labels and taints
+	Ready    Phase = "Ready"    // the node is initialized
+	Draining Phase = "Draining" // the claim is being deleted
+	Gone     Phase = "Gone"     // nothing is left
 )
 
-// Action is the one thing to do next.
+// Action is what to do next.
 type Action string
 
 // The actions.
@@ -23,54 +23,54 @@ const (
 	// Wait until Step.Until, or until something changes.
 	Wait Action = "Wait"
 
-	// Hold puts our finalizer on the claim. Nothing is bought for a claim without it.
+	// Hold adds the finalizer to the claim. Nothing is launched for a claim without it.
 	Hold Action = "Hold"
-	// Label writes on the claim and its Nodes what older versions left out.
+	// Label adds labels to the claim and its Nodes that older versions omitted.
 	Label Action = "Label"
-	// Launch buys a machine, or finds the one that an earlier attempt has bought.
+	// Launch launches an instance, or finds the one of an earlier attempt.
 	Launch Action = "Launch"
-	// Record writes on the claim the machine that was bought for it.
+	// Record writes the launched instance to the claim.
 	Record Action = "Record"
-	// Register gives the Node its labels, taints, finalizer and owner, and opens it for pods.
+	// Register sets the Node's labels, taints, finalizer and owner, and removes the unregistered taint.
 	Register Action = "Register"
-	// HoldNode puts our finalizer back on a Node that lost it.
+	// HoldNode adds the finalizer to a Node that lost it.
 	HoldNode Action = "HoldNode"
-	// Initialize marks the node as fit for pods.
+	// Initialize marks the node as initialized.
 	Initialize Action = "Initialize"
 
-	// Replace closes the Node to new pods and has a place planned for those that it has, noting on the claim since when.
+	// Replace keeps new pods off the Node, plans places for its pods, and writes the time to the claim.
 	Replace Action = "Replace"
-	// DropStrays removes the Nodes that the machine has left behind.
+	// DropStrays deletes the Nodes of earlier registrations of the instance.
 	DropStrays Action = "DropStrays"
 
 	// Delete the claim, for Step.Reason.
 	Delete Action = "Delete"
-	// SetDeadline notes on the claim when its pods will be deleted by force.
+	// SetDeadline writes to the claim when its pods are deleted forcibly.
 	SetDeadline Action = "SetDeadline"
-	// DeleteNode asks for the Node to go; our finalizer keeps it until it is empty.
+	// DeleteNode deletes the Node; the finalizer keeps it until it is drained.
 	DeleteNode Action = "DeleteNode"
 	// Cordon keeps new pods off the Node.
 	Cordon Action = "Cordon"
 	// Evict the pods that package drain names.
 	Evict Action = "Evict"
-	// Terminate the machine.
+	// Terminate the instance.
 	Terminate Action = "Terminate"
-	// ReleaseNode takes our finalizer off the Node.
+	// ReleaseNode removes the finalizer from the Node.
 	ReleaseNode Action = "ReleaseNode"
-	// Release takes our finalizer off the claim.
+	// Release removes the finalizer from the claim.
 	Release Action = "Release"
 )
 
-// Step is the phase of a node and what to do next.
+// Step is the phase of a node and its next action.
 type Step struct {
 	Phase  Phase
 	Action Action
 
-	// Reason says why: one of the Reason constants with Delete, one of the Wait constants with Wait.
+	// Reason is a Reason constant with Delete, a Wait constant with Wait, and empty otherwise.
 	Reason string
-	// Detail names the taint, the resource or the number that Reason is about.
+	// Detail is the taint, the resource or the number of Reason.
 	Detail string
-	// Until is when to look again although nothing changed; zero: only a change matters.
+	// Until is when to call Next again without a change; zero: only a change matters.
 	Until time.Time
 }
 
@@ -84,18 +84,18 @@ const (
 	ReasonExpired             = "expired"
 	ReasonMachineGone         = "garbage_collected"
 	ReasonNodeDeleted         = "node_deleted"
-	// ReasonUnhealthy: Step.Detail is the condition. Its pods hardly run, and are deleted by force.
+	// ReasonUnhealthy has the condition as Step.Detail. The node's pods are deleted forcibly.
 	ReasonUnhealthy = "unhealthy"
 )
 
-// Reasons to wait. Those of Bought and Joined are reasons of the claim's conditions, as Karpenter names them.
+// Reasons to wait. Those of the phases without a ready node are reasons of the claim's conditions, with Karpenter's names.
 const (
 	WaitNodeClass     = "NodeClassReadinessUnknown"
 	WaitNextAttempt   = "LaunchFailed"
 	WaitNode          = "NodeNotFound"
 	WaitOneNode       = "MultipleNodesFound"
-	WaitIdentity      = "NodeMismatch"    // Step.Detail says what differs between the Node and its instance
-	WaitConfirmation  = "NodeUnconfirmed" // Step.Detail says what is missing for the comparison
+	WaitIdentity      = "NodeMismatch"    // Step.Detail is the difference between the Node and its instance
+	WaitConfirmation  = "NodeUnconfirmed" // Step.Detail is what is missing for the comparison
 	WaitReady         = "NodeNotReady"
 	WaitStartupTaint  = "StartupTaintsExist"
 	WaitEphemeral     = "KnownEphemeralTaintsExist"

@@ -155,7 +155,7 @@ func (s *shCall) outside(w word) {
 	p.Write = s.corrected(strings.Join(all, " "))
 }
 
-// unknownOption says so, and returns what was probably meant.
+// unknownOption reports an unknown option and returns the near one.
 func (s *shCall) unknownOption(w word, name string) string {
 	p := s.r.problem(OptionUnknown, Certain, JoinsAmiss, w.at, "%s knows no option of this name and ignores it%s", bySh, said(name))
 	near := nearest(name, shOptions)
@@ -168,7 +168,7 @@ func (s *shCall) unknownOption(w word, name string) string {
 // corrected writes the option for the kubelet's arguments as it works, if
 // nothing but labels, taints and numbers is in it.
 func (s *shCall) corrected(value string) string {
-	flags := strings.Join(mended(words(value)), " ")
+	flags := strings.Join(corrected(words(value)), " ")
 	if flags == "" {
 		return ""
 	}

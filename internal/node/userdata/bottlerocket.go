@@ -189,7 +189,7 @@ func settingTaints(value any) string {
 	return strings.Join(out, ",")
 }
 
-// spotsOfTOML tells where the settings stand, by their paths.
+// spotsOfTOML returns the positions of the settings, by path.
 func spotsOfTOML(t text) map[string]Spot {
 	out := map[string]Spot{}
 	_, _ = guarded(func() (any, error) {

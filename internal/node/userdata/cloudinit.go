@@ -95,7 +95,7 @@ func (r *reader) cloudConfig(p part) {
 	}
 	if err := yaml.Unmarshal([]byte(p.text.body), &doc); err != nil {
 		r.problem(SettingInvalid, Certain, r.scriptHarm(), spotOfYAML(err, p.text.at), "the cloud-config cannot be read%s, so none of it is done", plainYAML(err)).
-			with("mend its YAML", "")
+			with("fix its YAML", "")
 		return
 	}
 	spots := spotsOfYAML(p.text)

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Wish is something that a console has shown to be in the way, and that is to go.
+// Wish is a change of the user data that the console output of an instance suggests.
 type Wish struct {
 	Flag    string // of the kubelet, without dashes: it is left out
 	Program string // its calls are left out
 	Forgive string // a program whose failure is not to end the script
-	MaxPods int    // is told to a kubelet whose image does not know how many pods the instance type takes; 0: nothing is
+	MaxPods int    // is set for a kubelet whose image does not know the instance type; 0: not set
 }
 
-// Correct changes the user's own user data, in.Own, until nothing of the checks that are named is wrong with it any more that can
-// be put right without asking; no check means all. read says what is wrong with a text, once it is what Own would be. Each change
-// is one after which less is wrong. The text is the same where nothing could be put right.
+// Correct fixes the problems of the user's own user data, in.Own, that can be fixed without a decision of the user. checks restricts
+// them; none means all. read returns the problems of a candidate text. Each change reduces the number of problems. Correct returns
+// the text unchanged if it can fix nothing.
 func Correct(in Input, read func(own string) []Problem, checks ...string) string {
 	const most = 40 // changes; each has to make it better, so that there is an end in any case
 	own := in.Own
@@ -48,7 +48,7 @@ func (in Input) step(own string, problems []Problem, read func(string) []Problem
 	return own, problems, false
 }
 
-// Grant changes the user's own user data as it is wished. The text is the same where there is nothing to change.
+// Grant applies w to the user's own user data. It returns the text unchanged if there is nothing to change.
 func Grant(in Input, w Wish) string {
 	own := in.Own
 	if w.Flag != "" {
@@ -84,7 +84,7 @@ func weight(all []Problem) int {
 	return sum
 }
 
-// candidates are texts in which a problem may be put right, the one that changes least first. Which of them is better is found out by reading it.
+// candidates returns texts that may fix a problem, the smallest change first. The caller reads each to see whether it does.
 func (in Input) candidates(own string, p Problem) []string {
 	l := linesOf(own)
 	switch p.Kind {
@@ -215,7 +215,7 @@ func counterpart(line string) string {
 	return line
 }
 
-// asked is a line in which the machine is asked for its architecture.
+// asked matches a line that queries the architecture of the instance.
 func asked(line string) string {
 	for i, ask := range []string{"$(uname -m)", "$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/)"} {
 		for _, word := range counterparts[i] {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCorrect: what can be put right without asking is put right as a person would, and nothing else is changed.
+// TestCorrect: problems that need no decision of the user are fixed, and nothing else is changed.
 func TestCorrect(t *testing.T) {
 	t.Parallel()
 	const head, call, taint = "#!/bin/bash\nexport TOKEN=verysecret\n", "/etc/eks/bootstrap.sh prod", "--register-with-taints=karpenter.sh/unregistered:NoExecute"

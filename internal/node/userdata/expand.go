@@ -104,7 +104,7 @@ func (v *variables) fields(w *syntax.Word, at Spot) []word {
 	for _, one := range all {
 		out = append(out, word{text: one, at: at, unset: v.missed, whole: isWhole(w)})
 	}
-	if len(out) == 0 { // it vanishes: whoever counts words must know
+	if len(out) == 0 { // it expands to no word: callers that count words must know
 		out = append(out, word{at: at, unset: v.missed, text: vanished})
 	}
 	return out

@@ -6,8 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// holds says whether a statement succeeds, where that can be told: true, false
-// and tests of texts that are known.
+// holds returns whether a statement succeeds. known is false unless it is true, false or a test of known texts.
 func (w *walker) holds(s *syntax.Stmt) (holds, known bool) {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:

@@ -198,9 +198,8 @@ func plainValue(value string) bool {
 var harmless = []string{"register-with-taints", "node-labels", "max-pods", "v", "cluster-dns", "node-ip", "eviction-hard", "eviction-soft",
 	"system-reserved", "kube-reserved", "image-gc-high-threshold", "image-gc-low-threshold", "pods-per-core", "cpu-manager-policy"}
 
-// mended writes the kubelet's arguments as they work, with startup taints that
-// are misspelt put right; nothing when there is one whose value may be a secret.
-func mended(all []string) []string {
+// corrected returns the kubelet's arguments with misspelt startup taints corrected; nothing if the value of one may be a secret.
+func corrected(all []string) []string {
 	var flags []flag
 	for _, one := range all {
 		flags = append(flags, flag{text: one})

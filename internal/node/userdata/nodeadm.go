@@ -351,7 +351,7 @@ func plainYAML(err error) string {
 	return ""
 }
 
-// spotsOfYAML tells where the fields of a document stand, by their paths.
+// spotsOfYAML returns the positions of the fields of a document, by path.
 func spotsOfYAML(t text) map[string]Spot {
 	out := map[string]Spot{}
 	var doc yamlv3.Node

@@ -24,8 +24,7 @@ type part struct {
 	text text
 }
 
-// parts takes a text apart: a MIME message into its parts, anything else into
-// one, whose type is told by how it begins.
+// parts splits a MIME message into its parts. Any other text is one part, whose type follows from its first line.
 func (r *reader) parts(t text) []part {
 	if formOf(t.body) != FormMIME {
 		t.at.Line += strings.Count(t.body[:len(t.body)-len(strings.TrimLeft(t.body, "\n"))], "\n")
@@ -37,7 +36,7 @@ func (r *reader) parts(t text) []part {
 	return out
 }
 
-// sniff tells a part's type from its first line.
+// sniff returns a part's type by its first line.
 func sniff(body string) string {
 	switch formOf(body) {
 	case FormScript:

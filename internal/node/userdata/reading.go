@@ -1,4 +1,4 @@
-// Package userdata reads user data as the instance that gets it will run it.
+// Package userdata parses user data and reports its problems, as the instance would run it.
 //
 // In: the AMI family, what is known of the image and of the cluster, and user data in any of its forms.
 // Out: how the kubelet is started by it, where each argument came from, and what is wrong, as typed problems.
@@ -16,7 +16,7 @@ import (
 // must be given; what is not known is not judged.
 type Input struct {
 	Family string // of the node class, one of catalog's AMI families
-	Image  string // name of the image, by which its true family may be told
+	Image  string // name of the image, which may reveal its actual family
 	Arch   string // of the image: "amd64" or "arm64"
 
 	Cluster  string // name of the cluster that the node is to join

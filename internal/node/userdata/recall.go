@@ -37,7 +37,7 @@ func (in Input) recall(own, drop string) (text string, ok bool) {
 	return own[:from] + call + own[to:], ok
 }
 
-// limited is a script in which bootstrap.sh is told how many pods the kubelet takes, and does not look it up.
+// limited returns a script that passes max-pods to bootstrap.sh, which then does not compute it.
 func (in Input) limited(pods int) string {
 	args := bootWords(in.Own)
 	if args == nil {
@@ -135,8 +135,8 @@ func optionMeant(name string) string {
 	return name
 }
 
-// valued notes an option whose value would be the first of the words after it, and returns how many of them it took; false if
-// what the kubelet is told is not known.
+// valued records an option whose value is the first of the words after it, and returns how many words it used; false if the value
+// is not known.
 func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool) {
 	if len(after) == 0 {
 		return 0, true

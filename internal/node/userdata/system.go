@@ -43,8 +43,7 @@ func systemOfFamily(family string) string {
 	return family
 }
 
-// system is what the image is, as far as that is known: what its name says,
-// else what the node class says; empty for an image of somebody's own.
+// system returns the family of the image: by its name, else by the EC2NodeClass; empty for a custom image.
 func (r *reader) system() string {
 	if s := SystemOf(r.in.Image); s != "" {
 		return s

@@ -160,7 +160,7 @@ func (r *reader) judgeStartup(s start) {
 		}
 	}
 	if s.hidden || len(r.opaque) > 0 && len(r.out.Taints) == 0 {
-		r.problem(TaintMissing, Possible, JoinsAmiss, s.at, "whether the node registers with the taint %s cannot be told from the user data", want).
+		r.problem(TaintMissing, Possible, JoinsAmiss, s.at, "the user data does not show whether the node registers with the taint %s", want).
 			with("see to it that the kubelet gets", startupFlag)
 		return
 	}
@@ -208,7 +208,7 @@ func (r *reader) startupFix(s start) (fix, write string) {
 		if !slices.ContainsFunc(all, func(f string) bool { return strings.HasPrefix(f, "--register-with-taints") }) {
 			all = append(all, startupFlag)
 		}
-		if flags := mended(all); len(flags) > 0 {
+		if flags := corrected(all); len(flags) > 0 {
 			return "write", extraArgs + " '" + strings.Join(flags, " ") + "'"
 		}
 		return "add to the word behind " + extraArgs, startupFlag

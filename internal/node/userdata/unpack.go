@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on what is read: user data comes from whoever may write a node class.
+// Limits of what is read: every user who may write an EC2NodeClass writes user data.
 const (
 	maxBytes    = 16384   // EC2's own, before base64
 	maxInput    = 1 << 16 // beyond this nothing is read: EC2 takes a quarter of it
@@ -104,8 +104,7 @@ func (r *reader) readForm(t text) {
 	}
 }
 
-// formOf tells the form by how the text begins, as cloud-init does, and beyond
-// that by what is typical of each.
+// formOf returns the format by the first line, as cloud-init does, and then by typical content.
 func formOf(body string) string {
 	body = strings.TrimLeft(body, "\ufeff\n\r\t ")
 	lower := strings.ToLower(body[:min(len(body), 64)])
