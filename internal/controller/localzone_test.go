@@ -25,7 +25,7 @@ func localRig(t *testing.T) *rig {
 		for _, z := range r.estate.Region.Zones() {
 			other.Zones = append(other.Zones, z.Name)
 		}
-		market.Sell(other)
+		market.Offer(other)
 		r.estate.Region.AddZone(boston)
 		subnet, err := r.estate.Region.CreateSubnet(r.estate.VPC.ID, boston.Name, "10.0.128.0/19", map[string]string{"karpenter.sh/discovery": testCluster})
 		if err != nil {

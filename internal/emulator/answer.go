@@ -18,7 +18,7 @@ func (s *Server) writeAnswer(w http.ResponseWriter, c *call, answer any) {
 	switch c.protocol {
 	case ec2Query, awsQuery:
 		h.Set("Content-Type", "text/xml;charset=UTF-8")
-		_, _ = w.Write(s.xml(c, answer)) // the client is gone; there is nobody to tell
+		_, _ = w.Write(s.xml(c, answer)) // the client has disconnected
 		return
 	case awsJSON10:
 		h.Set("Content-Type", "application/x-amz-json-1.0")
@@ -70,7 +70,7 @@ func (s *Server) writeError(w http.ResponseWriter, c *call, err error) int {
 	case ec2Query, awsQuery:
 		h.Set("Content-Type", "text/xml;charset=UTF-8")
 		w.WriteHeader(status)
-		_, _ = w.Write(s.xmlError(c, refusal, status)) // the client is gone; there is nobody to tell
+		_, _ = w.Write(s.xmlError(c, refusal, status)) // the client has disconnected
 	default:
 		h.Set("Content-Type", "application/x-amz-json-1.1")
 		h.Set("X-Amzn-Errortype", jsonCode(c, refusal))
@@ -143,7 +143,7 @@ func writeGarbage(w http.ResponseWriter, a *world.Answer) int {
 	}
 	w.Header().Set("Content-Type", "text/html")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, a.Garbage) // the client is gone; there is nobody to tell
+	_, _ = io.WriteString(w, a.Garbage) // the client has disconnected
 	return status
 }
 
@@ -151,5 +151,5 @@ func writeGarbage(w http.ResponseWriter, a *world.Answer) int {
 func writeJSON(w io.Writer, v any) {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // our own structs always marshal; a client that is gone cannot be told
+	_ = e.Encode(v) // own structs always marshal, and a client that has disconnected gets no error
 }

@@ -24,11 +24,9 @@ const (
 // clusterHeader is the header by which a token of EKS names its cluster.
 const clusterHeader = "X-K8s-Aws-Id"
 
-// authenticate finds out who calls. A key that the world issued must have signed
-// the request; another one is the administrator of its account. It is refused
-// where the server is strict, where it comes with a session's token, for only
-// the world opens sessions, and where the call is presigned, for such a call is
-// made to prove who somebody is.
+// authenticate returns the caller of a request. A key that the world issued must have signed the request. Any other key is the
+// administrator of its account, unless the server is strict, the request has a session token (only the world opens sessions),
+// or the request is presigned (such a request proves an identity).
 func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *call) (world.Identity, error) {
 	sig, err := readSignature(r)
 	if errors.Is(err, errUnsigned) {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestAWSCommandLine runs the scripts of testdata/awscli with the AWS command
-// line, a client that nobody here wrote. It is skipped where there is none;
+// line, a client that is independent of this repository. It is skipped if there is none;
 // JOINER_AWS names one that is not Debian's or the first in PATH.
 //
 // A script's lines are: "# comment"; "$ command" and below it the output that it

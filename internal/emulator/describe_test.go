@@ -62,7 +62,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestOfferings reads which zone sells what, and what spot costs there.
+// TestOfferings reads the instance types of each zone, and their spot prices.
 func TestOfferings(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

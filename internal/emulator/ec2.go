@@ -86,7 +86,7 @@ func tagList(tags map[string]string) []world.Tag {
 	return out
 }
 
-// fingerprint tells one request from another, whatever their order on the wire.
+// fingerprint returns a hash of the request's parameters, independent of their order.
 func (c *call) fingerprint() string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(c.form)) {

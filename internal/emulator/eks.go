@@ -143,7 +143,7 @@ func clusterOf(c *world.Cluster) cluster {
 		Name: c.Name, Arn: c.ARN, CreatedAt: epoch(c.CreatedAt), Version: c.Version, PlatformVersion: "eks.1", Endpoint: c.Endpoint, RoleArn: c.RoleARN,
 		ResourcesVpcConfig: vpcConfig{
 			SubnetIds: full(c.SubnetIDs), SecurityGroupIds: full(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
-			EndpointPublicAccess: !c.NoPublicAccess, EndpointPrivateAccess: c.PrivateAccess, PublicAccessCidrs: everybody(c.PublicCIDRs),
+			EndpointPublicAccess: !c.NoPublicAccess, EndpointPrivateAccess: c.PrivateAccess, PublicAccessCidrs: unrestricted(c.PublicCIDRs),
 		},
 		KubernetesNetworkConfig: familyNetwork(c.ServiceCIDR),
 		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}}, Status: c.Status, CertificateAuthority: certificate{Data: c.CA},
@@ -152,15 +152,15 @@ func clusterOf(c *world.Cluster) cluster {
 	}
 }
 
-// everybody writes no restriction as EKS does.
-func everybody(cidrs []string) []string {
+// unrestricted returns the CIDRs as EKS lists them: 0.0.0.0/0 if there is none.
+func unrestricted(cidrs []string) []string {
 	if len(cidrs) == 0 {
 		return []string{"0.0.0.0/0"}
 	}
 	return cidrs
 }
 
-// full and fullMap write what is nil as empty: JSON tells them apart.
+// full and fullMap replace nil by an empty value, which JSON writes differently.
 func full(list []string) []string { return append([]string{}, list...) }
 
 func fullMap(m map[string]string) map[string]string {

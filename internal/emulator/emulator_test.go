@@ -208,7 +208,7 @@ func (b *bench) sellElsewhere(name string) {
 	market := b.server.World.Market(region)
 	s, _ := market.Stock(name)
 	s.Zones = []string{"us-east-1b"}
-	market.Sell(s)
+	market.Offer(s)
 }
 
 // fleetErrors writes the errors of a fleet.

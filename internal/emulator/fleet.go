@@ -90,7 +90,7 @@ type fleetLaunch struct {
 	InstanceType string
 }
 
-// createFleet buys instances, now. Other types of fleets keep on buying; we do not.
+// createFleet launches instances of a fleet of type instant. Other types are not emulated.
 func createFleet(c *call, in *createFleetIn) (createFleetOut, error) {
 	if in.Type != "instant" {
 		return createFleetOut{}, &world.Error{Code: "UnsupportedOperation", Message: "This emulator makes fleets of type instant only."}
@@ -179,7 +179,7 @@ func (t fleetTarget) split() (onDemand, spot int, err error) {
 	return 0, 0, &world.Error{Code: "UnsupportedOperation", Message: "This emulator has no capacity of type " + t.Default + "."}
 }
 
-// market is how the fleet buys, if neither on demand nor spot.
+// market returns the market type of the fleet, if it is neither on-demand nor spot.
 func (in *createFleetIn) market() (string, error) {
 	kinds := in.Reserved.ReservationTypes
 	switch in.Target.Default {

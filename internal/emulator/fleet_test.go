@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestFleetLife buys two nodes, sees them boot, tags and ends them, with everything that is told on the way.
+// TestFleetLife launches two instances, waits for them to run, tags and terminates them, and checks all state changes.
 func TestFleetLife(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -91,7 +91,7 @@ func TestFleetLife(t *testing.T) {
 	}
 }
 
-// TestFleetToken checks that a token buys once, and that another request of it is refused.
+// TestFleetToken checks that a client token launches once, and that another request with it is rejected.
 func TestFleetToken(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -146,7 +146,7 @@ func TestFleetShortage(t *testing.T) {
 	if d := cmp.Diff(map[string]string{"us-east-1a": "InsufficientInstanceCapacity", "us-east-1b": "InsufficientInstanceCapacity"}, short); d != "" {
 		t.Errorf("errors (-want +got):\n%s", d)
 	}
-	// What is given back can be had again.
+	// The capacity of a terminated instance can be launched again.
 	var ids []string
 	for _, i := range out.Instances {
 		ids = append(ids, i.InstanceIds...)

@@ -94,8 +94,8 @@ func describeImages(c *call, in *describeImagesIn) (describeImagesOut, error) {
 	return out, nil
 }
 
-// shows says whether the request is for the image and may see it. A deprecated
-// image of somebody else is shown only where it is asked for.
+// shows reports whether the request selects the image and may see it. A deprecated image of another account is listed only if the
+// request includes deprecated images.
 func (c *call) shows(i world.Image, in *describeImagesIn) bool {
 	named := slices.Contains(in.ImageIds, i.ID)
 	own := i.OwnerID == c.caller.Account
@@ -106,7 +106,7 @@ func (c *call) shows(i world.Image, in *describeImagesIn) bool {
 	return (!deprecated || own || named || in.IncludeDeprecated) && c.owned(i, in.Owners)
 }
 
-// owned says whether one of the owners has the image; without owners, everybody is one.
+// owned reports whether one of the owners has the image; without owners, any account.
 func (c *call) owned(i world.Image, owners []string) bool {
 	if len(owners) == 0 {
 		return true

@@ -2,7 +2,7 @@ package emulator
 
 import "github.com/joiner-sh/joiner/internal/emulator/world"
 
-// kmsActions returns the actions of KMS by which a key that is in the way is put right.
+// kmsActions returns the actions of KMS that fix a key which blocks launches.
 func kmsActions() map[string]action {
 	return map[string]action{
 		"CreateGrant": op(createGrant),

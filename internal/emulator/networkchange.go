@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// What changes a network that is there: the commands by which one is mended.
+// Actions that change an existing network, for the commands that fix one.
 
 type authorizeIn struct {
 	GroupId       string

@@ -16,5 +16,5 @@ func detachPolicy(c *call, in *detachPolicyIn) (none, error) {
 	if in.TargetId != c.caller.Account {
 		return none{}, &world.Error{Code: "TargetNotFoundException", Message: "You specified a target that doesn't exist."}
 	}
-	return none{}, c.account().DetachGuardrail(in.PolicyId)
+	return none{}, c.account().DetachServiceControlPolicy(in.PolicyId)
 }

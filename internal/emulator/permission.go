@@ -96,7 +96,7 @@ func (c *call) wanted(in any) []iampolicy.Request {
 	case *createTemplateIn:
 		tags, err := tagging(in.Tags)
 		if err != nil {
-			return nil // the action says so
+			return nil // the action reports it
 		}
 		return c.region.TemplatePermits(tags["launch-template"])
 	case *deleteTemplateIn:
@@ -221,7 +221,7 @@ func (c *call) wantedOfProfile(p world.Profile, add map[string]string) []iampoli
 	return []iampolicy.Request{{Action: c.name(), Resource: arn, Keys: keys}}
 }
 
-// refuseOverrides marks what of a fleet the caller may not launch: EC2 says so of each override, not of the call.
+// refuseOverrides marks the overrides that the caller may not launch: EC2 denies them one by one, not the call.
 func (c *call) refuseOverrides(q *world.FleetRequest) {
 	for i := range q.Configs {
 		config := &q.Configs[i]

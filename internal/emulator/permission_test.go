@@ -123,8 +123,8 @@ func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*
 	})
 }
 
-// TestAskedIsTold: who listens hears who asks for what of which resource, with its tags, and whether the policies allow it; of whoever has no
-// policies nothing.
+// TestAskedIsTold: OnAsk gets the caller, the action and the resource with its tags, and whether the policies allow it. It gets no
+// requests of callers without policies.
 func TestAskedIsTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -122,7 +122,7 @@ func TestSpreadGroup(t *testing.T) {
 	}
 }
 
-// TestClusterGroup: whoever is first chooses the zone; types that cannot be close together are refused.
+// TestClusterGroup: the first instance fixes the zone; types that a cluster group does not support are rejected.
 func TestClusterGroup(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -38,7 +38,7 @@ type serviceQuota struct {
 	Adjustable  bool
 }
 
-// unlimited is what a quota says that nobody has set.
+// unlimited is the value of a quota that was not set.
 const unlimited = 1e6
 
 func getServiceQuota(c *call, in *quotaIn) (quotaOut, error) {

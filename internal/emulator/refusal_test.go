@@ -18,8 +18,8 @@ type refusal struct {
 	prepare func(t *testing.T, b *bench, d *types.RequestLaunchTemplateData)
 	spot    bool
 	want    string // "code: part of the message" of the fleet's error, or of the reason why the instance ended
-	// mend is a command line of AWS; $KEY, $POLICY and $ROLE stand for what prepare has noted.
-	mend string
+	// fix is a command of the AWS command line; $KEY, $POLICY and $ROLE stand for what prepare has noted.
+	fix string
 }
 
 // refusals of a launch of m5.large in the first zone. The controller's role is judged by its policies.
@@ -41,28 +41,28 @@ func refusals() map[string]refusal {
 	}
 	return map[string]refusal{
 		"key-disabled": {prepare: key(world.Key{Disabled: true}), want: "Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state",
-			mend: "kms enable-key --key-id $KEY"},
+			fix: "kms enable-key --key-id $KEY"},
 		"key-closed": {prepare: key(world.Key{Closed: true}), want: "Client.InternalError: Client error on launch",
-			mend: "kms create-grant --key-id $KEY --grantee-principal $ROLE --operations Decrypt GenerateDataKeyWithoutPlaintext CreateGrant"},
+			fix: "kms create-grant --key-id $KEY --grantee-principal $ROLE --operations Decrypt GenerateDataKeyWithoutPlaintext CreateGrant"},
 		"spot-role": {spot: true, prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
 			b.estate.Region.Account.NoSpotRole = true
 		},
-			want: "AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission", mend: "iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
+			want: "AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission", fix: "iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
 		"quota": {prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
 			b.quota(world.Quota{Kind: "standard"}, 1)
 		},
-			want: "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1", mend: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
+			want: "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1", fix: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
 		"spot-quota": {spot: true, prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
 			b.quota(world.Quota{Kind: "standard", Spot: true}, 1)
 		},
-			want: "MaxSpotInstanceCountExceeded: Max spot instance count exceeded", mend: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 --desired-value 64"},
+			want: "MaxSpotInstanceCountExceeded: Max spot instance count exceeded", fix: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 --desired-value 64"},
 		"image-pending":     {prepare: image(func(i *world.Image) { i.State = "pending" }), want: "InvalidAMIID.Unavailable: The image ID 'ami-"},
 		"image-marketplace": {prepare: image(func(i *world.Image) { i.Product = "abc123" }), want: "OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc123"},
 		"organization": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
-			if _, err := b.estate.Region.Account.AttachGuardrail(denyOf("ec2:RunInstances")); err != nil {
+			if _, err := b.estate.Region.Account.AttachServiceControlPolicy(denyOf("ec2:RunInstances")); err != nil {
 				t.Error(err)
 			}
-		}, want: "with an explicit deny in a service control policy: arn:aws:organizations::", mend: "organizations detach-policy --policy-id $POLICY --target-id " + account},
+		}, want: "with an explicit deny in a service control policy: arn:aws:organizations::", fix: "organizations detach-policy --policy-id $POLICY --target-id " + account},
 		"deny": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
 			account := b.estate.Region.Account
 			p, err := account.CreatePolicy(b.now, world.Policy{Name: "frozen", Document: denyOf("ec2:RunInstances")})
@@ -73,7 +73,7 @@ func refusals() map[string]refusal {
 				t.Error(err)
 			}
 		}, want: "with an explicit deny in an identity-based policy: arn:aws:iam::111122223333:policy/frozen. Encoded authorization failure message: ",
-			mend: "iam detach-role-policy --role-name controller --policy-arn arn:aws:iam::111122223333:policy/frozen"},
+			fix: "iam detach-role-policy --role-name controller --policy-arn arn:aws:iam::111122223333:policy/frozen"},
 	}
 }
 
@@ -96,17 +96,17 @@ func TestRefusals(t *testing.T) {
 			if got := b.fate(t, template, r.spot); !strings.Contains(got, r.want) {
 				t.Fatalf("EC2 says %q, want %q", got, r.want)
 			}
-			if r.mend == "" {
+			if r.fix == "" {
 				return
 			}
 			c := &commandLine{tool: awsTool(t), bench: b, variables: map[string]string{"ROLE": "arn:aws:iam::" + account + ":role/controller"}}
 			for _, k := range b.estate.Region.Keys() {
 				c.variables["KEY"] = k.ID
 			}
-			for _, g := range b.estate.Region.Account.Guardrails() {
+			for _, g := range b.estate.Region.Account.ServiceControlPolicies() {
 				c.variables["POLICY"] = g.ID
 			}
-			c.run(t, step{kind: "=", variable: "DONE", command: r.mend})
+			c.run(t, step{kind: "=", variable: "DONE", command: r.fix})
 			if got := b.fate(t, template, r.spot); got != "running" {
 				t.Errorf("once mended, EC2 says %q", got)
 			}

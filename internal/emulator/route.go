@@ -90,7 +90,7 @@ func (c *call) readForm(r *http.Request) error {
 	return nil
 }
 
-// serviceOfVersion tells the service from the API version of an unsigned request.
+// serviceOfVersion returns the service of an unsigned request by its API version.
 func serviceOfVersion(version string) string {
 	return map[string]string{"2016-11-15": "ec2", "2010-05-08": "iam", "2011-06-15": "sts", "2012-11-05": "sqs"}[version]
 }

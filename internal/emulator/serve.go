@@ -59,7 +59,7 @@ func (s *Server) carryOut(r *http.Request, c *call) (answer any, spoilt *world.A
 		case err == nil:
 			answer, err = s.run(c, act)
 		case spoilt != nil && spoilt.Late:
-			_, _ = s.run(c, act) // nobody hears what came of it
+			_, _ = s.run(c, act) // the response is lost
 		}
 	})
 	if c.service == "sqs" && c.action == "ReceiveMessage" && err == nil {
@@ -120,7 +120,7 @@ func (s *Server) run(c *call, act action) (any, error) {
 	})
 }
 
-// note tells who watches what a role asks for, and counts what it was allowed. The lock is held.
+// note calls OnAsk, and counts allowed requests. The lock is held.
 func (s *Server) note(caller world.Identity, r iampolicy.Request, isAllowed bool) {
 	if s.OnAsk != nil {
 		s.OnAsk(caller, r, isAllowed)

@@ -24,13 +24,13 @@ type Server struct {
 	World *world.World     // nil: an empty one, made on first use
 	Now   func() time.Time // nil: time.Now
 
-	// OnInstance is told of every instance that changed state, in order and
-	// one at a time, with no lock held: it may call the Server.
+	// OnInstance is called for every instance that changed state, in order and one at a time, with no lock held: it may
+	// call the Server.
 	OnInstance func(world.Instance)
 
-	// OnAsk is told of each thing that a role, whose policies are looked at, asks to do to a resource, with the tags of that in the
-	// request's keys, before it is done: who asks, for what, and whether the policies allow it. One request of many resources is
-	// many. It is called with the lock held: it must not call the Server. nil: nobody is told.
+	// OnAsk is called for each action of a role with policies on a resource, before it is done: with the caller, the request
+	// (its keys have the tags of the resource) and whether the policies allow it. A call that affects several resources
+	// is several requests. It is called with the lock held: it must not call the Server. nil disables it.
 	OnAsk func(caller world.Identity, r iampolicy.Request, isAllowed bool)
 
 	Log *slog.Logger // one line per call; nil: silent

@@ -193,7 +193,7 @@ func TestInstanceCredentials(t *testing.T) {
 	}
 }
 
-// TestStrict refuses keys that nobody issued.
+// TestStrict rejects keys that were not issued.
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

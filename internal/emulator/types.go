@@ -20,7 +20,7 @@ type describeTypesOut struct {
 	NextToken     string
 }
 
-// describeInstanceTypes lists what is known about the types that the region sells.
+// describeInstanceTypes lists the instance types of the region.
 func describeInstanceTypes(c *call, in *describeTypesIn) (describeTypesOut, error) {
 	if len(in.Types) > 0 && in.MaxResults != nil {
 		return describeTypesOut{}, &world.Error{Code: "InvalidParameterCombination", Message: "The parameter InstanceTypes cannot be used with the parameter MaxResults"}
@@ -334,7 +334,7 @@ type typeOffering struct {
 	Location     string
 }
 
-// describeInstanceTypeOfferings lists which types the region, or each zone of it, sells.
+// describeInstanceTypeOfferings lists the instance types that the region, or each of its zones, offers.
 func describeInstanceTypeOfferings(c *call, in *offeringsIn) (offeringsOut, error) {
 	kind := or(in.LocationType, "region")
 	if !slices.Contains([]string{"region", "availability-zone", "availability-zone-id"}, kind) {
@@ -349,7 +349,7 @@ func describeInstanceTypeOfferings(c *call, in *offeringsIn) (offeringsOut, erro
 			continue
 		}
 		for _, z := range c.region.Zones() {
-			if !s.Sells(z.Name) {
+			if !s.OffersIn(z.Name) {
 				continue
 			}
 			location := z.Name

@@ -21,7 +21,7 @@ type vpcAttributeOut struct {
 
 type attributeValue struct{ Value bool }
 
-// describeVpcAttribute tells how names are resolved in a VPC.
+// describeVpcAttribute returns the DNS attributes of a VPC.
 func describeVpcAttribute(c *call, in *vpcAttributeIn) (vpcAttributeOut, error) {
 	i := slices.IndexFunc(c.region.VPCs(), func(v *world.VPC) bool { return v.ID == in.VpcId })
 	if i < 0 {

@@ -77,8 +77,8 @@ func (e *encoder) fields(v reflect.Value) {
 	}
 }
 
-// list writes a list, also when it is empty; a nil one is left out by EC2's
-// dialect only if it is optional, which no reader can tell from an empty one.
+// list writes a list, also when it is empty; EC2's dialect omits a nil one only if it is
+// optional, which clients cannot distinguish from an empty one.
 func (e *encoder) list(name string, v reflect.Value, f field) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		e.text(name, base64.StdEncoding.EncodeToString(v.Bytes()))

@@ -29,11 +29,11 @@ func launchFaults() []Fault {
 		{Name: "spot-quota-used-up", What: "the account's quota of spot vCPUs is used up", Check: "LAUNCH-5", Cause: "quota of spot vCPUs is used up", NeedsPods: true, Alone: true,
 			Break: quota(world.Quota{Kind: "standard", Spot: true}, karpv1.CapacityTypeSpot)},
 		{Name: "organization-denies-fleets", What: "a service control policy denies ec2:CreateFleet", Check: "LAUNCH-4", Cause: noLaunch, Slow: true,
-			Break: guardrail("ec2:CreateFleet")},
+			Break: deniedByPolicy("ec2:CreateFleet")},
 		{Name: "organization-denies-instances", What: "a service control policy denies ec2:RunInstances", Check: "LAUNCH-4", Cause: "service control policy", Slow: true,
-			Break: guardrail("ec2:RunInstances")},
+			Break: deniedByPolicy("ec2:RunInstances")},
 		{Name: "organization-denies-templates", What: "a service control policy denies ec2:CreateLaunchTemplate", Check: "LAUNCH-4", Cause: "service control policy", Slow: true,
-			Break: guardrail("ec2:CreateLaunchTemplate")},
+			Break: deniedByPolicy("ec2:CreateLaunchTemplate")},
 		{Name: "role-denies-tags", What: "a policy of the controller's role denies ec2:CreateTags", Check: "LAUNCH-4", Cause: "a policy of the controller's role denies it", Slow: true,
 			Break: denial("ec2:CreateTags")},
 		{Name: "role-denies-instances", What: "a policy of the controller's role denies ec2:RunInstances", Check: "LAUNCH-4", Cause: "a policy of the controller's role denies it", Slow: true,
@@ -97,14 +97,14 @@ func (s *Scene) denying(action string) string {
 		action, awsv1.LabelNodeClass, s.Name)
 }
 
-// guardrail puts the account under a service control policy that denies an action for the scene's class.
-func guardrail(action string) func(context.Context, *Scene) error {
+// deniedByPolicy puts the account under a service control policy that denies an action for the scene's class.
+func deniedByPolicy(action string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(w *world.World, _ time.Time) error {
 			account := w.Account(s.Lab.Account)
-			g, err := account.AttachGuardrail(s.denying(action))
+			g, err := account.AttachServiceControlPolicy(s.denying(action))
 			s.Undo(func(context.Context) error {
-				return s.World(func(*world.World, time.Time) error { _ = account.DetachGuardrail(g.ID); return nil }) // the fix may have done so
+				return s.World(func(*world.World, time.Time) error { _ = account.DetachServiceControlPolicy(g.ID); return nil }) // the fix may have done so
 			})
 			return err
 		})

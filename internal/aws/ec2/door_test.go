@@ -394,7 +394,7 @@ func TestMarket(t *testing.T) {
 	s.alter(func(_ *world.Region, w *world.World) {
 		stock, _ := w.Market(region).Stock("m6g.large")
 		stock.Zones = []string{"us-east-1c"}
-		w.Market(region).Sell(stock)
+		w.Market(region).Offer(stock)
 	})
 	market, err := s.door(t, "uid-1").Market(t.Context())
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Request is what somebody wants to do to one resource. A call that touches several resources is several requests.
+// Request is one action on one resource. A call that affects several resources is several requests.
 type Request struct {
 	Action   string // "ec2:TerminateInstances"
 	Resource string // an ARN, or "*" for what has none

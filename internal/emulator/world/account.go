@@ -13,14 +13,14 @@ type Account struct {
 	// first one, and that who launches may not make.
 	NoSpotRole bool
 
-	world      *World
-	partition  string // "aws-cn"; empty until the first of its regions is used
-	regions    map[string]*Region
-	roles      map[string]*Role
-	profiles   map[string]*Profile
-	policies   map[string]*Policy           // its own, by ARN
-	guardrails []Guardrail                  // of its organization
-	providers  map[string]*IdentityProvider // by issuer
+	world     *World
+	partition string // "aws-cn"; empty until the first of its regions is used
+	regions   map[string]*Region
+	roles     map[string]*Role
+	profiles  map[string]*Profile
+	policies  map[string]*Policy           // its own, by ARN
+	scps      []ServiceControlPolicy       // of its organization
+	providers map[string]*IdentityProvider // by issuer
 }
 
 // Region is one region of an account.
@@ -55,7 +55,7 @@ type Region struct {
 	templates    map[string]*Template // by id
 	fleets       map[string]fleet     // by client token
 	asked        []Asked
-	machines     map[string]*machine // by id
+	machines     map[string]*history // by id
 	machineOrder []string            // ids as launched
 	runTokens    map[string]run      // by client token
 	parameters   map[string]*Parameter
@@ -73,7 +73,7 @@ func newRegion(a *Account, name string) *Region {
 		images:     map[string]*Image{},
 		templates:  map[string]*Template{},
 		fleets:     map[string]fleet{},
-		machines:   map[string]*machine{},
+		machines:   map[string]*history{},
 		runTokens:  map[string]run{},
 		parameters: map[string]*Parameter{},
 		queues:     map[string]*Queue{},

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Addon is an add-on of a cluster that EKS installs. What it runs in the cluster is somebody else's.
+// Addon is an EKS add-on of a cluster. What it runs in the cluster is not emulated here.
 type Addon struct {
 	Name       string // "eks-pod-identity-agent"
 	ARN        string

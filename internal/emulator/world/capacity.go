@@ -26,7 +26,7 @@ type usage struct {
 	cores   map[Quota]int64
 }
 
-// Quota names a limit of vCPUs: a kind of instance and the way of paying.
+// Quota identifies a limit of vCPUs: an instance class and the capacity type.
 type Quota struct {
 	Kind string // "standard", "f", "g", "p", "x", "inf", "trn", "dl", "hpc", "u"
 	Spot bool
@@ -87,7 +87,7 @@ func (r *Region) left(o Offering) int {
 	return max(least, 0)
 }
 
-// within says whether the account's quota allows another instance of so many vCPUs.
+// within reports whether the account's quota allows another instance with vcpus.
 func (r *Region) within(q Quota, vcpus int64) bool {
 	most, limited := r.Quotas[q]
 	return !limited || r.usage.cores[q]+vcpus <= most

@@ -14,8 +14,7 @@ const (
 	AuthBoth      = "API_AND_CONFIG_MAP"
 )
 
-// Cluster is an EKS cluster as DescribeCluster shows it. The control plane itself
-// is somebody else's.
+// Cluster is an EKS cluster as DescribeCluster returns it. Its control plane is not part of the world.
 type Cluster struct {
 	Name        string
 	ARN         string
@@ -35,7 +34,8 @@ type Cluster struct {
 	Tags        map[string]string
 	ZonalShift  bool // it takes part in zonal shifts
 
-	// NoPublicAccess and PrivateAccess are of its endpoint, which by default is public alone. PublicCIDRs may use it from the internet; none: everybody.
+	// NoPublicAccess and PrivateAccess are settings of its endpoint, which is public only by default. PublicCIDRs are its allowed
+	// sources; none: 0.0.0.0/0.
 	NoPublicAccess, PrivateAccess bool
 	PublicCIDRs                   []string
 

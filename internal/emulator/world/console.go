@@ -6,7 +6,7 @@ const maxConsole = 64 << 10
 // AppendConsole adds text to the console output of an instance. It returns false
 // if there is no such instance.
 func (w *World) AppendConsole(instanceID, text string) bool {
-	m := w.machine(instanceID)
+	m := w.historyOf(instanceID)
 	if m == nil {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 // AmazonDNS is the resolver of a VPC, as DHCP options name it.
 const AmazonDNS = "AmazonProvidedDNS"
 
-// DHCPOptions are what instances of a VPC are told when they ask for an address.
+// DHCPOptions are the DHCP options of a VPC.
 type DHCPOptions struct {
 	ID      string   // "dopt-0…"
 	Servers []string // domain-name-servers: AmazonDNS or addresses
@@ -42,7 +42,7 @@ func (v *VPC) Resolves() bool {
 	return !v.NoDNSSupport && (len(v.NameServers) == 0 || slices.Contains(v.NameServers, AmazonDNS))
 }
 
-// GatewayAddress is the public address of a NAT gateway, always the same one, of a range that is nobody's.
+// GatewayAddress is the public address of a NAT gateway, always the same one, of a range reserved for documentation.
 func GatewayAddress(id string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))

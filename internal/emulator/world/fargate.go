@@ -55,7 +55,7 @@ func alike(pattern, text string) bool {
 }
 
 // CreateFargateProfile adds a Fargate profile, which is active after Timing.Profile. Where the cluster has access entries, its pod
-// execution role gets one, unless it has one already; where it has none, nobody but the caller can map the role.
+// execution role gets one, unless it has one already; where it has none, only the caller can map the role.
 func (r *Region) CreateFargateProfile(now time.Time, cluster string, p FargateProfile) (*FargateProfile, error) {
 	c, err := r.Cluster(cluster)
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *Region) DeleteFargateProfile(cluster, name string) (*FargateProfile, er
 	return p, nil
 }
 
-// FargatePlace is where Fargate runs one pod: a machine of its own, which is no instance of the account.
+// FargatePlace is the host of one Fargate pod, which is no instance of the account.
 type FargatePlace struct {
 	SubnetID string
 	Zone     Zone
@@ -128,7 +128,7 @@ type FargatePlace struct {
 	Name     string // private DNS name of the address: "ip-10-0-0-12.ec2.internal"
 }
 
-// TakeFargatePlace takes an address for a pod's machine in the first of the subnets that has one left.
+// TakeFargatePlace takes an address for a pod's host in the first of the subnets that has a free one.
 func (r *Region) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
 	for _, id := range subnetIDs {
 		s := r.Subnet(id)
@@ -142,7 +142,7 @@ func (r *Region) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
 	return FargatePlace{}, refuse("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")
 }
 
-// GiveFargatePlace takes the address of a machine back that is gone.
+// GiveFargatePlace releases the address of a host that is gone.
 func (r *Region) GiveFargatePlace(p FargatePlace) {
 	if s := r.Subnet(p.SubnetID); s != nil {
 		s.giveText(p.IP)

@@ -26,8 +26,8 @@ type Faults struct {
 	// Denials are calls that IAM refuses.
 	Denials []Denial
 
-	// Redeliver delivers one message in so many twice, the second time at once, even if it was deleted in between; 0:
-	// none. SQS promises at least one delivery, not exactly one.
+	// Redeliver delivers one message in Redeliver twice, the second time at once, even if it was deleted in between; 0 disables
+	// it. SQS guarantees at least one delivery, not exactly one.
 	Redeliver int
 
 	// Reorder delivers the newest messages first. SQS promises no order.
@@ -38,7 +38,7 @@ type Faults struct {
 	Boots []*Boot
 }
 
-// Bucket is a token bucket: so many calls at once, and so many a second after that.
+// Bucket is a token bucket: a burst of calls, and a number of calls per second after that.
 type Bucket struct {
 	Size   float64
 	Refill float64 // tokens a second
@@ -50,12 +50,12 @@ type level struct {
 	at     time.Time
 }
 
-// Answer is an error that some calls get. The call is not carried out, unless it says so.
+// Answer is an error that some calls get. The call is not carried out, unless a field below changes that.
 type Answer struct {
 	Call  string // a pattern: "ec2:CreateFleet", "ec2:*", "*"
-	Skip  int    // so many calls are let through first
+	Skip  int    // the number of calls that succeed first
 	Count int    // calls to spoil; 0: no end
-	Every int    // spoil one call in so many; 0 and 1: each
+	Every int    // one call in Every fails; 0 and 1: each
 
 	Status  int    // HTTP status; 0 is 500
 	Code    string // "InternalError"; empty with Garbage
@@ -66,7 +66,7 @@ type Answer struct {
 	seen, spoilt int
 }
 
-// Denial is a call that IAM does not allow somebody.
+// Denial is a call that IAM denies a principal.
 type Denial struct {
 	Call string // a pattern: "ec2:CreateFleet"
 	Role string // name of the role it is denied to; empty: to all

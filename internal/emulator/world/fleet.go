@@ -15,8 +15,8 @@ type FleetRequest struct {
 	Idempotency
 
 	Configs  []FleetConfig
-	OnDemand int // capacity to buy on demand
-	Spot     int // capacity to buy as spot
+	OnDemand int // number of on-demand instances
+	Spot     int // number of spot instances
 
 	// Market is MarketBlock or MarketInterruptible where OnDemand is to be had of such reservations; empty: on demand.
 	Market string
@@ -113,8 +113,8 @@ type choice struct {
 	err   error
 }
 
-// CreateFleet buys instances: for each, the first choice in the order of the
-// strategy that can be had. Choices that fail are reported once each.
+// CreateFleet launches instances: for each, the first choice with capacity, in the order of the strategy. Choices without capacity
+// are reported once each.
 func (r *Region) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	f, err := r.createFleet(now, q)
 	if err == nil {
@@ -138,8 +138,8 @@ func (r *Region) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 		return Fleet{}, err
 	}
 	f := Fleet{ID: "fleet-" + uuid(r.world().hex("fleet", 32))}
-	r.buy(now, q, false, &f)
-	r.buy(now, q, true, &f)
+	r.launchAs(now, q, false, &f)
+	r.launchAs(now, q, true, &f)
 	if q.Token != "" {
 		r.fleets[q.Token] = fleet{fingerprint: q.Fingerprint, result: f}
 		r.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(r.fleets, q.Token) })
@@ -179,8 +179,8 @@ func (r *Region) CheckFleet(q FleetRequest) error {
 	return nil
 }
 
-// buy fills the capacity of one way of paying.
-func (r *Region) buy(now time.Time, q FleetRequest, spot bool, f *Fleet) {
+// launchAs launches the instances of one capacity type.
+func (r *Region) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) {
 	need, strategy := float64(q.OnDemand), q.OnDemandStrategy
 	if spot {
 		need, strategy = float64(q.Spot), q.SpotStrategy

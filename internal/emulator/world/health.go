@@ -27,7 +27,7 @@ func endingEvents() []string { return []string{"instance-retirement", "instance-
 
 // Impair makes the named status checks of an instance fail from now on, and the others pass.
 func (w *World) Impair(now time.Time, id string, failing ...Check) bool {
-	m := w.machine(id)
+	m := w.historyOf(id)
 	if m == nil {
 		return false
 	}
@@ -48,7 +48,7 @@ func (w *World) Impair(now time.Time, id string, failing ...Check) bool {
 
 // Regroup gives an instance other security groups, as ec2:ModifyNetworkInterfaceAttribute does; false if there is no such instance.
 func (w *World) Regroup(now time.Time, id string, groups ...string) bool {
-	m := w.machine(id)
+	m := w.historyOf(id)
 	if m == nil || !m.now.Alive() {
 		return false
 	}
@@ -56,10 +56,10 @@ func (w *World) Regroup(now time.Time, id string, groups ...string) bool {
 	return true
 }
 
-// Schedule announces an event for an instance, which happens when it begins: the instance ends, or goes on after a reboot
-// that nobody here notices. The notice that AWS Health sends of it is another thing, see ScheduleMaintenance.
+// Schedule announces an event for an instance, which happens when it begins: the instance ends, or continues after a reboot,
+// which is not emulated. ScheduleMaintenance sends the message of AWS Health about it.
 func (w *World) Schedule(now time.Time, id, code, description string, begins time.Time) bool {
-	m := w.machine(id)
+	m := w.historyOf(id)
 	if m == nil || !m.now.Alive() {
 		return false
 	}
@@ -70,7 +70,7 @@ func (w *World) Schedule(now time.Time, id, code, description string, begins tim
 }
 
 // happen lets an event pass that was scheduled for the instance.
-func (m *machine) happen(now time.Time, e Event) {
+func (m *history) happen(now time.Time, e Event) {
 	if !m.now.Alive() {
 		return
 	}

@@ -81,7 +81,7 @@ func (w *World) Stands(s Session) bool {
 // for its role, the same ones until half of their life is over. The error says
 // what is missing.
 func (w *World) InstanceSession(now time.Time, instanceID string) (Session, error) {
-	m := w.machine(instanceID)
+	m := w.historyOf(instanceID)
 	if m == nil {
 		return Session{}, fmt.Errorf("read credentials of instance %s: no such instance", instanceID)
 	}

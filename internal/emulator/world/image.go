@@ -26,12 +26,11 @@ type Image struct {
 	// subscribe to before it may launch the image, empty for none.
 	State, Product string
 
-	// Family, Variant and Version are what the image is, for whoever boots it:
-	// "AL2023" (in the words of an EC2NodeClass), "standard", "nvidia" or
-	// "neuron", and the Kubernetes version "1.31". EC2 does not know them.
+	// Family, Variant and Version describe the image to the program that boots instances: "AL2023" (the amiFamily of an
+	// EC2NodeClass), "standard", "nvidia" or "neuron", and the Kubernetes version "1.31". EC2's API does not return them.
 	Family, Variant, Version string
 
-	// Flaws are what is wrong with the image, likewise, in words of whoever boots it.
+	// Flaws are defects of the image, likewise, as the program that boots instances names them.
 	Flaws []string
 }
 
@@ -44,7 +43,7 @@ type ImageVolume struct {
 	Encrypted  bool
 }
 
-// refusal is why nobody can launch the image.
+// refusal returns why the image cannot be launched; nil if it can.
 func (i *Image) refusal() error {
 	switch {
 	case i.State != "" && i.State != "available":

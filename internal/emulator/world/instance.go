@@ -111,9 +111,8 @@ type Volume struct {
 	Tags                map[string]string
 }
 
-// machine is an instance through time: what it is now, and what it was, for
-// readers that see the past.
-type machine struct {
+// history is an instance with its earlier versions, for reads that are eventually consistent.
+type history struct {
 	region  *Region
 	now     Instance
 	past    []version // older versions that someone may still see, oldest first
@@ -130,8 +129,8 @@ type version struct {
 	instance Instance
 }
 
-// change replaces the instance by an altered copy. A change of state is also told to the world.
-func (m *machine) change(now time.Time, alter func(*Instance)) {
+// change replaces the instance by a changed copy. The world records a change of state.
+func (m *history) change(now time.Time, alter func(*Instance)) {
 	before := m.now
 	next := before
 	alter(&next)
@@ -146,8 +145,8 @@ func (m *machine) change(now time.Time, alter func(*Instance)) {
 	}
 }
 
-// remember keeps the version that ends now, and drops those that nobody can see any more.
-func (m *machine) remember(now time.Time, before Instance) {
+// remember keeps the version that ends now, and drops versions that no read returns any more.
+func (m *history) remember(now time.Time, before Instance) {
 	lag := m.region.world().Faults.ReadLag
 	if lag <= 0 {
 		m.past = nil
@@ -159,7 +158,7 @@ func (m *machine) remember(now time.Time, before Instance) {
 
 // seen returns the instance as a reader sees it who is a lag behind; not ok
 // while the instance is too young to be seen.
-func (m *machine) seen(now time.Time, lag time.Duration) (Instance, bool) {
+func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
 	if lag <= 0 {
 		return m.now, true
 	}

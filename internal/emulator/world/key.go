@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Key is a KMS key that volumes are encrypted with. Those of AWS itself, such as alias/aws/ebs, are not in the world: everybody
-// in the account may use them.
+// Key is a KMS key that encrypts volumes. Keys of AWS, such as alias/aws/ebs, are not in the world: every principal of the account
+// may use them.
 type Key struct {
 	ID  string // a UUID
 	ARN string
 
-	// Disabled keys serve nobody.
+	// Disabled is true if the key cannot be used.
 	Disabled bool
-	// Closed is a key whose policy names its administrators only: whoever else launches needs a grant.
+	// Closed is true if the key's policy names its administrators only: other principals need a grant.
 	Closed bool
 
 	grantees []string // ARNs

@@ -11,7 +11,7 @@ import (
 // Tagging is the tags for what a call makes: kind of resource → key → value.
 type Tagging map[string]map[string]string
 
-// want is one instance that somebody asks for.
+// want is one requested instance.
 type want struct {
 	data     TemplateData // with what the request overrides
 	subnetID string
@@ -54,7 +54,7 @@ func (r *Region) prepare(now time.Time, w want) (birth, error) {
 		return birth{}, err
 	}
 	if b.target == nil { // what is reserved is paid for already
-		if err = r.sold(now, w, b); err != nil {
+		if err = r.checkOffered(now, w, b); err != nil {
 			return birth{}, err
 		}
 	}
@@ -150,9 +150,9 @@ func (r *Region) wantedSubnet(w want) (*Subnet, error) {
 	return s, nil
 }
 
-// sold refuses what the zone does not sell, or not at the price offered.
-func (r *Region) sold(now time.Time, w want, b birth) error {
-	if !b.stock.Sells(b.zone.Name) {
+// checkOffered rejects a type that the zone does not offer, and a spot price above the maximum price.
+func (r *Region) checkOffered(now time.Time, w want, b birth) error {
+	if !b.stock.OffersIn(b.zone.Name) {
 		code := "Unsupported"
 		if w.fleet {
 			code = "InvalidFleetConfiguration"

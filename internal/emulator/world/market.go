@@ -8,17 +8,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Market is what EC2 sells in one region, the same to every account.
+// Market has the offerings of one region, the same for every account.
 type Market struct {
 	names []string // sorted
 	stock map[string]*Stock
 	spot  map[Offering][]SpotPrice // what Quote set, oldest first
 }
 
-// Stock is one instance type as a region sells it.
+// Stock is one instance type of a region.
 type Stock struct {
 	Facts    catalog.Facts
-	OnDemand catalog.Price // per hour; 0: not sold on demand
+	OnDemand catalog.Price // per hour; 0: no on-demand offering
 	Spot     catalog.Price // usual spot price per hour; 0: a share of OnDemand
 	Zones    []string      // names of the zones that have it; nil: all
 }
@@ -29,14 +29,14 @@ type SpotPrice struct {
 	Price catalog.Price
 }
 
-// Offering is one way to buy: a type, in a zone, and how it is paid.
+// Offering is an instance type in a zone with a capacity type.
 type Offering struct {
 	Type string
 	Zone string
 	Spot bool
 }
 
-// Market returns what a region sells.
+// Market returns the market of a region.
 func (w *World) Market(region string) *Market {
 	if m := w.markets[region]; m != nil {
 		return m
@@ -49,11 +49,11 @@ func (w *World) Market(region string) *Market {
 	return m
 }
 
-// Markets returns the names of the regions that sell anything, sorted.
+// Markets returns the names of the regions with offerings, sorted.
 func (w *World) Markets() []string { return slices.Sorted(maps.Keys(w.markets)) }
 
-// Sell puts instance types on sale, or alters those that are.
-func (m *Market) Sell(stock ...Stock) {
+// Offer adds or changes instance types.
+func (m *Market) Offer(stock ...Stock) {
 	for _, s := range stock {
 		m.stock[s.Facts.Name] = &s
 	}
@@ -71,8 +71,8 @@ func (m *Market) Stock(name string) (Stock, bool) {
 	return Stock{}, false
 }
 
-// Sells says whether the type is on sale in the zone.
-func (s *Stock) Sells(zone string) bool {
+// OffersIn reports whether the zone offers the type.
+func (s *Stock) OffersIn(zone string) bool {
 	return s.Zones == nil || slices.Contains(s.Zones, zone)
 }
 
@@ -89,7 +89,7 @@ func (m *Market) Quote(now time.Time, instanceType, zone string, p catalog.Price
 // where Quote has set a price.
 func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []SpotPrice {
 	s := m.stock[instanceType]
-	if s == nil || !s.Sells(zone) || !slices.Contains(s.Facts.UsageClasses, "spot") {
+	if s == nil || !s.OffersIn(zone) || !slices.Contains(s.Facts.UsageClasses, "spot") {
 		return nil
 	}
 	history := m.spot[Offering{Type: instanceType, Zone: zone, Spot: true}]
@@ -107,11 +107,11 @@ func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []S
 	return out
 }
 
-// price returns what an offering costs now; not ok if it is not sold.
+// price returns the current price of an offering; ok is false if there is no such offering.
 func (m *Market) price(now time.Time, o Offering) (catalog.Price, bool) {
 	if !o.Spot {
 		s := m.stock[o.Type]
-		return s.OnDemand, s.Sells(o.Zone) && s.OnDemand > 0
+		return s.OnDemand, s.OffersIn(o.Zone) && s.OnDemand > 0
 	}
 	prices := m.SpotPrices(o.Type, o.Zone, now, now)
 	if len(prices) == 0 {

@@ -15,7 +15,7 @@ type VPC struct {
 
 	// NoDNSSupport and NoDNSHostnames switch off what a VPC for EKS needs: its resolver, and names for its hosts.
 	NoDNSSupport, NoDNSHostnames bool
-	// NameServers are those that DHCP tells instances of; none: AmazonDNS.
+	// NameServers are the DNS servers of the VPC's DHCP options; none: AmazonDNS.
 	NameServers []string
 }
 

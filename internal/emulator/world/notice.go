@@ -24,7 +24,7 @@ const spotWarning = 2 * time.Minute
 // Interrupt takes a spot instance back: the warning is sent now, and the instance
 // ends two minutes later. It returns false for an instance that is not spot and alive.
 func (w *World) Interrupt(now time.Time, id string) bool {
-	m := w.machine(id)
+	m := w.historyOf(id)
 	if m == nil || !m.now.Spot || !m.now.Alive() {
 		return false
 	}
@@ -37,7 +37,7 @@ func (w *World) Interrupt(now time.Time, id string) bool {
 
 // Recommend sends a rebalance recommendation for a spot instance.
 func (w *World) Recommend(now time.Time, id string) bool {
-	m := w.machine(id)
+	m := w.historyOf(id)
 	if m == nil || !m.now.Spot || !m.now.Alive() {
 		return false
 	}
@@ -47,7 +47,7 @@ func (w *World) Recommend(now time.Time, id string) bool {
 
 // ScheduleMaintenance sends a health event which says that the instance will be retired.
 func (w *World) ScheduleMaintenance(now time.Time, id string) bool {
-	m := w.machine(id)
+	m := w.historyOf(id)
 	if m == nil || !m.now.Alive() {
 		return false
 	}
@@ -64,7 +64,7 @@ const reclaimWarning = 2 * time.Minute
 // Reclaim takes an instance in an interruptible capacity reservation back for the reservation's owner: the warning is
 // sent now, and the instance ends two minutes later. Whether it runs in such a reservation is not looked at.
 func (w *World) Reclaim(now time.Time, id string) bool {
-	m := w.machine(id)
+	m := w.historyOf(id)
 	if m == nil || !m.now.Alive() {
 		return false
 	}
@@ -84,7 +84,7 @@ func (r *Region) ExpireBlock(now time.Time, reservation string, end time.Time) {
 	})
 }
 
-// announceState sends the notice that an instance changed state.
+// announceState sends the event of an instance's state change.
 func (r *Region) announceState(now time.Time, i Instance) {
 	r.announce(now, "aws.ec2", "EC2 Instance State-change Notification", i, map[string]any{"instance-id": i.ID, "state": i.State})
 }

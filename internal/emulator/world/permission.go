@@ -183,8 +183,8 @@ func (a *Account) PassPermits(role string) []iampolicy.Request {
 	return []iampolicy.Request{{Action: "iam:PassRole", Resource: known.ARN, Keys: iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}}}
 }
 
-// ThingPermits asks about an action on things of EC2 by their ids. One that does not exist is not asked about: the action
-// says so itself.
+// ThingPermits asks about an action on things of EC2 by their ids. IDs that do not exist are skipped: the action
+// reports them.
 func (r *Region) ThingPermits(action string, add map[string]string, ids ...string) []iampolicy.Request {
 	var out []iampolicy.Request
 	for _, id := range ids {

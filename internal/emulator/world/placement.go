@@ -82,9 +82,9 @@ func (r *Region) PlacementGroup(nameOrID string) *PlacementGroup {
 	return r.placements[i]
 }
 
-// placed returns the machines in a group that cost money, oldest first.
-func (r *Region) placed(g *PlacementGroup) []*machine {
-	var out []*machine
+// placed returns the pending and running instances of a group, oldest first.
+func (r *Region) placed(g *PlacementGroup) []*history {
+	var out []*history
 	for _, id := range r.machineOrder {
 		if m := r.machines[id]; m.now.PlacementGroupID == g.ID && m.now.Alive() {
 			out = append(out, m)

@@ -88,7 +88,7 @@ func (a *Account) Judged(role string) bool {
 // Judge says what the policies of a role, which is Judged, say of a request.
 func (a *Account) Judge(role string, r iampolicy.Request) iampolicy.Verdict {
 	var policies []iampolicy.Policy
-	for _, g := range a.guardrails {
+	for _, g := range a.scps {
 		if iampolicy.Judge([]iampolicy.Policy{g.read}, r).Denied {
 			return iampolicy.Verdict{Denied: true}
 		}

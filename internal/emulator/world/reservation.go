@@ -35,8 +35,7 @@ const (
 	kindDefault = "default"
 	kindBlock   = "capacity-block"
 
-	// MarketBlock and MarketInterruptible are how instances of a capacity block, or of an interruptible reservation, are
-	// bought, in the words of instance market options.
+	// MarketBlock and MarketInterruptible are the market types of launches into a capacity block or an interruptible reservation.
 	MarketBlock         = "capacity-block"
 	MarketInterruptible = "interruptible-capacity-reservation"
 
@@ -130,7 +129,7 @@ func (r *Region) CapacityReservation(id string) *CapacityReservation {
 	return nil
 }
 
-// Unused returns how many instances of a reservation nobody uses.
+// Unused returns how many instances of a reservation are free.
 func (r *Region) Unused(c *CapacityReservation) int {
 	if c.State != reservationActive {
 		return 0
@@ -138,9 +137,9 @@ func (r *Region) Unused(c *CapacityReservation) int {
 	return max(c.Total-len(r.inside(c)), 0)
 }
 
-// inside returns the machines that run in a reservation, oldest first.
-func (r *Region) inside(c *CapacityReservation) []*machine {
-	var out []*machine
+// inside returns the instances in a reservation, oldest first.
+func (r *Region) inside(c *CapacityReservation) []*history {
+	var out []*history
 	for _, id := range r.machineOrder {
 		if m := r.machines[id]; m.now.CapacityReservationID == c.ID && m.now.Alive() {
 			out = append(out, m)
@@ -149,7 +148,7 @@ func (r *Region) inside(c *CapacityReservation) []*machine {
 	return out
 }
 
-// checkReservation refuses a launch that names a reservation which does not exist, or is bought in another way.
+// checkReservation rejects a launch that names a reservation which does not exist, or has another market type.
 func (r *Region) checkReservation(w want) (*CapacityReservation, error) {
 	market := ""
 	if m := w.data.Market; m != nil && (m.Kind == MarketBlock || m.Kind == MarketInterruptible) {
@@ -248,8 +247,8 @@ func (r *Region) reserve(i *Instance, b birth) {
 	i.CapacityReservationID, i.Market = c.ID, c.market()
 }
 
-// free gives back what a machine that ends has taken: what is reserved was not EC2's to give to others.
-func (r *Region) free(m *machine) {
+// free releases the capacity of an instance that ends. Reserved capacity does not become available to others.
+func (r *Region) free(m *history) {
 	if m.now.CapacityReservationID == "" {
 		r.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)
 	}

@@ -40,8 +40,8 @@ func into(t *testing.T, e world.Estate, preference, target, market string) (worl
 	return got[0], nil
 }
 
-// TestReservedLaunch: who asks for a reservation gets an instance of it or none, an open one is used unasked, and one that is
-// in use is not EC2's to sell.
+// TestReservedLaunch: a launch that names a reservation gets an instance of it or none, an open one is used by any matching launch, and
+// reserved capacity is not available to others.
 func TestReservedLaunch(t *testing.T) {
 	t.Parallel()
 	_, e := furnished(t)

@@ -26,8 +26,8 @@ type Role struct {
 // Inline returns the names of the role's own policies, sorted.
 func (r Role) Inline() []string { return slices.Sorted(maps.Keys(r.inline)) }
 
-// forInstances reports whether EC2 may give the role to instances, by its trust policy. One that names nobody is taken for not written: the role is
-// for whoever asks.
+// forInstances reports whether EC2 may give the role to instances, by its trust policy. An empty policy allows every
+// caller.
 func (r Role) forInstances() bool {
 	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) || strings.Contains(r.TrustPolicy, `"*"`)
 }
@@ -64,7 +64,7 @@ func (a *Account) CreateRole(now time.Time, role Role) (Role, error) {
 	return role, nil
 }
 
-// CreateSpotRole makes the service-linked role by which EC2 buys spot instances for the account.
+// CreateSpotRole creates the service-linked role for spot instances.
 func (a *Account) CreateSpotRole(now time.Time) (Role, error) {
 	const name = "AWSServiceRoleForEC2Spot"
 	if a.roles[name] != nil {

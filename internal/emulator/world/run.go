@@ -86,7 +86,7 @@ func (r *Region) checkRun(now time.Time, q RunRequest) (birth, error) {
 	return r.prepare(now, w)
 }
 
-// enough refuses what cannot be had so many times, before any is launched.
+// enough rejects n instances before any is launched if there is no capacity for all of them.
 func (r *Region) enough(b birth, n int) error {
 	if err := r.admit(b); err != nil {
 		return err

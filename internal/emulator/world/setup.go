@@ -17,19 +17,18 @@ type Setup struct {
 
 	// Cluster is the name that subnets and security groups are tagged with, as
 	// the documentation of Karpenter and EKS has it: "karpenter.sh/discovery" and
-	// "kubernetes.io/cluster/<name>". The cluster itself is not made: its
-	// endpoint is somebody else's, see Region.CreateCluster.
+	// "kubernetes.io/cluster/<name>". The cluster itself is not created,
+	// because its endpoint is not part of the world: see Region.CreateCluster.
 	Cluster string
 
 	IPv6 bool // VPC and subnets have IPv6 addresses beside those of IPv4
 
 	Zones []Zone  // nil: the zones a, b and c of the region
-	Stock []Stock // what the region's market sells, beside what it sells already
+	Stock []Stock // instance types to add to the region's market
 }
 
-// SetupFrom returns a setup for a region of a table: what it sells, in the three
-// of its zones that sell most types. An account's own names for zones stand for
-// whatever ids AWS has dealt it; here they are a, b and c in the order of the ids.
+// SetupFrom returns a setup for a region of a table: its instance types, in the three zones that offer most of them. The names of
+// zones differ between accounts; here they are a, b and c in the order of the zone IDs.
 func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) {
 	market, err := t.Region(region)
 	if err != nil {
@@ -52,7 +51,7 @@ func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) 
 	return s, nil
 }
 
-// bestZones returns the three zones that sell most types, renamed.
+// bestZones returns the three zones that offer most types, renamed.
 func bestZones(t catalog.Table, market catalog.Region) []Zone {
 	sold := map[string]int{}
 	for _, f := range t.Types() {
@@ -95,7 +94,7 @@ func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
 	if len(s.Zones) > 0 {
 		r.zones = s.Zones
 	}
-	w.Market(s.Region).Sell(s.Stock...)
+	w.Market(s.Region).Offer(s.Stock...)
 	e := Estate{Region: r}
 	if err := r.furnishNetwork(s, &e); err != nil {
 		return Estate{}, err

@@ -140,13 +140,13 @@ type ReservationTarget struct {
 	GroupARN string `aws:"CapacityReservationResourceGroupArn"`
 }
 
-// MarketOptions is how an instance is bought, if not on demand.
+// MarketOptions are the market options of an instance that is not on-demand.
 type MarketOptions struct {
 	Kind string       `aws:"MarketType"` // "spot", "capacity-block"
 	Spot *SpotOptions `aws:"SpotOptions"`
 }
 
-// SpotOptions is how a spot instance is bought.
+// SpotOptions are the market options of a spot instance.
 type SpotOptions struct {
 	MaxPrice     string `aws:"MaxPrice"` // dollars per hour
 	Kind         string `aws:"SpotInstanceType"`

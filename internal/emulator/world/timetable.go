@@ -12,7 +12,7 @@ type timetable struct {
 	serial int
 }
 
-// event is something that happens at a certain time. It is told that time.
+// event is a function that is called at a certain time, with that time.
 type event struct {
 	at      time.Time
 	serial  int

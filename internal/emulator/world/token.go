@@ -45,7 +45,7 @@ func (w *World) Publish(issuer string, document []byte) error {
 	return nil
 }
 
-// webToken is a JSON web token, which nobody has vouched for yet.
+// webToken is a JSON web token whose signature is not verified yet.
 type webToken struct {
 	key       string // id of the key that it says it is signed with
 	claims    claims

@@ -96,8 +96,8 @@ func (a *Account) believe(now time.Time, token string) (who WebIdentity, issuer 
 
 func invalidIdentity(message string) error { return refuse("InvalidIdentityToken", "%s", message) }
 
-// trustsWeb reports whether a trust policy lets somebody assume its role. What of the policy language package permit does not play lets
-// nobody.
+// trustsWeb reports whether a trust policy allows the web identity to assume its role. A policy that package iampolicy cannot parse
+// allows no one.
 func trustsWeb(policy string, who WebIdentity, issuer string) bool {
 	var document struct {
 		Version   string

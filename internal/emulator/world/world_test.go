@@ -51,8 +51,8 @@ func image(t *testing.T, r *world.Region) string {
 	return p.Value
 }
 
-// buy launches instances of a type in a subnet.
-func buy(t *testing.T, now time.Time, e world.Estate, s *world.Subnet, kind string, n int) ([]world.Instance, error) {
+// launchIn launches instances of a type in a subnet.
+func launchIn(t *testing.T, now time.Time, e world.Estate, s *world.Subnet, kind string, n int) ([]world.Instance, error) {
 	t.Helper()
 	return e.Region.RunInstances(now, world.RunRequest{
 		Data: world.TemplateData{ImageID: image(t, e.Region), InstanceType: kind}, SubnetID: s.ID, Min: n, Max: n,
@@ -74,7 +74,7 @@ func TestSameCallsSameWorld(t *testing.T) {
 		w, e := furnished(t)
 		now := noon()
 		for i, s := range e.PrivateSubnets {
-			if _, err := buy(t, now, e, s, "m5.large", i+1); err != nil {
+			if _, err := launchIn(t, now, e, s, "m5.large", i+1); err != nil {
 				t.Fatal(err)
 			}
 			now = now.Add(time.Second)
@@ -123,7 +123,7 @@ func TestAddresses(t *testing.T) {
 	if s.Free != 11 {
 		t.Errorf("a /28 has %d addresses, want 11", s.Free)
 	}
-	all, err := buy(t, noon(), e, s, "m5.large", 11)
+	all, err := launchIn(t, noon(), e, s, "m5.large", 11)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,14 +134,14 @@ func TestAddresses(t *testing.T) {
 	if len(seen) != 11 || seen["10.0.200.0"] || seen["10.0.200.3"] || seen["10.0.200.15"] || !seen["10.0.200.4"] || !seen["10.0.200.14"] {
 		t.Errorf("addresses handed out: %v", seen)
 	}
-	if _, err := buy(t, noon(), e, s, "m5.large", 1); code(err) != "InsufficientFreeAddressesInSubnet" {
+	if _, err := launchIn(t, noon(), e, s, "m5.large", 1); code(err) != "InsufficientFreeAddressesInSubnet" {
 		t.Errorf("a full subnet: %v", err)
 	}
 	if _, _, err := e.Region.Terminate(noon(), []string{all[3].ID}); err != nil {
 		t.Fatal(err)
 	}
 	w.Advance(noon())
-	again, err := buy(t, noon(), e, s, "m5.large", 1)
+	again, err := launchIn(t, noon(), e, s, "m5.large", 1)
 	if err != nil || again[0].PrivateIP != all[3].PrivateIP {
 		t.Errorf("after one ended: %v, %v", again, err)
 	}
@@ -160,25 +160,25 @@ func TestCapacity(t *testing.T) {
 	c.Limit(world.Pool{Type: "m5.*"}, 3)
 	c.Limit(world.Pool{Zone: "us-east-1a"}, 2)
 	a, b := e.PrivateSubnets[0], e.PrivateSubnets[1]
-	first, err := buy(t, noon(), e, a, "m5.large", 2)
+	first, err := launchIn(t, noon(), e, a, "m5.large", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := buy(t, noon(), e, a, "m5.xlarge", 1); code(err) != "InsufficientInstanceCapacity" {
+	if _, err := launchIn(t, noon(), e, a, "m5.xlarge", 1); code(err) != "InsufficientInstanceCapacity" {
 		t.Errorf("a third in zone a: %v", err)
 	}
-	if _, err := buy(t, noon(), e, b, "m5.large", 2); code(err) != "InsufficientInstanceCapacity" {
+	if _, err := launchIn(t, noon(), e, b, "m5.large", 2); code(err) != "InsufficientInstanceCapacity" {
 		t.Errorf("a fourth of the family: %v", err)
 	}
-	if _, err := buy(t, noon(), e, b, "m5.large", 1); err != nil {
+	if _, err := launchIn(t, noon(), e, b, "m5.large", 1); err != nil {
 		t.Errorf("a third of the family: %v", err)
 	}
 	w.Lose(noon(), first[0].ID)
 	c.Lift(world.Pool{Zone: "us-east-1a"})
-	if _, err := buy(t, noon(), e, a, "m5.large", 1); err != nil {
+	if _, err := launchIn(t, noon(), e, a, "m5.large", 1); err != nil {
 		t.Errorf("after one was lost: %v", err)
 	}
-	if _, err := buy(t, noon(), e, b, "x1.huge", 1); code(err) != "Unsupported" {
+	if _, err := launchIn(t, noon(), e, b, "x1.huge", 1); code(err) != "Unsupported" {
 		t.Errorf("a type that the zone does not have: %v", err)
 	}
 }
@@ -256,7 +256,7 @@ func TestTags(t *testing.T) {
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
-	i, err := buy(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
+	i, err := launchIn(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestReservationNotices(t *testing.T) {
 	if _, err := r.CreateQueue(noon(), "demo", nil); err != nil {
 		t.Fatal(err)
 	}
-	i, err := buy(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
+	i, err := launchIn(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

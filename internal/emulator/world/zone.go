@@ -24,7 +24,7 @@ func zonesOf(region string) []Zone {
 // Zones returns the zones of the region, by name.
 func (r *Region) Zones() []Zone { return r.zones }
 
-// AddZone gives the account one more zone: a local one that it has opted in to, say. What is sold there, Stock says.
+// AddZone adds a zone to the account, for example a local zone. Its offerings are those of Stock.
 func (r *Region) AddZone(z Zone) { r.zones = append(slices.Clone(r.zones), z) }
 
 // zone finds a zone by name.

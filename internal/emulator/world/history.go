@@ -98,7 +98,7 @@ func (r *Region) start(now time.Time, b birth) Instance {
 	}
 	i.Volumes = b.volumes(w)
 
-	m := &machine{region: r, now: i, subnet: b.subnet, stock: b.stock}
+	m := &history{region: r, now: i, subnet: b.subnet, stock: b.stock}
 	r.machines[id] = m
 	r.machineOrder = append(r.machineOrder, id)
 	if i.CapacityReservationID == "" {
@@ -115,7 +115,7 @@ func (r *Region) start(now time.Time, b birth) Instance {
 }
 
 // schedule enters the end of pending on the timetable.
-func (r *Region) schedule(now time.Time, m *machine, b *Boot) {
+func (r *Region) schedule(now time.Time, m *history, b *Boot) {
 	at := now.Add(r.world().Timing.Pending)
 	if b == nil {
 		b = &Boot{}
@@ -134,7 +134,7 @@ func (r *Region) schedule(now time.Time, m *machine, b *Boot) {
 }
 
 // shutDown begins the end of an instance.
-func (r *Region) shutDown(now time.Time, m *machine, why Reason) {
+func (r *Region) shutDown(now time.Time, m *history, why Reason) {
 	if !m.now.Alive() {
 		return
 	}
@@ -144,7 +144,7 @@ func (r *Region) shutDown(now time.Time, m *machine, why Reason) {
 }
 
 // end makes an instance terminated, and forgotten some time later.
-func (r *Region) end(now time.Time, m *machine, why Reason) {
+func (r *Region) end(now time.Time, m *history, why Reason) {
 	if m.now.State == Terminated {
 		return
 	}
@@ -202,7 +202,7 @@ func (r *Region) Terminate(now time.Time, ids []string) (before, after []Instanc
 
 // Lose ends an instance at once, as when its host breaks.
 func (w *World) Lose(now time.Time, id string) bool {
-	m := w.machine(id)
+	m := w.historyOf(id)
 	if m == nil {
 		return false
 	}
@@ -212,13 +212,13 @@ func (w *World) Lose(now time.Time, id string) bool {
 
 // Silent says whether a fault keeps the user data of the instance from running.
 func (w *World) Silent(id string) bool {
-	m := w.machine(id)
+	m := w.historyOf(id)
 	return m != nil && m.silent
 }
 
 // Instance returns an instance as it is now, from whatever account and region.
 func (w *World) Instance(id string) (Instance, bool) {
-	if m := w.machine(id); m != nil {
+	if m := w.historyOf(id); m != nil {
 		return m.now, true
 	}
 	return Instance{}, false
@@ -254,8 +254,8 @@ func (r *Region) SeenInstance(now time.Time, id string) (Instance, bool) {
 	return Instance{}, false
 }
 
-// machine finds an instance wherever it is. Ids are unique in the world.
-func (w *World) machine(id string) *machine {
+// historyOf finds an instance by its ID, which is unique in the world.
+func (w *World) historyOf(id string) *history {
 	for _, a := range w.accounts {
 		for _, r := range a.regions {
 			if m := r.machines[id]; m != nil {
@@ -266,8 +266,8 @@ func (w *World) machine(id string) *machine {
 	return nil
 }
 
-// offering returns what was bought.
-func (m *machine) offering() Offering {
+// offering returns the offering of the instance.
+func (m *history) offering() Offering {
 	return Offering{Type: m.now.Type, Zone: m.now.Zone, Spot: m.now.Spot}
 }
 
