@@ -76,7 +76,7 @@ type guideWalk struct {
 	planned int                               // machines that the plan of the example buys
 }
 
-var plannedMachines = regexp.MustCompile(`: (\d+) machines? to buy for \$`)
+var plannedMachines = regexp.MustCompile(`: (\d+) nodes? to launch for \$`)
 
 // notePlan remembers how many machines the plan of the folder buys.
 func (g *guideWalk) notePlan(said string) {

@@ -127,7 +127,7 @@ func (h *home) learn(ctx context.Context, live client.Client) error {
 	}
 	var system corev1.Namespace
 	if err := live.Get(ctx, client.ObjectKey{Name: "kube-system"}, &system); err != nil {
-		return fmt.Errorf("read namespace kube-system, whose UID tells this cluster from others: %w", err)
+		return fmt.Errorf("read namespace kube-system, whose UID identifies this cluster: %w", err)
 	}
 	h.uid = string(system.UID)
 	var dns corev1.Service

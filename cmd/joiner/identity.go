@@ -34,7 +34,7 @@ func (a *away) prove(ctx context.Context, facts access.Facts, h *home, log *slog
 	err := fmt.Errorf("EKS cluster %q in %s is not the cluster at %s, so nothing is changed: %s; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
 		a.identity.Name, a.identity.Region, h.config.Host, proof)
 	if told := h.announce(ctx, kube.ReasonWrongCluster, err.Error()); told != nil {
-		log.Warn("cannot tell the NodePools that the cluster's name is another's", "error", told.Error())
+		log.Warn("cannot write events to the NodePools about the wrong cluster name", "error", told.Error())
 	}
 	return proof, err
 }

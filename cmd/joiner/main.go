@@ -1,4 +1,4 @@
-// Command joiner buys the nodes that pending pods need.
+// Command joiner runs the controller and the command line of Joiner, a node autoscaler for Amazon EKS.
 package main
 
 import (

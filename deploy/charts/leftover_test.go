@@ -95,7 +95,7 @@ func TestReportedValues(t *testing.T) {
 		"H3": {"cpu: 0.5", "key: CriticalAddonsOnly", "eks.amazonaws.com/role-arn: arn:aws:iam::111122223333:role/controller"},
 		"H6": {"SpotToSpotConsolidation=true", "NodeOverlay=true", "CapacityBuffer=true", "targetLabel: clusterName"},
 	} {
-		out, errs, err := helm(t, "template", release, chart, "-f", filepath.Join("..", "..", "cli", "testdata", "reports", name+".yaml"))
+		out, errs, err := helm(t, "template", release, chart, "-f", filepath.Join("..", "..", "internal", "cli", "testdata", "reports", name+".yaml"))
 		if err != nil {
 			t.Errorf("%s: %s", name, errs)
 			continue

@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	out := flag.String("out", filepath.Join("..", "..", "catalog", "table"), "folder to write the table to")
+	out := flag.String("out", filepath.Join("..", "..", "internal", "model", "catalog", "table"), "folder to write the table to")
 	flag.Parse()
 	if err := run(*out); err != nil {
 		fmt.Fprintln(os.Stderr, "catalog:", err)

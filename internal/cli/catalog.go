@@ -14,7 +14,7 @@ func newCatalog() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "catalog",
-		Short: "List what can be bought in a region",
+		Short: "List the instance types and offerings of a region",
 		Long: `Lists the instance types of a region that can be nodes, with their labels, what
 a node of an EC2NodeClass that sets nothing (Amazon Linux 2023) offers to pods,
 zones, capacity types and prices.

@@ -36,18 +36,18 @@ func newCorrect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "correct NODECLASS",
 		Short: "Write the patch that puts an EC2NodeClass's user data right",
-		Long: `Reads the user data of an EC2NodeClass as its instances would, puts right what is
-wrong with it, and writes a merge patch of the EC2NodeClass for kubectl patch.
-It changes nothing itself. The fixes of joiner doctor use it: they do not repeat
-user data, which may hold secrets.
+		Long: `Parses the user data of an EC2NodeClass as its instances would, fixes its problems,
+and prints a merge patch of the EC2NodeClass for kubectl patch. It changes nothing
+itself. The fixes of joiner doctor use this command, so they do not repeat user
+data, which may contain secrets.
 
-What can be put right without asking is: quotes, flags and taints of a call of
-bootstrap.sh, the name and the certificate authority of the cluster, lines that
-end as those of Windows do, settings that are misspelt or that nobody knows, text
-that the image's family cannot read. What a console has shown to be in the way
-is named with --without-flag, --without-program, --forgive or --max-pods.
+It fixes: quotes, flags and taints of a call of bootstrap.sh; the name and the
+certificate authority of the cluster; Windows line endings; misspelt and unknown
+settings; text that the AMI family cannot parse. Causes that only the console
+output shows are named with --without-flag, --without-program, --forgive or
+--max-pods.
 
-It ends with 2 when there is nothing that it can put right.`,
+Exit status: 0 a patch is printed, 2 there is nothing that it can fix.`,
 		Example: `  joiner correct web --diff
   kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web)"
   joiner correct web --check TAINT-2
@@ -62,11 +62,11 @@ It ends with 2 when there is nothing that it can put right.`,
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.render.files, "filename", "f", nil, "the `PATH` of manifests (- is standard input), not of a cluster; may be repeated")
 	flags.StringVar(&c.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")
-	flags.StringSliceVar(&c.checks, "check", nil, "put right only what belongs to this `CHECK`; may be repeated")
+	flags.StringSliceVar(&c.checks, "check", nil, "fix only problems of this `CHECK`; may be repeated")
 	flags.StringVar(&c.wish.Flag, "without-flag", "", "leave out this `FLAG` of the kubelet, in spec.kubelet too")
 	flags.StringVar(&c.wish.Program, "without-program", "", "leave out the calls of this `PROGRAM`")
 	flags.StringVar(&c.wish.Forgive, "forgive", "", "let the script go on where this `PROGRAM` fails")
-	flags.IntVar(&c.wish.MaxPods, "max-pods", 0, "tell the kubelet to take so many pods, where its image does not know the instance type")
+	flags.IntVar(&c.wish.MaxPods, "max-pods", 0, "maximum number of pods to set, for an image that does not know the instance type")
 	c.out.flag(flags)
 	flags.BoolVar(&c.diff, "diff", false, "write the lines that change instead of the patch")
 	c.render.live.instead = manifestsGiven
@@ -89,7 +89,7 @@ func (c *correctFlags) run(ctx context.Context, s Streams) error {
 	patch := c.patch(class)
 	own := value(class.Spec.UserData)
 	if patch.isEmpty(own) {
-		return fmt.Errorf("EC2NodeClass %s: there is nothing that can be put right without you: joiner doctor says what is wrong", class.Name)
+		return fmt.Errorf("EC2NodeClass %s: no problem can be fixed automatically: joiner doctor lists the problems", class.Name)
 	}
 
 	// 3. Tell.

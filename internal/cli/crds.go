@@ -21,10 +21,9 @@ func newCRDs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crds",
 		Short: "Bring the CustomResourceDefinitions of the API up to date",
-		Long: `NodePool, NodeClaim, NodeOverlay and EC2NodeClass are kinds that a cluster must be
-told of. The controller does so itself when it starts to act, unless APPLY_CRDS
-is false; these commands do it by hand. A definition that is newer than this
-program's is never taken back.`,
+		Long: `Manage the CRDs of NodePool, NodeClaim, NodeOverlay and EC2NodeClass. The controller
+installs and updates them on startup unless APPLY_CRDS=false. A CRD that is newer
+than the one of this program is never downgraded.`,
 	}
 	cmd.AddCommand(newCRDsApply(), newCRDsCheck(), newCRDsPrint(), newCRDsDelete())
 	return cmd
@@ -39,10 +38,12 @@ func newCRDsApply() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply",
 		Short: "Apply this program's definitions, where the cluster's are not newer",
-		Long: `Applies the definitions with server-side apply, waits until the API server serves
-them, and says of each what was done. One that somebody else brought is left
-alone if it has fields that this program does not know, unless --force is
-given: objects would lose them. It ends with 1 when such a one was left.`,
+		Long: `Applies the CRDs with server-side apply, waits until the API server serves them, and
+prints what was done to each. A CRD of another program stays unchanged if it has
+fields that this program does not know, because objects would lose them; --force
+overwrites it.
+
+Exit status: 0 all are up to date, 1 a CRD of another program was left unchanged.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
@@ -69,8 +70,9 @@ func newCRDsCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say how the cluster's definitions compare with this program's",
-		Long: `Compares, and changes nothing. It ends with 1 when there is something to do:
-a definition is missing, older, or somebody else's.`,
+		Long: `Compares the CRDs of the cluster with those of this program, and changes nothing.
+
+Exit status: 0 all are up to date, 1 a CRD is missing, older, or of another program.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {

@@ -50,28 +50,27 @@ func newDoctor() *cobra.Command {
 	var d doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say why nodes do not join, and what mends it",
-		Long: `Looks at the cluster and at AWS around it, reads only, and says why instances do
-not become nodes, why pods find no node, and why the controller itself does not
-run: the cause first, with what it rests on and the command that mends it.
+		Short: "Diagnose why nodes do not join, and print the fix",
+		Long: `Reads the cluster and its AWS resources, and explains why instances do not become
+nodes, why pods are not scheduled, and why the controller does not run: the cause
+first, with the evidence and the command that fixes it. It changes nothing.
 
-It needs no controller and works from outside the cluster. What it may not read
-it says, and judges the rest. The permissions are in deploy/iam/doctor.json.
+It needs no controller and works from outside the cluster. Checks that need
+permissions you do not have are reported as unknown; the rest still run. The
+permissions are in deploy/iam/doctor.json.
 
-With --bundle it also writes what it saw to a file, without secrets, that
-joiner doctor -f judges anywhere, without a cluster or AWS.
+--bundle also writes the evidence to a file, without secrets. joiner doctor -f
+evaluates it anywhere, without a cluster or AWS.
 
-With --fix CHECK it shows what the fix of that check would change, and makes it
-when you say yes; in a script --yes says so, and without either nothing changes.
-For that you need the permissions of the commands that it prints.
+--fix CHECK prints what the fix of that check would change, and applies it after you
+confirm; --yes confirms in a script. You need the permissions of the printed commands.
 
-Where nothing of Kubernetes, or of AWS, can be seen, its last line says so and why;
-what rests on the other is judged all the same, for AWS without credentials too.
+If Kubernetes or AWS cannot be read at all, the last line gives the reason. Checks
+that need only the other one still run.
 
-It ends with 0 when nothing is wrong or all was fixed, 1 when something is wrong, 2
-when it could not look or not fix: also when nothing wrong was found, and nothing of
-Kubernetes or nothing of AWS could be seen. One missing permission does not make it
-end with 2; if nothing of a system may be read, that does.`,
+Exit status: 0 no problem, or all fixed; 1 a problem was found; 2 the evidence could
+not be read or the fix not applied, also when no problem was found and Kubernetes or
+AWS could not be read at all. A single missing permission does not lead to 2.`,
 		Example: `  joiner doctor                             the cluster of your kubeconfig
   joiner doctor --bundle case.json --mask-accounts
   joiner doctor -f case.json -o json
@@ -85,7 +84,7 @@ end with 2; if nothing of a system may be read, that does.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&d.file, "filename", "f", "", "judge the bundle in this `FILE`, and ask nobody; - is standard input")
+	flags.StringVarP(&d.file, "filename", "f", "", "evaluate the bundle in this `FILE`, without a cluster or AWS; - is standard input")
 	flags.StringVar(&d.bundle, "bundle", "", "also write what was seen to a `FILE`; secrets are left out")
 	flags.BoolVar(&d.mask, "mask-accounts", false, "write numbers in place of the ids of AWS accounts")
 	flags.StringVar(&d.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what the controller is set to, CLUSTER_NAME, then what the kubeconfig says")

@@ -33,12 +33,12 @@ func newExplainBlockers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "blockers",
 		Short: "Say which pods and PodDisruptionBudgets keep nodes from being emptied",
-		Long: `Looks at the pods on nodes of NodePools, and says what keeps these nodes from being
-emptied: PodDisruptionBudgets that can never allow a disruption, pods that more
-than one of them selects, budgets without room now, and pods that ask not to be
-disrupted. It names whose pods they are, and what mends it. It reads only.
+		Long: `Lists what blocks the drain of nodes of NodePools: PodDisruptionBudgets that can never
+allow a disruption, pods that several of them select, budgets without room now, and
+pods with do-not-disrupt. Each row has the owner of the pods and the fix. It changes
+nothing.
 
-It ends with 1 when there is something that does not end by itself.`,
+Exit status: 0 nothing blocks for good, 1 a blocker lasts until a user changes it.`,
 		Example: `  joiner explain blockers
   joiner explain blockers -o json`,
 		Args: cobra.NoArgs,

@@ -29,14 +29,14 @@ func newExplainNode() *cobra.Command {
 	var e explainNodeFlags
 	cmd := &cobra.Command{
 		Use:   "node [NAME...]",
-		Short: "Say why nodes stay that somebody expects to go",
-		Long: `Says of each node of a NodePool what keeps it from being taken away by choice: its
-NodePool's policy, a budget, a pod, a pause, or that moving its pods would save
-too little. A name is that of a Node or of a NodeClaim.
+		Short: "Explain why a node is not being disrupted",
+		Long: `Prints for each node of a NodePool what blocks its voluntary disruption: the policy of
+the NodePool, a budget, a pod, a pause, or that moving its pods would save too
+little. A name is that of a Node or of a NodeClaim.
 
-What it says stands on the NodeClaims, where the controller writes what has been
-so for half a minute; which pods hold a node is looked up as it is now. Where the
-controller's lease has ended, a note says since when none acts.`,
+The causes come from the NodeClaims, where the controller writes a cause that has
+lasted for 30 seconds; blocking pods are read now. If the controller's Lease has
+expired, a note gives the time.`,
 		Example: `  joiner explain node ip-10-0-1-17.eu-west-1.compute.internal
   joiner explain node --all
   joiner explain node --all -o json`,

@@ -120,7 +120,7 @@ func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) 
 func (m *marketFlags) fromFile() (goods, error) {
 	for _, other := range []string{"region", "from"} {
 		if m.given(other) {
-			return nil, fmt.Errorf("--catalog and --%s exclude each other, for the file says what is sold and where: leave one out", other)
+			return nil, fmt.Errorf("--catalog and --%s exclude each other, because the file has offerings and region: omit one", other)
 		}
 	}
 	data, err := os.ReadFile(m.file)
@@ -186,9 +186,9 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	sold, err := ec2.ReadMarket(ctx, cfg)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, fmt.Errorf("ask AWS what %s sells: no full answer within %s; %s; %s", cfg.Region, m.patience, checkAWS, doWithout)
+		return nil, fmt.Errorf("read the offerings of %s from AWS: no complete answer within %s; %s; %s", cfg.Region, m.patience, checkAWS, doWithout)
 	case err != nil:
-		return nil, fmt.Errorf("ask AWS what %s sells: %w; %s", cfg.Region, advised(err, aws.ToString(cfg.BaseEndpoint)), doWithout)
+		return nil, fmt.Errorf("read the offerings of %s from AWS: %w; %s", cfg.Region, advised(err, aws.ToString(cfg.BaseEndpoint)), doWithout)
 	}
 	door := pricing.New(pricing.Config{AWS: cfg, Table: table})
 	if err := door.Refresh(ctx); err != nil {

@@ -25,7 +25,7 @@ func TestImpatience(t *testing.T) {
 	m := marketFlags{from: fromAWS, region: "us-east-1", patience: 200 * time.Millisecond, given: func(string) bool { return false }}
 	start := time.Now()
 	_, err := m.open(t.Context(), io.Discard)
-	want := "ask AWS what us-east-1 sells: no full answer within 200ms; check the network"
+	want := "read the offerings of us-east-1 from AWS: no complete answer within 200ms; check the network"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s…", err, want)
 	}

@@ -44,18 +44,16 @@ func newMigrateCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say what stops a change-over, what differs and what stays, with the commands",
-		Long: `Reads an installation of Karpenter: its Deployment and settings, definitions,
-objects, nodes, instances, and what IAM allows its role. It changes nothing.
-Then it says what would stop a change-over, what Joiner does otherwise, and what
-stays as it is, and writes the commands that hand over, and those that go back.
+		Long: `Reads an installation of Karpenter: its Deployment and settings, CRDs, objects, nodes,
+instances, and the permissions of its role. It changes nothing. Then it lists what
+blocks a migration, what Joiner does differently, and what stays the same, and prints
+the commands for the migration and for the way back.
 
-It asks the cluster of your kubeconfig, and AWS where there are credentials; with
--f it asks nobody, and judges what the files have. Whatever it could not look at,
-it says, with the permission that is missing.
+It reads the cluster of your kubeconfig, and AWS if there are credentials; with -f it
+reads only the files. What it could not read is reported with the missing permission.
 
-It ends with 0 when nothing stops the change-over, 1 when something does, 2 when
-it could not look: also when something that it asked for was not told, and might
-stop it. What it did not ask for, as AWS without credentials, is no reason for 2.`,
+Exit status: 0 nothing blocks the migration, 1 something does, 2 it could not read
+something that may block it. AWS without credentials does not lead to 2.`,
 		Example: `  joiner migrate check                      the cluster of your kubeconfig
   kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml > objects.yaml
   joiner migrate check -f objects.yaml --values karpenter-values.yaml
@@ -69,7 +67,7 @@ stop it. What it did not ask for, as AWS without credentials, is no reason for 2
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&m.files, "filename", "f", nil, "judge the manifests in this `PATH`, a file or a folder, and ask nobody; - is standard input; may be repeated")
+	flags.StringArrayVarP(&m.files, "filename", "f", nil, "check the manifests in this `PATH`, a file or a folder, without a cluster or AWS; - is standard input; may be repeated")
 	flags.StringArrayVar(&m.values, "values", nil, "a `FILE` with values that Karpenter's chart was given; may be repeated, the last one wins")
 	flags.StringArrayVar(&m.policies, "policy", nil, "a `FILE` with an IAM policy of Karpenter's role, as JSON; may be repeated. Without it IAM is asked")
 	flags.StringVar(&m.name, "cluster-name", "", "the `NAME` of the EKS cluster; without it what Karpenter is set to, CLUSTER_NAME, then what the kubeconfig says")

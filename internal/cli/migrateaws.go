@@ -32,7 +32,7 @@ func (m *migrationAWS) look(ctx context.Context, offline bool) error {
 		return err
 	}
 	if offline {
-		m.doors.NoAWS = "with files nobody is asked"
+		m.doors.NoAWS = "not read with -f"
 	} else if err := m.open(ctx); err != nil {
 		return err
 	}

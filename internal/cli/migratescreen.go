@@ -40,7 +40,7 @@ func verdictOn(r migration.Report, stopping, unseen int) string {
 	}
 	switch {
 	case stopping > 0:
-		return oneLine(fmt.Sprintf("stop: %s to mend before the hand-over%s", output.Count(stopping, "thing"), name))
+		return oneLine(fmt.Sprintf("stop: %s to fix before the migration%s", output.Count(stopping, "thing"), name))
 	case len(r.Hidden) > 0:
 		return oneLine(fmt.Sprintf("not judged: %s could not be seen, and may hide what stops the hand-over%s", output.Count(len(r.Hidden), "thing"), name))
 	case unseen > 0:

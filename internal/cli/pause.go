@@ -30,15 +30,15 @@ func newPause() *cobra.Command {
 	var p pauseFlags
 	cmd := &cobra.Command{
 		Use:   "pause [NODEPOOL...]",
-		Short: "Let no node be taken away by choice, of some NodePools or of all",
-		Long: `While paused, the controller begins nothing by choice: no empty, underutilized or
-drifted node is taken away, and what was begun is undone where no pod was asked to
-leave yet. What has to happen goes on: nodes are bought, expire, are repaired, and
-leave before they are interrupted.
+		Short: "Pause voluntary disruption for some or all NodePools",
+		Long: `While paused, the controller starts no voluntary disruption: empty, underutilized and
+drifted nodes stay, and a started disruption is undone if no pod is evicted yet. Other
+work continues: nodes are launched, expire, are repaired, and are drained before an
+interruption.
 
-With names it writes the annotation joiner.sh/paused on these NodePools, without
-any the ConfigMap joiner in the controller's namespace, which is for all. With
---for the pause ends by itself.`,
+With names it sets the annotation joiner.sh/paused on these NodePools. Without names it
+writes the ConfigMap joiner in the controller's namespace, which pauses all NodePools.
+With --for the pause ends after that time.`,
 		Example: `  joiner pause                              all NodePools, until joiner resume
   joiner pause --for 2h
   joiner pause batch web --for 30m`,

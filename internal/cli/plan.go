@@ -34,21 +34,21 @@ func newPlan() *cobra.Command {
 	var p planFlags
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Say what would be bought for pending pods, and why not",
-		Long: `Plans for the pods that wait in a cluster, or for those in manifests, and buys
-nothing. It says which nodes would be bought, what they cost, how far that is
-from the least that any plan could cost, and of each pod without a place why.
+		Short: "Show which nodes would be launched for pending pods, and why a pod cannot be scheduled",
+		Long: `Plans nodes for the pending pods of a cluster, or for the pods of manifests, and
+launches nothing. It prints the nodes to launch, their hourly price, the gap to the
+lower bound, and the reason for every unschedulable pod.
 
 With -f it reads files and folders (YAML or JSON; - is standard input) and needs
 neither a cluster nor AWS: workloads count as the pods of their replicas, and
-instance types come from the embedded table. A NodeClass without status may use
+instance types come from the embedded table. An EC2NodeClass without status may use
 all zones of the region.
 
-Without AWS, spot is estimated as a share of the on-demand price. Each plan shows
+Without AWS, spot prices are estimated as a share of on-demand prices. Each plan shows
 the source of its prices.
 
-It ends with 0 when it has a plan, also when some pods have no place in it; with
---strict it ends with 1 then. It ends with 2 when there is something it cannot read.`,
+Exit status: 0 there is a plan, also if pods are unschedulable; 1 with --strict if a
+pod is unschedulable; 2 an input cannot be read.`,
 		Example: `  joiner plan                                   the cluster of your kubeconfig
   joiner plan -f nodepool.yaml -f deployments/  offline
   helm template . | joiner plan -f nodepool.yaml -f - -o json`,
@@ -153,7 +153,7 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []
 		return kube.Objects{}, nil, err
 	}
 	if len(m.Pools) == 0 {
-		return kube.Objects{}, nil, errors.New("there is no NodePool among the manifests, so nothing could be bought: " +
+		return kube.Objects{}, nil, errors.New("the manifests have no NodePool, so no node can be launched: " +
 			"add one with -f (kubectl get nodepools,ec2nodeclasses -o yaml writes those of a cluster)")
 	}
 	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skipped(m)), nil

@@ -56,18 +56,19 @@ func newRenderUserData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "userdata [-f PATH…] --instance-type TYPE",
 		Short: "Write the user data of an EC2NodeClass for an instance type",
-		Long: `Writes the user data that an instance of the type gets under an EC2NodeClass, its
-own user data merged in, and the arguments and the configuration that the
-kubelet is given by it. What the image sets by itself is not shown.
+		Long: `Prints the user data of an instance of the type under an EC2NodeClass, with the user's
+own user data merged in, and the kubelet's resulting arguments and configuration.
+Settings of the AMI itself are not shown.
 
-The manifests hold the EC2NodeClass; without -f it is looked for in the cluster
-of your kubeconfig. If there is a NodePool for it, its labels
-and taints are in the user data, too. The image is that of the status; without
-a status, the version that the alias pins counts.
+The EC2NodeClass comes from the manifests; without -f from the cluster of your
+kubeconfig. If a NodePool uses it, the user data includes its labels and taints. The
+AMI is that of the status; without a status, the version that the alias pins.
 
-What is known of the cluster comes from flags; what is not given gets a
-placeholder, and a note says so. It ends with 2 when the user data cannot be
-made, for instance because it is longer than EC2 takes.`,
+Facts about the cluster come from flags. An omitted one is replaced by a placeholder,
+with a note.
+
+Exit status: 0 printed, 2 the user data cannot be generated, for example because it is
+larger than EC2 accepts.`,
 		Example: `  joiner render userdata --nodepool general --instance-type m7g.large
   joiner render userdata -f nodeclass.yaml --instance-type m7g.large
   kubectl get ec2nodeclasses,nodepools -o yaml | joiner render userdata -f - --nodepool general --instance-type m5.large -o json`,
@@ -295,7 +296,7 @@ func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Str
 	}
 	i := slices.IndexFunc(c.Types, func(t catalog.Type) bool { return t.Name == r.instanceType })
 	if i < 0 {
-		return catalog.Type{}, fmt.Errorf("instance type %s is not sold in %s, or is none that EC2NodeClass %s can use%s: joiner catalog --region %s lists those that are sold",
+		return catalog.Type{}, fmt.Errorf("instance type %s is not offered in %s, or EC2NodeClass %s cannot use it%s: joiner catalog --region %s lists the offered types",
 			r.instanceType, c.Region, class.Name, suggest.Hint(r.instanceType, typeNames(c.Types)), c.Region)
 	}
 	return c.Types[i], nil

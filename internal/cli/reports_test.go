@@ -100,7 +100,7 @@ func judge(t *testing.T, folder string, lines []string) {
 			}
 		case "covered":
 			file, test, _ := strings.Cut(rest, " ")
-			if text, err := os.ReadFile(filepath.Join("..", file)); err != nil || !bytes.Contains(text, []byte("func "+test+"(")) {
+			if text, err := os.ReadFile(filepath.Join("../..", file)); err != nil || !bytes.Contains(text, []byte("func "+test+"(")) {
 				t.Errorf("%s has no test %s: %v", file, test, err)
 			}
 		default:

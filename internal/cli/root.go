@@ -37,7 +37,7 @@ type Streams struct {
 func Root(version string, s Streams, more ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "joiner",
-		Short: "Buys the nodes that pending pods need, and says why when it cannot",
+		Short: "Launches nodes for pending pods, and explains why when it cannot",
 		Long: `Joiner is a node autoscaler for Amazon EKS that speaks Karpenter's API.
 
 Exit status: 0 when the command succeeded, 1 when a check found a problem, 2 when

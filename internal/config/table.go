@@ -42,41 +42,41 @@ func (c *Settings) table() []setting {
 
 		{flag: "scheduler-config", help: "the default topology spread constraints of kube-scheduler: the YAML or JSON itself, not the path of a file", set: text(&c.SchedulerConfig)},
 
-		{flag: "preference-policy", fallback: "Respect", help: "Respect what pods prefer, or Ignore it", set: oneOf(&c.PreferencePolicy, "Respect", "Ignore")},
+		{flag: "preference-policy", fallback: "Respect", help: "Respect preferences of pods, or Ignore them", set: oneOf(&c.PreferencePolicy, "Respect", "Ignore")},
 
-		{flag: "min-values-policy", fallback: "Strict", help: "where minValues cannot be met, leave pods pending (Strict) or keep fewer choices (BestEffort)", set: oneOf(&c.MinValuesPolicy, "Strict", "BestEffort")},
+		{flag: "min-values-policy", fallback: "Strict", help: "if minValues cannot be satisfied, leave pods pending (Strict) or launch with fewer instance types (BestEffort)", set: oneOf(&c.MinValuesPolicy, "Strict", "BestEffort")},
 
-		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "share of an instance's memory that its node never sees", set: share(&c.MemoryOverheadPercent)},
+		{flag: "vm-memory-overhead-percent", fallback: "0.075", help: "fraction of an instance's memory that the hypervisor uses", set: share(&c.MemoryOverheadPercent)},
 		{flag: "reserved-enis", fallback: "0", help: "network interfaces of each instance that pods cannot use", set: count(&c.ReservedENIs, 0, 100)},
-		{flag: "isolated-vpc", fallback: "false", help: "do not ask the Price List, nor IAM about the instance profiles that node classes name", isBool: true, set: yes(&c.IsolatedVPC)},
-		{flag: "feature-gates", help: "NAME=true or NAME=false with commas; ReservedCapacity is on by default; built are " + builtGates(), set: gates(c.gates(), slices.Collect(maps.Keys(c.karpentersGates())))},
-		{flag: "interruption-queue", help: "name of the SQS queue with EC2's interruption notices; none are heeded when empty", set: queue(&c.InterruptionQueue)},
-		{flag: "subnet-refresh-interval", fallback: "1m", help: "how often subnets and security groups are looked for", set: period(&c.SubnetRefresh, time.Second)},
-		{flag: "ami-refresh-interval", fallback: "1m", help: "how often images are looked for", set: period(&c.AMIRefresh, time.Second)},
+		{flag: "isolated-vpc", fallback: "false", help: "do not call the Price List API, nor IAM about instance profiles that EC2NodeClasses name", isBool: true, set: yes(&c.IsolatedVPC)},
+		{flag: "feature-gates", help: "NAME=true or NAME=false, separated by commas; ReservedCapacity is on by default; supported are " + builtGates(), set: gates(c.gates(), slices.Collect(maps.Keys(c.karpentersGates())))},
+		{flag: "interruption-queue", help: "name of the SQS queue that receives EC2 interruption events; interruption handling is disabled when empty", set: queue(&c.InterruptionQueue)},
+		{flag: "subnet-refresh-interval", fallback: "1m", help: "interval of reading subnets and security groups", set: period(&c.SubnetRefresh, time.Second)},
+		{flag: "ami-refresh-interval", fallback: "1m", help: "interval of reading AMIs", set: period(&c.AMIRefresh, time.Second)},
 
-		{flag: "enable-zonal-shift", fallback: "false", help: "launch nothing in zones that the cluster's traffic is shifted away from (ARC zonal shift)", isBool: true, set: yes(&c.ZonalShift)},
-		{flag: "disable-dry-run", fallback: "false", help: "do not ask EC2 whether it would launch for a node class before there is something to launch", isBool: true, set: yes(&c.DisableDryRun)},
-		{flag: "shortage-backoff", fallback: "3m", help: "how long nothing is asked of EC2 that it was short of; where it goes on being short, one launch probes this often", set: period(&c.ShortageBackoff, time.Second)},
-		{flag: "late-after", fallback: "90s", help: "look into why an instance has not joined the cluster so long after its launch, and say so; it is given back after 15m, whatever the reason", set: below(&c.LateAfter, time.Second, givenUp)},
-		{flag: "ec2-api-limits", help: "EC2's limits of API calls where the account has others than AWS publishes: CreateFleet=100:20,Describe*=200:40 is so many at once and so many a second", set: rates(&c.EC2Limits)},
-		{flag: "breaker-count", fallback: "10", help: "so many instances or NodeClaims without counterpart are removed at once whatever their share", set: count(&c.BreakerCount, 1, 1_000_000)},
-		{flag: "breaker-share", fallback: "0.25", help: "where more of all of them than this fraction would be removed at once, nothing is; 1 for no limit", set: fraction(&c.BreakerShare)},
-		{flag: "drift-breaker-count", fallback: "5", help: "where at least so many nodes of a NodePool drift at once by what nobody changed in the cluster, the share counts", set: count(&c.DriftBreakerCount, 1, 1_000_000)},
-		{flag: "drift-breaker-share", fallback: "0.5", help: "where they are more than this fraction of the NodePool's nodes, nothing is replaced until the user allows it; 1 for no limit", set: fraction(&c.DriftBreakerShare)},
+		{flag: "enable-zonal-shift", fallback: "false", help: "launch nothing in zones with an active ARC zonal shift of the cluster", isBool: true, set: yes(&c.ZonalShift)},
+		{flag: "disable-dry-run", fallback: "false", help: "do not validate EC2NodeClasses with dry runs of EC2 launches", isBool: true, set: yes(&c.DisableDryRun)},
+		{flag: "shortage-backoff", fallback: "3m", help: "how long to skip an offering after an insufficient-capacity error; while the shortage lasts, one launch per interval probes it", set: period(&c.ShortageBackoff, time.Second)},
+		{flag: "late-after", fallback: "90s", help: "diagnose an instance that has not joined the cluster this long after its launch, and report the cause; after 15m it is terminated in any case", set: below(&c.LateAfter, time.Second, givenUp)},
+		{flag: "ec2-api-limits", help: "EC2 API limits of the account, if they differ from those that AWS publishes: ACTION=BURST:RATE_PER_SECOND, for example CreateFleet=100:20,Describe*=200:40", set: rates(&c.EC2Limits)},
+		{flag: "breaker-count", fallback: "10", help: "garbage-collect up to this many orphaned instances or NodeClaims at once, regardless of --breaker-share", set: count(&c.BreakerCount, 1, 1_000_000)},
+		{flag: "breaker-share", fallback: "0.25", help: "garbage-collect nothing if more than this fraction of all instances or NodeClaims would be removed at once; 1 for no limit", set: fraction(&c.BreakerShare)},
+		{flag: "drift-breaker-count", fallback: "5", help: "number of nodes of a NodePool that may drift at once by a change outside of the cluster, regardless of --drift-breaker-share", set: count(&c.DriftBreakerCount, 1, 1_000_000)},
+		{flag: "drift-breaker-share", fallback: "0.5", help: "hold drift replacement until the user allows it, if more than this fraction of a NodePool's nodes drifts at once; 1 for no limit", set: fraction(&c.DriftBreakerShare)},
 
 		{flag: "kube-client-qps", fallback: "200", help: "calls to the API server per second", set: rate(&c.KubeQPS)},
-		{flag: "kube-client-burst", fallback: "300", help: "calls to the API server at once", set: count(&c.KubeBurst, 1, 1_000_000)},
+		{flag: "kube-client-burst", fallback: "300", help: "burst of calls to the API server", set: count(&c.KubeBurst, 1, 1_000_000)},
 		{flag: "metrics-port", fallback: "8080", help: "port of /metrics, 0 for none", set: count(&c.MetricsPort, 0, 65535)},
 		{flag: "health-probe-port", fallback: "8081", help: "port of /healthz and /readyz, 0 for none", set: count(&c.ProbePort, 0, 65535)},
-		{flag: "bind-address", help: "IP address that both ports are on; all of the machine's when empty", set: ip(&c.BindAddress)},
+		{flag: "bind-address", help: "IP address of both ports; all addresses when empty", set: ip(&c.BindAddress)},
 		{flag: "enable-profiling", fallback: "false", help: "serve /debug/pprof on the metrics port", isBool: true, set: yes(&c.Profiling)},
 		{flag: "memory-limit", fallback: "-1", help: "the container's memory in bytes, -1 for no limit", set: bytes(&c.MemoryLimit)},
 
-		{flag: "disable-leader-election", fallback: "false", help: "act without holding the Lease", isBool: true, set: no(&c.LeaderElection)},
+		{flag: "disable-leader-election", fallback: "false", help: "run the controllers without holding the Lease", isBool: true, set: no(&c.LeaderElection)},
 		{flag: "leader-election-name", fallback: "karpenter-leader-election", help: "name of the Lease", set: objectName(&c.LeaderElectionName)},
 		{flag: "leader-election-namespace", help: "namespace of the Lease; that of the pod when empty", set: namespace(&c.LeaderElectionNamespace)},
 
-		{flag: "apply-crds", fallback: "true", help: "bring the CustomResourceDefinitions of the API up to date, and never take a newer one back", isBool: true, set: yes(&c.ApplyCRDs)},
+		{flag: "apply-crds", fallback: "true", help: "install and update the CRDs; a newer CRD in the cluster is never downgraded", isBool: true, set: yes(&c.ApplyCRDs)},
 
 		{flag: "log-level", fallback: "info", help: "debug, info or error", set: oneOf(&c.LogLevel, "debug", "info", "error")},
 	}
@@ -135,7 +135,7 @@ func unsupported() map[string]unsupportedSetting {
 		"cpu-requests":                        {"", ""},
 		"log-output-paths":                    {"stdout", "logs go to stderr"},
 		"log-error-output-paths":              {"stderr", "logs go to stderr"},
-		"ignore-dra-requests":                 {"true", "pods that ask for DRA devices are not planned for"},
+		"ignore-dra-requests":                 {"true", "pods that request DRA devices are not scheduled"},
 		"disable-controller-warmup":           {"", ""},
 		"disable-cluster-state-observability": {"", ""},
 	}
@@ -208,7 +208,7 @@ func below(to *time.Duration, least, most time.Duration) func(string) error {
 			return err
 		}
 		if d >= most {
-			return fmt.Errorf("want less than %s, after which an instance that has not joined is given back", most)
+			return fmt.Errorf("want less than %s, after which an instance that has not joined is terminated", most)
 		}
 		*to = d
 		return nil

@@ -66,7 +66,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 		"a blank behind a truth":      {"", "DISABLE_DRY_RUN=true ", `setting DISABLE_DRY_RUN is "true ": there are spaces or quotes around it (is true meant?)`},
 		"unit as a word":              {"", "BATCH_MAX_DURATION=10sec", "(is 10s meant?)"},
 		"unit as a long word":         {"", "AMI_REFRESH_INTERVAL=5 Minutes", "(is 5m meant?)"},
-		"looked at after it is gone":  {"", "LATE_AFTER=20m", "want less than 15m0s, after which an instance that has not joined is given back"},
+		"looked at after it is gone":  {"", "LATE_AFTER=20m", "want less than 15m0s, after which an instance that has not joined is terminated"},
 		"share with a comma":          {"", "VM_MEMORY_OVERHEAD_PERCENT=0,075", "(is 0.075 meant?)"},
 		"share below nothing":         {"", "VM_MEMORY_OVERHEAD_PERCENT=-0.1", "want a fraction of 1"},
 		"share that is no number":     {"", "VM_MEMORY_OVERHEAD_PERCENT=NaN", "want a fraction of 1"},

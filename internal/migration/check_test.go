@@ -74,8 +74,8 @@ func TestFindings(t *testing.T) {
 		"no controller": {func(in *Installation) { in.Controllers = nil }, Unknown, "no Deployment of Karpenter", "--values"},
 		"wrong setting": {func(in *Installation) { in.Controllers[0].Problem = "BATCH_MAX_DURATION is 10" }, Stops, "would not start", ""},
 		"ignored setting": {func(in *Installation) {
-			in.Controllers[0].Ignored = []Ignored{{"--ignore-dra-requests", "false", "pods that ask for DRA devices are not planned for"}}
-		}, Differs, "is false: pods that ask", ""},
+			in.Controllers[0].Ignored = []Ignored{{"--ignore-dra-requests", "false", "pods that request DRA devices are not scheduled"}}
+		}, Differs, "is false: pods that request", ""},
 		"Karpenter's image": {func(in *Installation) { in.Values = map[string]string{"controller.image.tag": "1.14.1"} }, Differs, "Karpenter's image", "controller.image.repository="},
 		"a misspelt value": {func(in *Installation) {
 			in.UnknownValues = []UnknownValue{{Path: "controller.resource", Near: "controller.resources"}}

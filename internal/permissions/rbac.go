@@ -58,15 +58,15 @@ func Rules() []Rule {
 func seen() []Rule {
 	watch := []string{"list", "watch"}
 	return []Rule{
-		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: watch, Why: "what may be bought"},
-		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"get", "list", "watch"}, Why: "what is being bought, and is there; get asks the server where a cache may be behind"},
-		{Group: karpenter, Resources: []string{"nodeoverlays"}, Verbs: watch, Why: "what users say of prices and sizes; where that does not count, whoever says it is told", Without: "nobody is told that a NodeOverlay has no effect"},
-		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: watch, Why: "what machines are made of"},
+		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: watch, Why: "NodePools define what may be launched"},
+		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"get", "list", "watch"}, Why: "the state of nodes in progress; get bypasses a cache that may be stale"},
+		{Group: karpenter, Resources: []string{"nodeoverlays"}, Verbs: watch, Why: "prices and sizes that users set; an overlay without effect is reported", Without: "a NodeOverlay without effect is not reported"},
+		{Group: aws, Resources: []string{"ec2nodeclasses"}, Verbs: watch, Why: "the settings of instances"},
 		{Resources: []string{"pods", "nodes"}, Verbs: watch, Why: "who needs a place, and where there is one"},
 		{Resources: []string{"persistentvolumeclaims", "persistentvolumes"}, Verbs: watch, Why: "the zones that volumes tie pods to"},
 		{Group: "storage.k8s.io", Resources: []string{"storageclasses", "csinodes", "volumeattachments"}, Verbs: watch, Why: "the same, how many volumes a node takes, and which are still attached to one that leaves"},
 		{Resources: []string{"namespaces"}, Verbs: watch, Why: "pod affinity selects namespaces by label"},
-		{Resources: []string{"namespaces"}, Names: []string{"kube-system"}, Verbs: []string{"get"}, Why: "its UID tells this cluster from all others"},
+		{Resources: []string{"namespaces"}, Names: []string{"kube-system"}, Verbs: []string{"get"}, Why: "its UID identifies this cluster"},
 		{Group: "apps", Resources: []string{"daemonsets"}, Verbs: watch, Why: "the pods that come to every new node"},
 		{Group: "policy", Resources: []string{"poddisruptionbudgets"}, Verbs: watch, Why: "which pods may leave"},
 		{Resources: []string{"services", "replicationcontrollers"}, Verbs: watch, When: WhenScheduler, Why: "kube-scheduler makes the selectors of its default spreads from them"},
@@ -77,7 +77,7 @@ func seen() []Rule {
 // done is what the controller changes, in all namespaces.
 func done() []Rule {
 	return []Rule{
-		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "patch", "delete"}, Why: "a claim for each machine"},
+		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "patch", "delete"}, Why: "a NodeClaim for each instance"},
 		{Group: karpenter, Resources: []string{"nodepools"}, Verbs: []string{"patch"}, Why: "the hash by which drift is seen, and what failed"},
 		{Group: karpenter, Resources: []string{"nodeclaims/status", "nodepools/status"}, Verbs: []string{"patch"}, Why: "how far it is, and what is wrong"},
 		{Group: karpenter, Resources: []string{"nodeoverlays/status"}, Verbs: []string{"patch"}, When: WhenOverlays, Why: "whether it counts", Without: "NodeOverlays do not say whether they count"},
@@ -105,9 +105,9 @@ func own() []Rule {
 		{Where: Own, Group: "coordination.k8s.io", Resources: []string{"leases"}, Names: []string{LeaseName}, Verbs: []string{"get", "update"}, Why: "the same"},
 		{Where: Own, Resources: []string{"configmaps"}, Verbs: []string{"create"}, Why: "what nodes turned out to have, for the next start", Without: "what nodes turned out to have is forgotten at every start"},
 		{Where: Own, Resources: []string{"configmaps"}, Names: []string{MeasuredName}, Verbs: []string{"get", "update"}, Why: "the same", Without: "what nodes turned out to have is forgotten at every start"},
-		{Where: Own, Resources: []string{"configmaps"}, Names: []string{TripsName}, Verbs: []string{"get", "update"}, Why: "which workloads' pods were moved, for the next start", Without: "no node is replaced by choice: nobody can see which pods were moved lately"},
-		{Where: Own, Resources: []string{"configmaps"}, Names: []string{PauseName}, Verbs: []string{"get"}, Why: "whether somebody paused all NodePools", Without: "all NodePools stay paused: nobody can see whether they are"},
-		{Where: System, Resources: []string{"services"}, Names: []string{"kube-dns"}, Verbs: []string{"get"}, Why: "nodes are told the address of cluster DNS", Without: "nodes are not told the address of cluster DNS, and reckon it from the range of the Services"},
+		{Where: Own, Resources: []string{"configmaps"}, Names: []string{TripsName}, Verbs: []string{"get", "update"}, Why: "recent moves of pods, kept for a restart", Without: "voluntary disruption is disabled, because recent moves of pods are unknown"},
+		{Where: Own, Resources: []string{"configmaps"}, Names: []string{PauseName}, Verbs: []string{"get"}, Why: "whether all NodePools are paused", Without: "all NodePools are paused, because the global pause cannot be read"},
+		{Where: System, Resources: []string{"services"}, Names: []string{"kube-dns"}, Verbs: []string{"get"}, Why: "the address of cluster DNS for nodes", Without: "nodes compute the address of cluster DNS from the service CIDR"},
 		{Where: System, Resources: []string{"configmaps"}, Names: []string{"aws-auth"}, Verbs: []string{"get"}, Why: "which roles of nodes the cluster lets in, to say why one does not join", Without: "it cannot be said of a node that does not join whether aws-auth is why"},
 	}
 }

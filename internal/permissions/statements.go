@@ -49,7 +49,7 @@ func (s Scope) launch() []Statement {
 		},
 		{
 			Why:    "Whatever is made carries the cluster's tags from its first moment.",
-			Worst:  "Instances of any type and number that the account's quotas allow. They run any user data, so whoever has this can do what nodes can do.",
+			Worst:  "Instances of any type and number that the account's quotas allow. They run any user data, so the holder can do what nodes can do.",
 			Sid:    "MakeWhatIsTagged",
 			Effect: allow, Action: []string{"ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:RunInstances"},
 			Resource: made, Condition: s.marked(requestTag),
@@ -74,8 +74,8 @@ func (s Scope) launch() []Statement {
 			},
 		},
 		{
-			Why:    "Nodes are given back. Those that Karpenter bought, and that a NodeClaim of the cluster adopts, lack joiner.sh/cluster-uid.",
-			Worst:  "All nodes that were bought for the cluster end at once, and without LeaveNamesakesAlone those of a cluster of the same name. No other instance of the account does.",
+			Why:    "Instances are terminated. Those that Karpenter launched, and that a NodeClaim of the cluster adopts, lack joiner.sh/cluster-uid.",
+			Worst:  "All nodes launched for the cluster can be terminated, and without LeaveNamesakesAlone those of a cluster with the same name. No other instance of the account can.",
 			Sid:    "EndOwnInstances",
 			Effect: allow, Action: []string{"ec2:TerminateInstances"},
 			Resource: s.ec2("instance"), Condition: s.nodes(),
@@ -138,7 +138,7 @@ func (s Scope) profiles() []Statement {
 		},
 		{
 			Why:    "The role goes into the profile; a profile that nothing uses any more is emptied and deleted.",
-			Worst:  "New nodes of the cluster have no role and do not join, until the controller has mended the profile.",
+			Worst:  "New nodes of the cluster have no role and do not join, until the controller has fixed the profile.",
 			Sid:    "ChangeOwnInstanceProfiles",
 			Effect: allow, Action: []string{"iam:AddRoleToInstanceProfile", "iam:DeleteInstanceProfile", "iam:RemoveRoleFromInstanceProfile"},
 			Resource: own, Condition: marked(resourceTag),
@@ -179,7 +179,7 @@ func (s Scope) reading() []Statement {
 	return append(s.diagnosis(), []Statement{
 		{
 			Why:    "Types, zones, prices of spot, images, networks, reservations, placement groups, what the cluster has in the region, and what is wrong with it. EC2 cannot restrict these by resource.",
-			Worst:  "Whoever has this sees the region's instances, images and networks, with their tags; neither user data nor disks.",
+			Worst:  "The holder sees the region's instances, images and networks, with their tags; neither user data nor disks.",
 			Sid:    "ReadRegion",
 			Effect: allow,
 			Action: []string{
@@ -191,7 +191,7 @@ func (s Scope) reading() []Statement {
 		},
 		{
 			Why:    "AWS publishes the ids of its images there. Own parameters that EC2NodeClasses name have to be added.",
-			Worst:  "What these parameters say is read: AWS publishes its own to everybody. Name none of your own that holds a secret.",
+			Worst:  "The values of these parameters are read. AWS's parameters are public. Name none of your own that holds a secret.",
 			Sid:    "ReadImageParameters",
 			Effect: allow, Action: []string{"ssm:GetParameter"}, Resource: parameters,
 		},
@@ -209,14 +209,14 @@ func (s Scope) reading() []Statement {
 		},
 		{
 			Why:    "From which zones the cluster's traffic is shifted away: with --enable-zonal-shift. The action has no resources, and a condition of its own.",
-			Worst:  "Whoever has this knows when the cluster is shifted away from a zone.",
+			Worst:  "The holder knows when the cluster has a zonal shift.",
 			Sid:    "ReadZonalShifts",
 			Effect: allow, Action: []string{"arc-zonal-shift:GetManagedResource"}, Resource: []string{"*"},
 			Condition: Conditions{"StringEquals": {"arc-zonal-shift:ResourceIdentifier": {s.arn("eks", s.Region, s.Account, "cluster/"+s.Cluster)}}},
 		},
 		{
 			Why:    "Whether the profile that an EC2NodeClass names is there and has a role; IAM looks for what is not there by its name alone.",
-			Worst:  "Whoever knows a profile's name knows the name of its role.",
+			Worst:  "The holder can read the role of a profile whose name is known.",
 			Sid:    "ReadInstanceProfiles",
 			Effect: allow, Action: []string{"iam:GetInstanceProfile"}, Resource: []string{s.arn("iam", "", s.Account, "instance-profile/*")},
 		},
@@ -252,7 +252,7 @@ func (s Scope) diagnosis() []Statement {
 			Resource: s.ec2("instance"), Condition: s.nodes(),
 		},
 		{
-			Why:    "Optional: which roles the cluster lets in, to say so before a machine is bought that would be refused.",
+			Why:    "Optional: which roles the cluster authorizes, to report a missing one before an instance is launched.",
 			Worst:  "The names of the roles and users that have access to the cluster are known.",
 			Sid:    "LookWhoMayJoin",
 			Effect: allow, Action: []string{"eks:DescribeAccessEntry", "eks:ListAccessEntries"},
@@ -271,8 +271,8 @@ func (s Scope) diagnosis() []Statement {
 // interruption is about the queue with EC2's notices.
 func (s Scope) interruption() []Statement {
 	return []Statement{{
-		Why:    "Notices are read and deleted when they have been heeded. sqs:DeleteMessage stands for batches, too.",
-		Worst:  "Notices are lost: machines that AWS takes away end without having been emptied.",
+		Why:    "Interruption messages are read, processed and deleted. sqs:DeleteMessage covers batches, too.",
+		Worst:  "Interruption messages can be lost: instances that AWS reclaims then end without a drain.",
 		Sid:    "HeedInterruptions",
 		Effect: allow, Action: []string{"sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"},
 		Resource: []string{s.arn("sqs", s.Region, s.Account, s.Queue)},

@@ -117,7 +117,7 @@ locals {
             }
           }
         },
-        # Nodes are given back. Those that Karpenter bought, and that a NodeClaim of the cluster adopts, lack joiner.sh/cluster-uid.
+        # Instances are terminated. Those that Karpenter launched, and that a NodeClaim of the cluster adopts, lack joiner.sh/cluster-uid.
         {
           Sid      = "EndOwnInstances"
           Effect   = "Allow"
@@ -289,7 +289,7 @@ locals {
             }
           }
         },
-        # Optional: which roles the cluster lets in, to say so before a machine is bought that would be refused.
+        # Optional: which roles the cluster authorizes, to report a missing one before an instance is launched.
         {
           Sid    = "LookWhoMayJoin"
           Effect = "Allow"
@@ -390,7 +390,7 @@ locals {
     interruption = {
       Version = "2012-10-17"
       Statement = [
-        # Notices are read and deleted when they have been heeded. sqs:DeleteMessage stands for batches, too.
+        # Interruption messages are read, processed and deleted. sqs:DeleteMessage covers batches, too.
         {
           Sid    = "HeedInterruptions"
           Effect = "Allow"

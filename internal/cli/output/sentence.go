@@ -40,9 +40,9 @@ func whole(r packing.Reason) string {
 	case packing.NoPool:
 		return "there is no NodePool"
 	case packing.PoolUnusable:
-		return "nothing may be bought for NodePool " + r.Detail
+		return "no node may be launched for NodePool " + r.Detail
 	case packing.PoolEmpty:
-		return "the requirements of NodePool " + r.Detail + " leave nothing to buy"
+		return "the requirements of NodePool " + r.Detail + " match no offering"
 	case packing.Unplannable:
 		return "it cannot be planned for: " + r.Detail
 	case packing.EffortSpent:

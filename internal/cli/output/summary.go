@@ -26,7 +26,7 @@ func Summary(p packing.Plan, seconds float64, more Context, width int) string {
 		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusals(p.Refusals)))
 	}
 	if len(p.Machines) > 0 {
-		fmt.Fprintf(&b, "\nTo buy:\n%s", indent(Machines(p).Fit(within(width))))
+		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(Machines(p).Fit(within(width))))
 	}
 	b.WriteString(relaxed(p.Machines))
 	if len(p.Placements) > 0 {
@@ -40,7 +40,7 @@ func headline(p packing.Plan, seconds float64) string {
 	if p.Classes > 0 { // pods that cannot be planned for are in none
 		pods += " in " + Count(p.Classes, "class")
 	}
-	text := fmt.Sprintf("%s, planned in %s: %s to buy", pods, duration(seconds), Count(len(p.Machines), "machine"))
+	text := fmt.Sprintf("%s, planned in %s: %s to launch", pods, duration(seconds), Count(len(p.Machines), "node"))
 	if len(p.Machines) > 0 {
 		text += fmt.Sprintf(" for $%s per hour ($%s per month)", dollars(p.Price), number(int(p.Price.Dollars()*hoursPerMonth+0.5)))
 	}
@@ -85,7 +85,7 @@ func relaxed(machines []packing.Machine) string {
 	}
 	var b strings.Builder
 	for _, r := range order {
-		fmt.Fprintf(&b, "  %s: %d of %d values of %s\n", Count(counts[r], "machine"), r.Have, r.Asked, visible(r.Key))
+		fmt.Fprintf(&b, "  %s: %d of %d values of %s\n", Count(counts[r], "node"), r.Have, r.Asked, visible(r.Key))
 	}
 	if b.Len() == 0 {
 		return ""
@@ -102,7 +102,7 @@ func duration(seconds float64) string {
 
 func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 
-// Machines returns the rows of the machines to buy, alike ones together, what
+// Machines returns the rows of the nodes to launch, equal ones together, what
 // costs most first.
 func Machines(p packing.Plan) Table {
 	groups := grouped(p.Machines)

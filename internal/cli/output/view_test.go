@@ -80,7 +80,7 @@ func TestHeadline(t *testing.T) {
 		{5, 1, "5 pods in 1 class, planned"},
 		{1005, 2, "1,005 pods in 2 classes, planned"},
 	} {
-		if got := output.Summary(packing.Plan{Pods: c.pods, Classes: c.classes}, 0, output.Context{}, 0); !strings.HasPrefix(got, c.want+" in 0 ms: 0 machines to buy.") {
+		if got := output.Summary(packing.Plan{Pods: c.pods, Classes: c.classes}, 0, output.Context{}, 0); !strings.HasPrefix(got, c.want+" in 0 ms: 0 nodes to launch.") {
 			t.Errorf("%q, want %s…", got, c.want)
 		}
 	}
@@ -114,7 +114,7 @@ func TestReservedAndRelaxed(t *testing.T) {
 		p.Machines[i].Relaxed = []packing.Relaxation{{Key: catalog.LabelInstanceType, Asked: 5, Have: 2}}
 	}
 	text := output.Summary(p, 0, output.Context{}, 0)
-	for _, want := range []string{"reserved cr-1", "With fewer choices than minValues asks for:\n  2 machines: 2 of 5 values of " + catalog.LabelInstanceType + "\n"} {
+	for _, want := range []string{"reserved cr-1", "With fewer choices than minValues asks for:\n  2 nodes: 2 of 5 values of " + catalog.LabelInstanceType + "\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said:\n%s", want, text)
 		}
@@ -169,8 +169,8 @@ func TestSentence(t *testing.T) {
 	t.Parallel()
 	for code, c := range map[packing.Code]struct{ detail, want string }{
 		packing.NoPool:           {"", "there is no NodePool"},
-		packing.PoolUnusable:     {"a: it is not ready", "nothing may be bought for NodePool a: it is not ready"},
-		packing.PoolEmpty:        {"a: kubernetes.io/arch", "the requirements of NodePool a: kubernetes.io/arch leave nothing to buy"},
+		packing.PoolUnusable:     {"a: it is not ready", "no node may be launched for NodePool a: it is not ready"},
+		packing.PoolEmpty:        {"a: kubernetes.io/arch", "the requirements of NodePool a: kubernetes.io/arch match no offering"},
 		packing.TaintUntolerated: {"a=b:NoSchedule", "of 1,402 offerings: 1,402 have the taint a=b:NoSchedule, which it does not tolerate"},
 		packing.LabelMissing:     {"team In [a]", "of 1,402 offerings: 1,402 lack the label it asks for (team In [a])"},
 		packing.TopologySpread:   {catalog.LabelZone, "of 1,402 offerings: on 1,402 its spread over zone would be too uneven"},

@@ -1,18 +1,18 @@
 {{/* Written by go test ./internal/permissions -run TestChart -rewrite: change package permissions, not this file. */}}
 {{- define "joiner.rights.cluster" }}
-# what may be bought
+# NodePools define what may be launched
 - apiGroups: [karpenter.sh]
   resources: [nodepools]
   verbs: [list, watch]
-# what is being bought, and is there; get asks the server where a cache may be behind
+# the state of nodes in progress; get bypasses a cache that may be stale
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims]
   verbs: [get, list, watch]
-# what users say of prices and sizes; where that does not count, whoever says it is told
+# prices and sizes that users set; an overlay without effect is reported
 - apiGroups: [karpenter.sh]
   resources: [nodeoverlays]
   verbs: [list, watch]
-# what machines are made of
+# the settings of instances
 - apiGroups: [karpenter.k8s.aws]
   resources: [ec2nodeclasses]
   verbs: [list, watch]
@@ -32,7 +32,7 @@
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [list, watch]
-# its UID tells this cluster from all others
+# its UID identifies this cluster
 - apiGroups: [""]
   resources: [namespaces]
   resourceNames: [kube-system]
@@ -57,7 +57,7 @@
   resources: [replicasets, statefulsets]
   verbs: [list, watch]
 {{- end }}
-# a claim for each machine
+# a NodeClaim for each instance
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims]
   verbs: [create, patch, delete]
@@ -126,19 +126,19 @@
   resources: [configmaps]
   resourceNames: [joiner-measured-capacity]
   verbs: [get, update]
-# which workloads' pods were moved, for the next start
+# recent moves of pods, kept for a restart
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames: [joiner-moves]
   verbs: [get, update]
-# whether somebody paused all NodePools
+# whether all NodePools are paused
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames: [joiner]
   verbs: [get]
 {{- end }}
 {{- define "joiner.rights.system" }}
-# nodes are told the address of cluster DNS
+# the address of cluster DNS for nodes
 - apiGroups: [""]
   resources: [services]
   resourceNames: [kube-dns]
