@@ -6,113 +6,112 @@ import (
 	"slices"
 )
 
-// mostStates bounds the problems that are solved exactly: the ways to choose
-// some of the pods that are left, alike ones not told apart.
-const mostStates = 256
+// maxStates bounds the problems that are solved exactly. A state is a choice of unplaced pods; pods
+// of one class are interchangeable.
+const maxStates = 256
 
-// exact is a few pods and the cheapest machine for every choice of them.
+// exact computes the cheapest plan of a few pods by dynamic programming over all choices of them.
 type exact struct {
-	*run
-	classes []int
-	size    []int // by class: how many states one more pod of it skips
-	states  int
-	own     []float64 // by state: the price of the cheapest machine that holds just these pods; +Inf if none does
-	offer   []int     // by state: that machine's offer
-	least   []float64 // by state: the least for which all these pods can be had
-	first   []int     // by state: the state of the pods on one of the machines of that plan
+	*strategyRun
+	classes     []int
+	stride      []int // by class: the distance between states that differ by one pod of it
+	states      int
+	singlePrice []float64 // by state: the price of the cheapest single node for exactly these pods; +Inf if none
+	singleOffer []int     // by state: the offering of that node
+	minPrice    []float64 // by state: the lowest price of any plan for these pods
+	firstPart   []int     // by state: the pods of one node of that plan, as a state
 }
 
-// exactly returns the cheapest of all ways to buy for the active classes, if
-// they have few enough pods to try them all, and if no pod is left over and no
-// limit overrun by it.
-func (w *work) exactly(active []int, lots []lot) (outcome, bool) {
-	r := w.run(strategy{}, slices.Clone(w.left), cloneBudgets(w.budgets))
-	e := &exact{run: r, classes: active, states: 1}
+// solveExactly returns the cheapest plan for the active classes. It reports false if they have too
+// many pods, if a pod would be unplaced, or if a limit would be exceeded.
+func (pl *planner) solveExactly(active []int, lots []lot) (outcome, bool) {
+	r := pl.newRun(strategy{}, slices.Clone(pl.left), cloneBudgets(pl.budgets))
+	e := &exact{strategyRun: r, classes: active, states: 1}
 	for _, c := range active {
-		e.size = append(e.size, e.states)
-		if e.states *= w.left[c] + 1; e.states > mostStates {
+		e.stride = append(e.stride, e.states)
+		if e.states *= pl.left[c] + 1; e.states > maxStates {
 			return outcome{}, false
 		}
 	}
-	if w.steps+e.states*(len(lots)+e.states/2) > w.effort {
+	if pl.steps+e.states*(len(lots)+e.states/2) > pl.effort {
 		return outcome{}, false
 	}
-	e.price(lots)
+	e.priceStates(lots)
 	e.partition()
 	all := e.states - 1
-	if math.IsInf(e.least[all], 1) || !e.purchase(all) {
+	if math.IsInf(e.minPrice[all], 1) || !e.addNodesFor(all) {
 		return outcome{}, false
 	}
 	return r.outcome(), true
 }
 
-// price finds the cheapest machine for every state.
-func (e *exact) price(lots []lot) {
+// priceStates finds the cheapest single node for every state.
+func (e *exact) priceStates(lots []lot) {
 	lots = slices.Clone(lots)
 	slices.SortStableFunc(lots, func(a, b lot) int { return cmp.Compare(a.Price, b.Price) })
 	for state := range e.states {
-		takes := e.takes(state)
+		allocations := e.allocationsOf(state)
 		price, offer := math.Inf(1), -1
-		i := slices.IndexFunc(lots, func(l lot) bool { return e.holds(l.Offer, takes) })
+		i := slices.IndexFunc(lots, func(l lot) bool { return e.fitsOn(l.Offer, allocations) })
 		if i >= 0 && state > 0 {
 			price, offer = lots[i].Price, lots[i].Offer
 		}
 		e.steps += len(lots)
-		e.own, e.offer = append(e.own, price), append(e.offer, offer)
+		e.singlePrice, e.singleOffer = append(e.singlePrice, price), append(e.singleOffer, offer)
 	}
 }
 
-// takes returns the pods of a state.
-func (e *exact) takes(state int) []take {
-	var out []take
+// allocationsOf returns the pods of a state.
+func (e *exact) allocationsOf(state int) []allocation {
+	var out []allocation
 	for i, c := range e.classes {
 		if n := e.count(state, i); n > 0 {
-			out = append(out, take{class: c, n: n, set: e.set(c)})
+			out = append(out, allocation{class: c, n: n, acceptSet: e.currentSet(c)})
 		}
 	}
 	return out
 }
 
-// count returns how many pods of the i-th class a state has.
-func (e *exact) count(state, i int) int { return state / e.size[i] % (e.left[e.classes[i]] + 1) }
+// count returns the number of pods of the i-th class in a state.
+func (e *exact) count(state, i int) int { return state / e.stride[i] % (e.left[e.classes[i]] + 1) }
 
-// holds reports whether a machine of the offer may hold these pods.
-func (e *exact) holds(offer int, takes []take) bool {
-	shape := e.st.ShapeOf(offer)
-	m := machine{offer: offer, takes: takes, ports: taken(shape)}
-	for _, t := range takes {
-		c := &e.q.classes[t.class]
-		if !e.accepts.Sets[t.set].Has(offer) || len(c.Ports) > 0 && (t.n > 1 || e.q.clashes(c, m.ports)) {
+// fitsOn reports whether one node of the offering can have these pods.
+func (e *exact) fitsOn(offer int, allocations []allocation) bool {
+	shape := e.stock.ShapeOf(offer)
+	m := plannedNode{offer: offer, allocations: allocations, ports: daemonPorts(shape)}
+	for _, a := range allocations {
+		c := &e.q.classes[a.class]
+		if !e.accepts.Sets[a.acceptSet].Has(offer) || len(c.Ports) > 0 && (a.n > 1 || e.q.hasPortConflict(c, m.ports)) {
 			return false
 		}
 		m.ports = append(slices.Clip(m.ports), c.Lists...)
-		if e.most(&m, t.class) < t.n {
+		if e.hostRuleRoom(&m, a.class) < a.n {
 			return false
 		}
-		e.tally(&m.host, c, t.n)
+		e.addToTally(&m.host, c, a.n)
 	}
-	return !shape.Broken && m.used(e.work).Fits(shape.Room) && e.isDiverse(&m)
+	return !shape.Broken && m.used(e.planner).Fits(shape.Room) && e.keepsMinValues(&m)
 }
 
-// partition finds, for every state, the cheapest way to spread its pods over machines.
+// partition finds the cheapest partition into nodes for every state.
 func (e *exact) partition() {
-	e.least, e.first = make([]float64, e.states), make([]int, e.states)
+	e.minPrice, e.firstPart = make([]float64, e.states), make([]int, e.states)
 	for state := 1; state < e.states; state++ {
-		e.least[state] = math.Inf(1)
+		e.minPrice[state] = math.Inf(1)
 		for part := 1; part <= state; part++ {
-			if math.IsInf(e.own[part], 1) || !e.within(part, state) {
+			if math.IsInf(e.singlePrice[part], 1) || !e.isSubset(part, state) {
 				continue
 			}
-			if price := e.own[part] + e.least[state-part]; price < e.least[state] {
-				e.least[state], e.first[state] = price, part
+			if price := e.singlePrice[part] + e.minPrice[state-part]; price < e.minPrice[state] {
+				e.minPrice[state], e.firstPart[state] = price, part
 			}
 		}
 		e.steps += state
 	}
 }
 
-// within reports whether a state has all the pods of part.
-func (e *exact) within(part, state int) bool {
+// isSubset reports whether state has all the pods of part.
+func (e *exact) isSubset(part, state int) bool {
 	for i := range e.classes {
 		if e.count(part, i) > e.count(state, i) {
 			return false
@@ -121,19 +120,20 @@ func (e *exact) within(part, state int) bool {
 	return true
 }
 
-// purchase buys the machines of the plan for a state, and reports whether the limits allow them.
-func (e *exact) purchase(state int) bool {
-	for ; state > 0; state -= e.first[state] {
-		part := e.first[state]
-		offer := e.offer[part]
-		m := e.laden(offer, e.takes(part))
-		m.copies, m.price, m.worth = 1, e.own[part], e.valueOf(&m)
-		pool, size := e.st.VariantOf(offer).Pool, e.st.TypeOf(offer).Capacity
+// addNodesFor plans the nodes of the cheapest partition of a state, and reports whether the limits
+// allow them.
+func (e *exact) addNodesFor(state int) bool {
+	for ; state > 0; state -= e.firstPart[state] {
+		part := e.firstPart[state]
+		offer := e.singleOffer[part]
+		m := e.nodeWith(offer, e.allocationsOf(part))
+		m.copies, m.price, m.value = 1, e.singlePrice[part], e.valueOf(&m)
+		pool, size := e.stock.VariantOf(offer).Pool, e.stock.TypeOf(offer).Capacity
 		if e.budgets[pool].Times(size, 1) == 0 {
 			return false
 		}
 		e.budgets[pool].Spend(size, 1)
-		e.machines = append(e.machines, m)
+		e.planned = append(e.planned, m)
 	}
 	for _, c := range e.classes {
 		e.left[c] = 0

@@ -14,9 +14,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// foreignHint says what to ask for in place of a label that another system sets on its nodes; empty if the label is none of those. A
-// NodePool that set such a label would claim what need not be true of its nodes.
-func (t *trial) foreignHint(key string, ask requirements.Values, pool *offering.Pool) string {
+// foreignHint returns the standard label to use instead of one that another system sets on its
+// nodes; empty for other labels. A NodePool must not set such a label, because it need not be true
+// of its nodes.
+func (e *explanation) foreignHint(key string, ask requirements.Values, pool *offering.Pool) string {
 	value, _ := ask.Single()
 	foreign, ok := catalog.ForeignLabelOf(key, value)
 	if !ok || key == foreign.Key {
@@ -39,7 +40,7 @@ func (t *trial) foreignHint(key string, ask requirements.Values, pool *offering.
 	return text
 }
 
-// valueHint names the value of a well-known label that another spelling of it was meant for; empty if there is none.
+// valueHint returns the correct spelling of a well-known label's value; empty if there is none.
 func valueHint(key string, ask requirements.Values) string {
 	value, ok := ask.Single()
 	if meant := catalog.MeantValue(key, value); ok && meant != "" {
@@ -48,27 +49,29 @@ func valueHint(key string, ask requirements.Values) string {
 	return ""
 }
 
-// noPoolHint is about a pod that names a NodePool that is not there; empty if it is there, or if several are named.
-func (t *trial) noPoolHint(asks string, ask requirements.Values) string {
+// noPoolHint is for a pod that selects a NodePool by name that does not exist; empty if it exists
+// or the pod names several.
+func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 	var names []string
-	for _, p := range t.st.Pools {
+	for _, p := range e.stock.Pools {
 		names = append(names, p.Name)
 	}
 	value, ok := ask.Single()
 	if !ok || slices.Contains(names, value) {
 		return ""
 	}
-	if near := suggest.Nearest(value, names); near != "" {
-		return fmt.Sprintf("%s, and there is no such NodePool: is %s meant?", asks, near)
+	if suggestion := suggest.Nearest(value, names); suggestion != "" {
+		return fmt.Sprintf("%s, and there is no such NodePool: is %s meant?", asks, suggestion)
 	}
 	return asks + ", and there is no such NodePool: create it, or change what the pod asks for"
 }
 
-// nearestType is the instance type that was probably meant by one that the pod asks for and that has a size that no type has.
-func (t *trial) nearestType(ask requirements.Values) string {
+// nearestType returns the instance type that was probably meant, if the pod asks for a size that no
+// type has.
+func (e *explanation) nearestType(ask requirements.Values) string {
 	value, _ := ask.Single()
 	family, size, ok := strings.Cut(value, ".")
-	types := t.st.Labels.Of(catalog.LabelInstanceType).Values
+	types := e.stock.Labels.Of(catalog.LabelInstanceType).Values
 	var siblings []string
 	for _, one := range types {
 		of, has, _ := strings.Cut(one, ".")
@@ -82,7 +85,7 @@ func (t *trial) nearestType(ask requirements.Values) string {
 	return suggest.Nearest(value, siblings)
 }
 
-// taintHint says what lets the pod on nodes with the taint.
+// taintHint says how the pod can tolerate the taint.
 func taintHint(taint string, pool *offering.Pool) string {
 	i := slices.IndexFunc(pool.Taints, func(have requirements.Taint) bool { return have.String() == taint })
 	if i >= 0 && pool.Taints[i].IsTransient() {
@@ -92,42 +95,43 @@ func taintHint(taint string, pool *offering.Pool) string {
 	return fmt.Sprintf("add a toleration for %s to the pod, or take the taint off NodePool %s", taint, pool.Name)
 }
 
-// roomHint compares what the pod asks for with the largest room that was found, and says what makes the room larger.
-func (t *trial) roomHint(f *finding) string {
-	r, ask, name := slices.Index(t.st.Dims, f.Detail), t.class.Amounts.Of(f.Detail), f.Detail
+// roomHint compares the request to the largest room found, and says how to get more room.
+func (e *explanation) roomHint(f *finding) string {
+	r, ask, name := slices.Index(e.stock.Dims, f.Detail), e.class.Amounts.Of(f.Detail), f.Detail
 	if r < 0 && ask == 0 {
 		return fmt.Sprintf("the DaemonSet pods alone fill the instances of NodePool %s: let it use larger instance types", f.pool.Name)
 	}
 	most := int64(0)
-	for i := 0; r >= 0 && i < len(t.st.Shapes); i++ {
-		most = max(most, t.st.Shapes[i].Room[r])
+	for i := 0; r >= 0 && i < len(e.stock.Shapes); i++ {
+		most = max(most, e.stock.Shapes[i].Room[r])
 	}
 	if most < ask {
 		text := fmt.Sprintf("the pod asks for %s of %s; the largest instance type that a NodePool allows has %s for pods",
 			resources.Format(name, ask), name, resources.Format(name, most))
-		if lever := t.lever(f.pool, name, most); lever != "" {
-			text += ": " + lever
+		if fix := e.resourceFix(f.pool, name, most); fix != "" {
+			text += ": " + fix
 		}
 		return text
 	}
 	text := fmt.Sprintf("no instance type of NodePool %s has %s of %s together with all else that the pod requests: ",
 		f.pool.Name, resources.Format(name, ask), name)
 	if name == resources.EphemeralStorage {
-		return text + cmp.Or(t.diskLever(f.pool, r), "let it use larger instance types")
+		return text + cmp.Or(e.diskFix(f.pool, r), "let it use larger instance types")
 	}
 	return text + "let it use larger instance types"
 }
 
-// lever says what gives nodes of the pool more of a resource than they can have now; empty if that is not known.
-func (t *trial) lever(p *offering.Pool, name string, most int64) string {
+// resourceFix says how nodes of the NodePool can have more of a resource; empty if that is not
+// known.
+func (e *explanation) resourceFix(p *offering.Pool, name string, most int64) string {
 	switch {
 	case name == resources.EphemeralStorage:
-		return t.diskLever(p, slices.Index(t.st.Dims, name))
+		return e.diskFix(p, slices.Index(e.stock.Dims, name))
 	case name == resources.Pods:
 		return fmt.Sprintf("raise spec.kubelet.maxPods of EC2NodeClass %s, or let NodePool %s use larger instance types", p.NodeClass, p.Name)
 	case name == resources.CPU, name == resources.Memory, strings.HasPrefix(name, resources.AttachableVolumes):
 		return fmt.Sprintf("let NodePool %s use larger instance types, or ask for less", p.Name)
-	case isOfTypes(name):
+	case isInstanceTypeResource(name):
 		return fmt.Sprintf("let NodePool %s use instance types that have more of it", p.Name)
 	case most == 0 && strings.Contains(name, "/"), strings.HasPrefix(name, "hugepages-"):
 		return fmt.Sprintf("if nodes of NodePool %s get it after they have joined, for example from a device plugin, set the amount in spec.capacity of a NodeOverlay "+
@@ -136,42 +140,43 @@ func (t *trial) lever(p *offering.Pool, name string, most int64) string {
 	return ""
 }
 
-// isOfTypes reports whether EC2 says how much of the resource an instance type has.
-func isOfTypes(name string) bool {
+// isInstanceTypeResource reports whether EC2's description of an instance type has the amount of
+// the resource.
+func isInstanceTypeResource(name string) bool {
 	return slices.Contains([]string{
 		catalog.ResourceNVIDIA, catalog.ResourceAMD, catalog.ResourceGaudi, catalog.ResourceNeuron, catalog.ResourceNeuronCore,
 		catalog.ResourceEFA, catalog.ResourcePodENI,
 	}, name)
 }
 
-// The largest EBS volume, and what a size is rounded up to.
+// maxVolumeBytes is the largest EBS volume. Sizes are rounded up to gib.
 const (
-	gib           = int64(1) << 30
-	largestVolume = 64 << 10 * gib
+	gib            = int64(1) << 30
+	maxVolumeBytes = 64 << 10 * gib
 )
 
-// diskLever says how a node of the pool gets room for the pods' files: from instance store disks where all types that the pod accepts have
-// large enough ones, else from a larger EBS volume.
-func (t *trial) diskLever(p *offering.Pool, r int) string {
-	ask := t.class.Ask[r]
-	local := int64(0) // of the smallest instance store that would do
+// diskFix says how a node of the NodePool gets more ephemeral storage. It suggests instance store
+// disks if all accepted types have large enough ones, else a larger EBS volume.
+func (e *explanation) diskFix(p *offering.Pool, r int) string {
+	ask := e.class.Ask[r]
+	local := int64(0) // of the smallest instance store that is large enough
 	isLocal, size := true, int64(0)
-	t.accepted(p, func(o int) {
-		typ := t.st.TypeOf(o)
+	e.eachAcceptedOffer(p, func(o int) {
+		typ := e.stock.TypeOf(o)
 		gb, _ := strconv.ParseInt(typ.Labels[catalog.LabelLocalNVMe], 10, 64)
 		bytes := gb * 1e9
 		switch {
-		case bytes <= typ.Capacity.EphemeralStorage || typ.Labels[catalog.LabelOS] == "windows": // it counts already, or cannot
+		case bytes <= typ.Capacity.EphemeralStorage || typ.Labels[catalog.LabelOS] == "windows": // it counts already, or cannot be used
 			isLocal = false
 		case bytes >= ask && (local == 0 || bytes < local):
 			local = bytes
 		}
-		if n := volumeFor(typ.Capacity.EphemeralStorage, typ.Allocatable.EphemeralStorage, t.st.Room(o)[r], ask); n > 0 && (size == 0 || n < size) {
+		if n := volumeFor(typ.Capacity.EphemeralStorage, typ.Allocatable.EphemeralStorage, e.stock.Room(o)[r], ask); n > 0 && (size == 0 || n < size) {
 			size = n
 		}
 	})
 	volume := ""
-	if size > 0 && size <= largestVolume {
+	if size > 0 && size <= maxVolumeBytes {
 		device := "the volume that holds the pods' files"
 		if p.Volume != "" {
 			device = p.Volume
@@ -189,24 +194,25 @@ func (t *trial) diskLever(p *offering.Pool, r int) string {
 	return volume
 }
 
-// accepted visits the offers of the pool whose labels the class accepts.
-func (t *trial) accepted(p *offering.Pool, visit func(offer int)) {
-	for v := range t.st.Variants {
-		if t.st.Pools[t.st.Variants[v].Pool] != p {
+// eachAcceptedOffer visits the NodePool's offerings whose labels the class accepts.
+func (e *explanation) eachAcceptedOffer(p *offering.Pool, visit func(offer int)) {
+	for v := range e.stock.Variants {
+		if e.stock.Pools[e.stock.Variants[v].Pool] != p {
 			continue
 		}
-		for _, reqs := range alternatives(t.sig.Required) {
-			left := t.st.OffersOf(&t.st.Variants[v])
+		for _, reqs := range alternatives(e.sig.Required) {
+			left := e.stock.OffersOf(&e.stock.Variants[v])
 			for _, key := range reqs.Keys() {
-				left = left.Both(t.st.Labels.Accepting(key, reqs[key]))
+				left = left.Both(e.stock.Labels.Accepting(key, reqs[key]))
 			}
 			left.Each(visit)
 		}
 	}
 }
 
-// volumeFor returns the size of a volume with room for ask where one of the size total leaves the given room to pods: what is reserved takes
-// no larger share of a larger volume. 0: that is not known.
+// volumeFor returns the size of a volume with room for ask, given that one of size total leaves
+// room to pods. Reserved space is assumed to take the same share of a larger volume. 0 means not
+// known.
 func volumeFor(total, allocatable, room, ask int64) int64 {
 	if total <= 0 || allocatable <= 0 {
 		return 0
