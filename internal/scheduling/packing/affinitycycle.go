@@ -27,7 +27,7 @@ func (pl *planner) removeAffinityCycles(ground *existing.Ground, r *existing.Roo
 		pl.unplace(loc)
 	}
 	pl.placements = slices.DeleteFunc(pl.placements, func(p existingPlacement) bool { return p.n == 0 })
-	pl.planned = slices.DeleteFunc(pl.planned, func(m plannedNode) bool { return len(m.allocations) == 0 })
+	pl.planned = slices.DeleteFunc(pl.planned, func(pn plannedNode) bool { return len(pn.allocations) == 0 })
 	return len(unbound) > 0
 }
 
@@ -116,12 +116,12 @@ func (pl *planner) unplace(loc podLocation) {
 		}
 		return
 	}
-	m := &pl.planned[loc.host-len(pl.rooms.Nodes)]
-	m.allocations = slices.DeleteFunc(slices.Clone(m.allocations), func(a allocation) bool {
+	pn := &pl.planned[loc.host-len(pl.rooms.Nodes)]
+	pn.allocations = slices.DeleteFunc(slices.Clone(pn.allocations), func(a allocation) bool {
 		if a.class != loc.bundle {
 			return false
 		}
-		pl.left[loc.bundle] += a.n * m.copies
+		pl.left[loc.bundle] += a.n * pn.copies
 		return true
 	})
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestNobodyStarves plans for pods that are spread by others' labels, crosswise. None is
-// hopeless: dealt to the zones in turn, letter by letter, no zone has two more of a letter than
-// another, and on a machine of its own nobody meets two of any.
-func TestNobodyStarves(t *testing.T) {
+// TestCrossedSpreads plans for pods with spreads that select the labels of other pods. All of them
+// can be placed: assign the pods of each letter to the zones in turn, and give every pod its own
+// node.
+func TestCrossedSpreads(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -41,17 +41,17 @@ func (q *queue) applyDaemonPods(g *existing.Guests, a *offering.Acceptance) {
 }
 
 // countDaemonPods adds the DaemonSet pods of its offering to the node's host counts, once.
-func (q *queue) countDaemonPods(m *plannedNode) {
-	if q.daemonPods == nil || m.hasDaemonPods || m.offer < 0 {
+func (q *queue) countDaemonPods(pn *plannedNode) {
+	if q.daemonPods == nil || pn.hasDaemonPods || pn.offer < 0 {
 		return
 	}
-	m.hasDaemonPods, m.host = true, q.daemonPods.On(m.offer)
+	pn.hasDaemonPods, pn.host = true, q.daemonPods.On(pn.offer)
 }
 
 // matchedPods returns how many pods the group counts on the planned node.
-func (pl *planner) matchedPods(m *plannedNode, group int) int {
-	pl.q.countDaemonPods(m)
-	return m.host.Matched(group)
+func (pl *planner) matchedPods(pn *plannedNode, group int) int {
+	pl.q.countDaemonPods(pn)
+	return pn.host.Matched(group)
 }
 
 // daemonPodsSuffice reports whether some accepted offering has DaemonSet pods for all required host

@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestGuestWorlds plans for made-up worlds in which pods must be near those of DaemonSets, or apart from them, and these want
-// some pods apart from them; always for the same worlds.
-func TestGuestWorlds(t *testing.T) {
+// TestDaemonPodWorlds plans for random snapshots with affinity and anti-affinity between pods and
+// DaemonSet pods. The snapshots are the same in every run.
+func TestDaemonPodWorlds(t *testing.T) {
 	t.Parallel()
 	draw := rapid.Custom(func(t *rapid.T) world {
 		s, market := drawSnapshot(t), drawMarket(t)
@@ -24,7 +24,7 @@ func TestGuestWorlds(t *testing.T) {
 		if rapid.Bool().Draw(t, "somewhere") {
 			s.Daemons[len(s.Daemons)-1].Required = []requirements.Requirements{{catalog.LabelArch: requirements.OneOf("arm64")}}
 		}
-		drawGuests(t, &s)
+		drawDaemonPods(t, &s)
 		return world{s, market}
 	})
 	placed := 0
@@ -42,8 +42,8 @@ func TestGuestWorlds(t *testing.T) {
 	}
 }
 
-// drawGuests gives labels and rules to the pods of DaemonSets, to other pods, and to those that are there.
-func drawGuests(t *rapid.T, s *cluster.Snapshot) {
+// drawDaemonPods gives labels and rules to DaemonSet pods, pending pods and pods on nodes.
+func drawDaemonPods(t *rapid.T, s *cluster.Snapshot) {
 	rule := func(app string) cluster.Term {
 		return cluster.Term{
 			Key: "kubernetes.io/hostname", AllNamespaces: true,
@@ -65,23 +65,23 @@ func drawGuests(t *rapid.T, s *cluster.Snapshot) {
 			}
 		}
 	}
-	var like cluster.Pod
+	var workloadPod cluster.Pod
 	workload := ""
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if of := p.Name[:len("app-0")]; of != workload {
-			workload, like = of, cluster.Pod{Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")}}
+			workload, workloadPod = of, cluster.Pod{Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")}}
 			term := rule(rapid.SampledFrom(agents).Draw(t, "agent"))
 			switch rapid.IntRange(0, 4).Draw(t, "rule") {
 			case 0:
-				like.Affinity = []cluster.Term{term}
+				workloadPod.Affinity = []cluster.Term{term}
 			case 1:
 				term.Key = catalog.LabelZone
-				like.Affinity = []cluster.Term{term}
+				workloadPod.Affinity = []cluster.Term{term}
 			case 2:
-				like.AntiAffinity = []cluster.Term{term}
+				workloadPod.AntiAffinity = []cluster.Term{term}
 			}
 		}
-		p.Labels, p.Affinity, p.AntiAffinity = like.Labels, like.Affinity, like.AntiAffinity
+		p.Labels, p.Affinity, p.AntiAffinity = workloadPod.Labels, workloadPod.Affinity, workloadPod.AntiAffinity
 	}
 }

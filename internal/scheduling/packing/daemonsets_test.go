@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// tenantDaemons are n DaemonSets of a tenant, that ask for no room, changed each.
+// tenantDaemons returns n DaemonSets of a tenant without requests, each altered by change.
 func tenantDaemons(n int, change func(d *cluster.Daemon, i int)) []cluster.Daemon {
 	out := make([]cluster.Daemon, n)
 	for i := range out {
@@ -22,8 +22,9 @@ func tenantDaemons(n int, change func(d *cluster.Daemon, i int)) []cluster.Daemo
 	return out
 }
 
-// TestManyDaemons: DaemonSets with many host ports, selectors, terms or instance types of their own cost a plan for ordinary pods little: they are in
-// every plan. Not parallel: it counts bytes.
+// TestManyDaemons: DaemonSets with many host ports, selectors, terms or instance types of their own
+// add little cost to a plan for ordinary pods, although every plan includes them. Not parallel,
+// because it counts allocated bytes.
 func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all tests allocate
 	market := realMarket(t)
 	for name, change := range map[string]func(d *cluster.Daemon, i int){
@@ -50,12 +51,13 @@ func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all
 			t.Errorf("%s: the plan allocates %d MB", name, size)
 		}
 		if len(plan.Refusals) > 0 {
-			t.Errorf("%s: %d pods have no place: %+v", name, len(plan.Refusals), plan.Refusals[0])
+			t.Errorf("%s: %d pods are not placed: %+v", name, len(plan.Refusals), plan.Refusals[0])
 		}
 	}
 }
 
-// TestPortsOfDaemons: of the ports of a DaemonSet those that a pod asks for count, and others do not.
+// TestPortsOfDaemons: a DaemonSet's host port matters if a pod requests the same one, and does not
+// otherwise.
 func TestPortsOfDaemons(t *testing.T) {
 	t.Parallel()
 	s := cluster.Snapshot{Pools: anyPool, Daemons: tenantDaemons(2, func(d *cluster.Daemon, i int) {
@@ -73,8 +75,9 @@ func TestPortsOfDaemons(t *testing.T) {
 	}
 }
 
-// TestDaemonsThatFitNowhere: DaemonSets of a tenant that no instance type of a pool holds, alone or together, keep no pod of others from a node; those
-// of kube-system do, as no node works without them.
+// TestDaemonsThatFitNowhere: a tenant's DaemonSets that no instance type of a NodePool can hold,
+// alone or together, do not keep other pods off nodes. DaemonSets of kube-system do, because no
+// node works without them.
 func TestDaemonsThatFitNowhere(t *testing.T) {
 	t.Parallel()
 	asking := func(namespace string, amounts ...int64) func(d *cluster.Daemon, i int) {
@@ -94,7 +97,7 @@ func TestDaemonsThatFitNowhere(t *testing.T) {
 		s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(50, 10, 1), Daemons: c.daemons}
 		plan := packing.Solve(s, fewTypes(), packing.Usual)
 		if got := len(plan.Refusals) > 0; got != c.refuses {
-			t.Errorf("%s: %d pods have no place: %+v", name, len(plan.Refusals), plan.Refusals)
+			t.Errorf("%s: %d pods are not placed: %+v", name, len(plan.Refusals), plan.Refusals)
 		}
 		for _, wrong := range verify.Check(s, fewTypes(), plan) {
 			t.Errorf("%s: %s", name, wrong)

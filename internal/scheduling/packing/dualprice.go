@@ -99,12 +99,12 @@ func (pl *planner) priceClasses(active []int) {
 
 // demands returns the unplaced units of the active classes, as the lower bound counts them.
 func (pl *planner) demands(active []int) []demand {
-	gathered := map[demand]int{}
+	units := map[demand]int{}
 	for _, c := range active {
 		class, set := pl.demandOf(c)
-		addDemand(gathered, class, set, pl.left[c])
+		addDemand(units, class, set, pl.left[c])
 	}
-	return sortedDemands(gathered)
+	return sortedDemands(units)
 }
 
 // setDualPrices copies the dual prices of the demands to the classes.
@@ -189,26 +189,26 @@ func (c *class) minimalPrice() float64 {
 // lowerBound is the lower bound of the pods on planned nodes, without their preferences and without
 // the weights of the NodePools. It knows no capacity reservations; see planLowerBound.
 func (pl *planner) lowerBound() catalog.Price {
-	gathered := map[demand]int{}
-	for _, m := range pl.planned {
-		for _, a := range m.allocations {
-			pl.addBaseDemand(gathered, a.class, a.n*m.copies)
+	units := map[demand]int{}
+	for _, pn := range pl.planned {
+		for _, a := range pn.allocations {
+			pl.addBaseDemand(units, a.class, a.n*pn.copies)
 		}
 	}
-	return pl.pricingFor(sortedDemands(gathered), true).lowerBound()
+	return pl.pricingFor(sortedDemands(units), true).lowerBound()
 }
 
 // addBaseDemand adds n units of the whole class that a part belongs to, or of the members of a
 // bundle. A bundle that fits no plan on more than one node stays one demand.
-func (pl *planner) addBaseDemand(gathered map[demand]int, class, n int) {
+func (pl *planner) addBaseDemand(units map[demand]int, class, n int) {
 	c := &pl.q.classes[class]
 	if c.members == nil || c.oneNodeOnly {
 		base := &pl.q.classes[c.base]
-		addDemand(gathered, c.base, base.hardSet, n)
+		addDemand(units, c.base, base.hardSet, n)
 		return
 	}
 	for _, m := range c.members {
-		pl.addBaseDemand(gathered, m.class, n*m.n)
+		pl.addBaseDemand(units, m.class, n*m.n)
 	}
 }
 

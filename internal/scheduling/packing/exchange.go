@@ -44,84 +44,84 @@ func (pl *planner) exchangePods(o outcome, stepLimit int) outcome {
 	if pl.q.daemonPods != nil {
 		return o // another offering may have other DaemonSet pods
 	}
-	r := pl.newRun(o.strategy, o.left, o.budgets)
-	t := &exchanger{filler: r.filler}
-	t.refreshFacts()
-	t.load(o.planned)
-	for n := 0; n < maxPasses && t.steps < stepLimit; n++ {
-		if t.pass(stepLimit) < minPassGain*o.price {
+	run := pl.newRun(o.strategy, o.left, o.budgets)
+	ex := &exchanger{filler: run.filler}
+	ex.refreshFacts()
+	ex.load(o.planned)
+	for n := 0; n < maxPasses && ex.steps < stepLimit; n++ {
+		if ex.pass(stepLimit) < minPassGain*o.price {
 			break
 		}
 	}
-	r.planned = t.collect()
-	return r.outcome()
+	run.planned = ex.collect()
+	return run.outcome()
 }
 
 // load prepares the nodes. Nodes of reservations, and of NodePools with limits or minValues, do not
 // exchange pods.
-func (t *exchanger) load(nodes []plannedNode) {
-	t.movable, t.hostRuleKey = make([]bool, len(t.q.classes)), make([]int, len(t.q.classes))
+func (ex *exchanger) load(nodes []plannedNode) {
+	ex.movable, ex.hostRuleKey = make([]bool, len(ex.q.classes)), make([]int, len(ex.q.classes))
 	numbers := map[[2]int]int{}
-	for _, m := range nodes {
-		for _, x := range m.allocations {
-			if t.hostRuleKey[x.class] > 0 {
+	for _, pn := range nodes {
+		for _, x := range pn.allocations {
+			if ex.hostRuleKey[x.class] > 0 {
 				continue
 			}
-			key := [2]int{t.q.classes[x.class].Profile, t.droppedWeight[x.class]}
+			key := [2]int{ex.q.classes[x.class].Profile, ex.droppedWeight[x.class]}
 			if numbers[key] == 0 {
 				numbers[key] = len(numbers) + 1
 			}
-			t.hostRuleKey[x.class], t.movable[x.class] = numbers[key], t.isMovable(x.class)
+			ex.hostRuleKey[x.class], ex.movable[x.class] = numbers[key], ex.isMovable(x.class)
 		}
-		if p := t.stock.PoolOf(m.offer); t.stock.Offers[m.offer].IsReserved() || t.stock.AsksVariety(m.offer) || !p.Budget.Unlimited() {
-			t.fixed = append(t.fixed, m)
+		if p := ex.stock.PoolOf(pn.offer); ex.stock.Offers[pn.offer].IsReserved() || ex.stock.AsksVariety(pn.offer) || !p.Budget.Unlimited() {
+			ex.fixed = append(ex.fixed, pn)
 			continue
 		}
-		t.useCheapestOffer(&m)
-		for range m.copies {
-			one := m.clone()
+		ex.useCheapestOffer(&pn)
+		for range pn.copies {
+			one := pn.clone()
 			one.copies = 1
-			t.nodes = append(t.nodes, one)
+			ex.nodes = append(ex.nodes, one)
 		}
 	}
 }
 
 // isMovable reports whether pods of the class may change nodes: no affinity applies to them or
 // selects them.
-func (t *exchanger) isMovable(class int) bool {
-	c := &t.q.classes[class]
-	p := t.q.profile(c)
+func (ex *exchanger) isMovable(class int) bool {
+	c := &ex.q.classes[class]
+	p := ex.q.profile(c)
 	isAffinity := func(r topology.Rule) bool { return r.Form == topology.Near }
 	return c.members == nil && len(c.Ports) == 0 && !p.Follows() && !slices.ContainsFunc(p.Host, isAffinity) &&
-		!slices.ContainsFunc(p.HostIn, func(g int) bool { return t.q.Book.Groups[g].Form == topology.Near })
+		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.q.Book.Groups[g].Form == topology.Near })
 }
 
 // useCheapestOffer gives the node the cheapest offering that fits its pods.
-func (t *exchanger) useCheapestOffer(m *plannedNode) {
-	feasible := t.feasibleOffers(m)
-	for _, o := range t.stock.VariantOf(m.offer).ByPrice {
+func (ex *exchanger) useCheapestOffer(pn *plannedNode) {
+	feasible := ex.feasibleOffers(pn)
+	for _, o := range ex.stock.VariantOf(pn.offer).ByPrice {
 		if feasible.Has(o) {
-			copies := m.copies
-			*m = t.nodeWith(o, m.allocations)
-			m.copies, m.price = copies, float64(t.stock.Offers[o].Price)
+			copies := pn.copies
+			*pn = ex.nodeWith(o, pn.allocations)
+			pn.copies, pn.price = copies, float64(ex.stock.Offers[o].Price)
 			return
 		}
 	}
 }
 
 // collect returns the nodes, equal neighbors merged, without those that have no pods left.
-func (t *exchanger) collect() []plannedNode {
-	out := t.fixed
-	for _, m := range t.nodes {
-		if len(m.allocations) == 0 {
+func (ex *exchanger) collect() []plannedNode {
+	out := ex.fixed
+	for _, pn := range ex.nodes {
+		if len(pn.allocations) == 0 {
 			continue
 		}
-		if last := len(out) - 1; last >= 0 && out[last].offer == m.offer && slices.Equal(out[last].allocations, m.allocations) {
+		if last := len(out) - 1; last >= 0 && out[last].offer == pn.offer && slices.Equal(out[last].allocations, pn.allocations) {
 			out[last].copies++
 			continue
 		}
-		m.value = t.valueOf(&m)
-		out = append(out, m)
+		pn.value = ex.valueOf(&pn)
+		out = append(out, pn)
 	}
 	return out
 }
@@ -134,45 +134,45 @@ type exchangeTarget struct {
 
 // pass lets each node try to reach a cheaper offering, the smallest excess first. It returns the
 // savings.
-func (t *exchanger) pass(stepLimit int) float64 {
+func (ex *exchanger) pass(stepLimit int) float64 {
 	var targets []exchangeTarget
-	for i := range t.nodes {
-		if target, ok := t.findTarget(i); ok {
+	for i := range ex.nodes {
+		if target, ok := ex.findTarget(i); ok {
 			targets = append(targets, target)
 		}
 	}
 	slices.SortStableFunc(targets, func(target, b exchangeTarget) int { return cmp.Compare(target.excess, b.excess) })
 	saved := 0.0
 	for _, target := range targets {
-		if t.steps > stepLimit {
+		if ex.steps > stepLimit {
 			break
 		}
-		before := t.nodes[target.node].price
-		if current, ok := t.findTarget(target.node); ok { // the node may have exchanged pods since
-			t.reachTarget(current)
+		before := ex.nodes[target.node].price
+		if current, ok := ex.findTarget(target.node); ok { // the node may have exchanged pods since
+			ex.reachTarget(current)
 		}
-		saved += before - t.nodes[target.node].price
+		saved += before - ex.nodes[target.node].price
 	}
 	return saved
 }
 
 // findTarget returns the cheaper offering with the smallest excess per saving.
-func (t *exchanger) findTarget(i int) (exchangeTarget, bool) {
-	m := &t.nodes[i]
-	used, ports, scale := m.used(t.planner), m.podPorts(t.q), t.stock.Room(m.offer)
-	byPrice := t.stock.VariantOf(m.offer).ByPrice
-	at, _ := slices.BinarySearchFunc(byPrice, m.price, func(o int, price float64) int { return cmp.Compare(float64(t.stock.Offers[o].Price), price) })
+func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
+	pn := &ex.nodes[i]
+	used, ports, scale := pn.used(ex.planner), pn.podPorts(ex.q), ex.stock.Room(pn.offer)
+	byPrice := ex.stock.VariantOf(pn.offer).ByPrice
+	at, _ := slices.BinarySearchFunc(byPrice, pn.price, func(o int, price float64) int { return cmp.Compare(float64(ex.stock.Offers[o].Price), price) })
 	best := exchangeTarget{node: i, offer: -1}
 	for n, seen := at-1, 0; n >= max(at-maxScannedOffers, 0) && seen < maxTargetOffers; n-- {
 		o := byPrice[n]
-		t.steps++
-		shape := t.stock.ShapeOf(o)
-		if shape.Broken || t.q.Ports.ClashAny(shape.List, ports) ||
-			slices.ContainsFunc(m.allocations, func(x allocation) bool { return !t.accepts.Sets[x.acceptSet].Has(o) }) {
+		ex.steps++
+		shape := ex.stock.ShapeOf(o)
+		if shape.Broken || ex.q.Ports.ClashAny(shape.List, ports) ||
+			slices.ContainsFunc(pn.allocations, func(x allocation) bool { return !ex.accepts.Sets[x.acceptSet].Has(o) }) {
 			continue
 		}
 		seen++
-		saved := 1 - float64(t.stock.Offers[o].Price)/m.price
+		saved := 1 - float64(ex.stock.Offers[o].Price)/pn.price
 		if need := overflow(used, shape.Room, scale) / saved; best.offer < 0 || need < best.excess {
 			best.offer, best.excess = o, need
 		}
@@ -192,36 +192,36 @@ func overflow(used, room, scale resources.Vector) float64 {
 }
 
 // reachTarget exchanges pods until the node fits the target offering or there is no partner left.
-func (t *exchanger) reachTarget(target exchangeTarget) {
-	m := &t.nodes[target.node]
-	s := &exchangeSearch{exchanger: t, node: target.node, target: target.offer, targetRoom: t.stock.Room(target.offer), scale: t.stock.Room(m.offer), used: m.used(t.planner)}
-	s.usedAfter = s.used.Clone()
-	for n := 0; !s.used.Fits(s.targetRoom); n++ {
-		best, ok := s.findExchange()
+func (ex *exchanger) reachTarget(target exchangeTarget) {
+	pn := &ex.nodes[target.node]
+	es := &exchangeSearch{exchanger: ex, node: target.node, target: target.offer, targetRoom: ex.stock.Room(target.offer), scale: ex.stock.Room(pn.offer), used: pn.used(ex.planner)}
+	es.usedAfter = es.used.Clone()
+	for n := 0; !es.used.Fits(es.targetRoom); n++ {
+		best, ok := es.findExchange()
 		if !ok || n == maxExchanges {
 			return
 		}
-		t.apply(target.node, best)
-		s.used = m.used(t.planner)
+		ex.apply(target.node, best)
+		es.used = pn.used(ex.planner)
 	}
-	t.useCheapestOffer(m)
+	ex.useCheapestOffer(pn)
 }
 
 // apply carries out an exchange of the node.
-func (t *exchanger) apply(node int, x exchange) {
-	a, b := &t.nodes[node], &t.nodes[x.partner]
-	t.movePod(x.give, a, b)
+func (ex *exchanger) apply(node int, x exchange) {
+	a, b := &ex.nodes[node], &ex.nodes[x.partner]
+	ex.movePod(x.give, a, b)
 	if x.get >= 0 {
-		t.movePod(x.get, b, a)
-		if t.hostRuleKey[x.get] == t.hostRuleKey[x.give] {
+		ex.movePod(x.get, b, a)
+		if ex.hostRuleKey[x.get] == ex.hostRuleKey[x.give] {
 			return
 		}
 	}
-	a.host, b.host = t.tallyWithout(a, -1), t.tallyWithout(b, -1)
+	a.host, b.host = ex.tallyWithout(a, -1), ex.tallyWithout(b, -1)
 }
 
 // movePod moves a pod from one node to another. It does not update host.
-func (t *exchanger) movePod(class int, from, to *plannedNode) {
+func (ex *exchanger) movePod(class int, from, to *plannedNode) {
 	i := slices.IndexFunc(from.allocations, func(x allocation) bool { return x.class == class })
 	k := slices.IndexFunc(to.allocations, func(x allocation) bool { return x.class == class })
 	if k < 0 {
@@ -232,21 +232,21 @@ func (t *exchanger) movePod(class int, from, to *plannedNode) {
 	if from.allocations[i].n--; from.allocations[i].n == 0 {
 		from.allocations = slices.Delete(from.allocations, i, i+1)
 	}
-	ask := t.q.classes[class].Ask
+	ask := ex.q.classes[class].Ask
 	from.free.Take(ask, -1)
 	to.free.Take(ask, 1)
 }
 
 // tallyWithout returns the host counts of the node's pods, without one unit of a class.
-func (t *exchanger) tallyWithout(m *plannedNode, without int) topology.Tally {
+func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.Tally {
 	var out topology.Tally
-	for _, x := range m.allocations {
+	for _, x := range pn.allocations {
 		n := x.n
 		if x.class == without {
 			n--
 		}
 		if n > 0 {
-			t.addToTally(&out, &t.q.classes[x.class], n)
+			ex.addToTally(&out, &ex.q.classes[x.class], n)
 		}
 	}
 	return out

@@ -15,9 +15,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestTrades plans for pods of few sizes and many rules, on machines of any number of cores: what is left free on each
-// is too little for another pod, and much together.
-func TestTrades(t *testing.T) {
+// TestPodExchange plans for pods of few sizes with many rules, on nodes of any number of cores. The
+// free room on each node is too small for another pod, but large in total.
+func TestPodExchange(t *testing.T) {
 	t.Parallel()
 	market, sum := coresMarket(60), 0.0
 	const seeds = 12
@@ -37,12 +37,12 @@ func TestTrades(t *testing.T) {
 		sum += float64(plan.Price)/float64(plan.LowerBound) - 1
 	}
 	if gap := 100 * sum / seeds; gap > 11 {
-		t.Errorf("%.2f %% above the bound on average, which knows nothing of wishes; 9 %% are usual", gap)
+		t.Errorf("%.2f %% above the lower bound on average, which ignores preferences; about 9 %% is normal", gap)
 	}
 }
 
-// TestTradesLeaveNobodyOut: a machine that has traded its last pod away is not bought.
-func TestTradesLeaveNobodyOut(t *testing.T) {
+// TestEmptiedNodesAreDropped: a node whose last pod moved to another node is not launched.
+func TestEmptiedNodesAreDropped(t *testing.T) {
 	t.Parallel()
 	market := realMarket(t)
 	for seed := range uint64(40) {
@@ -55,7 +55,7 @@ func TestTradesLeaveNobodyOut(t *testing.T) {
 	}
 }
 
-// coresMarket has machines of one core, of two, and so on, each at its price, in three zones.
+// coresMarket has instance types of 1, 2, … cores at a price per core, in three zones.
 func coresMarket(most int64) catalog.Market {
 	var types []catalog.Type
 	for n := range most {
@@ -76,10 +76,10 @@ func coresMarket(most int64) catalog.Market {
 	return catalog.Market{"default": {Region: "us-east-1", Types: types}}
 }
 
-// ruledPods are pods that each draw what they ask for, their labels and a rule about others, or none.
+// ruledPods returns pods with random requests, labels and at most one topology rule each.
 func ruledPods(count int, d *dice) []cluster.Pod {
 	letter := func() string { return string(rune('a' + d.roll(4))) }
-	likes := func(key, value string) cluster.Selector {
+	selects := func(key, value string) cluster.Selector {
 		return cluster.Selector{Labels: requirements.Requirements{key: requirements.OneOf(value)}}
 	}
 	var out []cluster.Pod
@@ -94,15 +94,15 @@ func ruledPods(count int, d *dice) []cluster.Pod {
 		key := []string{catalog.LabelZone, "kubernetes.io/hostname"}[d.roll(2)]
 		switch d.roll(7) {
 		case 0, 1:
-			p.Spread = []cluster.Spread{{Key: key, MaxSkew: 1 + d.roll(2), Selector: likes("letter", letter()), Soft: d.roll(3) == 0}}
+			p.Spread = []cluster.Spread{{Key: key, MaxSkew: 1 + d.roll(2), Selector: selects("letter", letter()), Soft: d.roll(3) == 0}}
 		case 2:
 			p.Labels = requirements.Labels{"near": letter()}
-			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Namespaces: []string{"default"}, Selector: likes("near", p.Labels["near"])}}
+			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Namespaces: []string{"default"}, Selector: selects("near", p.Labels["near"])}}
 		case 3, 4:
 			p.Labels = requirements.Labels{"app": "apart"}
-			p.AntiAffinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: likes("app", "apart")}}
+			p.AntiAffinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: selects("app", "apart")}}
 		case 5:
-			p.AntiAffinity = []cluster.Term{{Key: key, Namespaces: []string{"default"}, Selector: likes("letter", letter()), Weight: 1 + d.roll(9)}}
+			p.AntiAffinity = []cluster.Term{{Key: key, Namespaces: []string{"default"}, Selector: selects("letter", letter()), Weight: 1 + d.roll(9)}}
 		}
 		out = append(out, p)
 	}

@@ -86,13 +86,13 @@ func (pl *planner) placeTier(tier []int, preferred bool) bool {
 // fillExisting fills the existing node with pods of the classes, and reports whether it took any.
 func (f *filler) fillExisting(node int, classes []int) bool {
 	r := f.rooms
-	m := plannedNode{offer: -1, free: r.Room[node].Clone(), ports: r.Ports[node], host: r.Hosts[node].Clone()}
-	f.fill(&m, f.groupRows(classes))
-	if len(m.allocations) == 0 {
+	pn := plannedNode{offer: -1, free: r.Room[node].Clone(), ports: r.Ports[node], host: r.Hosts[node].Clone()}
+	f.fill(&pn, f.groupRows(classes))
+	if len(pn.allocations) == 0 {
 		return false
 	}
-	r.Set(node, m.free, m.ports, m.host)
-	for _, a := range m.allocations {
+	r.Set(node, pn.free, pn.ports, pn.host)
+	for _, a := range pn.allocations {
 		f.left[a.class] -= a.n
 		f.placements = append(f.placements, existingPlacement{node: node, class: a.class, n: a.n})
 	}

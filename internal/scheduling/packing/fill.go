@@ -34,37 +34,37 @@ const minScoreRatio = 0.95
 // It repeatedly takes the class that alone would fill the remaining room best, but only half of the
 // units that fit. The next class can then use what the first leaves over. All candidates must
 // accept the node.
-func (f *filler) fill(m *plannedNode, candidates *candidateRows) float64 {
-	f.cursors, f.preloaded = f.cursors[:0], len(m.allocations) > 0
+func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
+	f.cursors, f.preloaded = f.cursors[:0], len(pn.allocations) > 0
 	for _, row := range candidates.rows {
 		f.cursors = append(f.cursors, cursor{row: row, left: -1})
 	}
 	f.steps += len(candidates.rows) * max(1, f.facts.quads/2)
 	f.allocationIndex = slices.Grow(f.allocationIndex, len(f.q.classes))[:len(f.q.classes)]
-	for i := range m.allocations {
-		f.allocationIndex[m.allocations[i].class] = int32(i + 1)
+	for i := range pn.allocations {
+		f.allocationIndex[pn.allocations[i].class] = int32(i + 1)
 	}
 	value := 0.0
-	for f.scoreRows(m) {
-		value += f.addFromRow(m, &f.cursors[f.bestCursor()])
+	for f.scoreRows(pn) {
+		value += f.addFromRow(pn, &f.cursors[f.bestCursor()])
 	}
-	for i := range m.allocations {
-		f.allocationIndex[m.allocations[i].class] = 0
+	for i := range pn.allocations {
+		f.allocationIndex[pn.allocations[i].class] = 0
 	}
-	m.value += value
+	pn.value += value
 	return value
 }
 
 // addFromRow adds units of the class at the cursor. If it has too few, similar classes that follow
 // in the row fill up the number. It returns their total dual price.
-func (f *filler) addFromRow(m *plannedNode, k *cursor) float64 {
+func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 	value := 0.0
 	first := f.facts.bulk[k.row[k.at]]
 	for want := f.batchSize(k); want > 0; {
 		class := k.row[k.at]
-		n := f.addable(m, k, want)
+		n := f.addable(pn, k, want)
 		if n > 0 {
-			f.addIndexed(m, class, n)
+			f.addIndexed(pn, class, n)
 			k.left, k.rulesPassed, k.onlyRoomMatters = k.left-n, false, false
 			want -= n
 			value += float64(n) * f.dualPrice[class]
@@ -73,8 +73,8 @@ func (f *filler) addFromRow(m *plannedNode, k *cursor) float64 {
 			break
 		}
 		k.advance()
-		f.cacheRoom(m)
-		if !f.settle(k, m, first) || f.facts.bulk[k.row[k.at]] < bulkSimilarity*first {
+		f.cacheRoom(pn)
+		if !f.settle(k, pn, first) || f.facts.bulk[k.row[k.at]] < bulkSimilarity*first {
 			break
 		}
 	}
@@ -99,31 +99,31 @@ const maxRefinedClasses = 12
 
 // refine improves a node that was filled as usual. It first tries other balances of size and
 // proportion, then exchanges units of one class after the other.
-func (f *filler) refine(m *plannedNode, empty plannedNode, candidates *candidateRows) {
-	if len(m.allocations) > maxRefinedClasses {
+func (f *filler) refine(pn *plannedNode, empty plannedNode, candidates *candidateRows) {
+	if len(pn.allocations) > maxRefinedClasses {
 		return
 	}
 	for _, f.scoreRatio = range [...]float64{0.8, 0.99} {
 		try := empty.clone()
-		if f.fill(&try, candidates); try.value > m.value {
-			*m = try
+		if f.fill(&try, candidates); try.value > pn.value {
+			*pn = try
 		}
 	}
 	f.scoreRatio = 0
-	for len(m.allocations) <= maxRefinedClasses && f.trySwaps(m, empty, candidates) {
+	for len(pn.allocations) <= maxRefinedClasses && f.trySwaps(pn, empty, candidates) {
 	}
 }
 
 // trySwaps takes one unit, or all, of some class off the node and refills it with others. It keeps
 // the result if the value is higher, and reports whether it did.
-func (f *filler) trySwaps(m *plannedNode, empty plannedNode, candidates *candidateRows) bool {
-	for _, a := range m.allocations {
+func (f *filler) trySwaps(pn *plannedNode, empty plannedNode, candidates *candidateRows) bool {
+	for _, a := range pn.allocations {
 		for i, off := range [2]int{1, a.n} {
 			if i > 0 && off == 1 {
 				continue
 			}
-			if try := f.refill(m, empty, a.class, off, candidates); try.value > m.value*(1+1e-9) {
-				*m = try
+			if try := f.refill(pn, empty, a.class, off, candidates); try.value > pn.value*(1+1e-9) {
+				*pn = try
 				return true
 			}
 		}
@@ -132,9 +132,9 @@ func (f *filler) trySwaps(m *plannedNode, empty plannedNode, candidates *candida
 }
 
 // refill returns the node with that many units of a class replaced by others.
-func (f *filler) refill(m *plannedNode, empty plannedNode, class, off int, candidates *candidateRows) plannedNode {
+func (f *filler) refill(pn *plannedNode, empty plannedNode, class, off int, candidates *candidateRows) plannedNode {
 	try := empty.clone()
-	for _, a := range m.allocations {
+	for _, a := range pn.allocations {
 		n := a.n
 		if a.class == class {
 			n -= off
@@ -157,9 +157,9 @@ func (f *filler) refill(m *plannedNode, empty plannedNode, class, off int, candi
 
 // scoreRows computes the best class of each row again and drops the rows that have none. It reports
 // whether any row is left.
-func (f *filler) scoreRows(m *plannedNode) bool {
-	bulk := f.bulkOf(m.free)
-	f.cacheRoom(m)
+func (f *filler) scoreRows(pn *plannedNode) bool {
+	bulk := f.bulkOf(pn.free)
+	f.cacheRoom(pn)
 	f.bestScore = 0
 	kept := 0
 	for i := range f.cursors {
@@ -169,7 +169,7 @@ func (f *filler) scoreRows(m *plannedNode) bool {
 			k.score = k.fits * k.dualPrice
 			f.steps++
 		}
-		if (!k.onlyRoomMatters || k.left == 0 || k.fits == 0) && !f.settle(k, m, bulk) {
+		if (!k.onlyRoomMatters || k.left == 0 || k.fits == 0) && !f.settle(k, pn, bulk) {
 			continue
 		}
 		if k.score > f.bestScore {
@@ -185,12 +185,12 @@ func (f *filler) scoreRows(m *plannedNode) bool {
 }
 
 // cacheRoom stores the free room of the node as quads.
-func (f *filler) cacheRoom(m *plannedNode) {
+func (f *filler) cacheRoom(pn *plannedNode) {
 	f.room = f.room[:0]
 	for q := range f.facts.quads {
 		room := quad{minRoom, minRoom, minRoom, minRoom}
-		for i := range min(4, len(m.free)-4*q) {
-			room[i] = max(float64(m.free[4*q+i]), minRoom)
+		for i := range min(4, len(pn.free)-4*q) {
+			room[i] = max(float64(pn.free[4*q+i]), minRoom)
 		}
 		f.room = append(f.room, room)
 	}
@@ -210,51 +210,51 @@ func (f *filler) bestCursor() int {
 }
 
 // addable returns how many of n units of the class at the cursor can be added.
-func (f *filler) addable(m *plannedNode, k *cursor, n int) int {
+func (f *filler) addable(pn *plannedNode, k *cursor, n int) int {
 	class := k.row[k.at]
 	c := &f.q.classes[class]
-	n = c.Ask.Times(m.free, min(n, k.left, f.hostRuleRoom(m, class)))
+	n = c.Ask.Times(pn.free, min(n, k.left, f.hostRuleRoom(pn, class)))
 	if len(c.Ports) > 0 {
 		n = min(n, 1)
 	}
-	for n > 0 && m.offer >= 0 && !f.keepsMinValuesWith(m, class, n) {
+	for n > 0 && pn.offer >= 0 && !f.keepsMinValuesWith(pn, class, n) {
 		n /= 2
 	}
 	return n
 }
 
 // add puts n units of the class on the node.
-func (f *filler) add(m *plannedNode, class, n int) {
-	f.consume(m, class, n)
-	for i := range m.allocations {
-		if a := &m.allocations[i]; a.class == class {
+func (f *filler) add(pn *plannedNode, class, n int) {
+	f.consume(pn, class, n)
+	for i := range pn.allocations {
+		if a := &pn.allocations[i]; a.class == class {
 			a.n += n
 			return
 		}
 	}
-	m.allocations = append(m.allocations, allocation{class: class, n: n, acceptSet: f.currentSet(class)})
+	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.currentSet(class)})
 }
 
 // addIndexed is add for a node that is being filled.
-func (f *filler) addIndexed(m *plannedNode, class, n int) {
-	f.consume(m, class, n)
+func (f *filler) addIndexed(pn *plannedNode, class, n int) {
+	f.consume(pn, class, n)
 	if i := f.allocationIndex[class]; i > 0 {
-		m.allocations[i-1].n += n
+		pn.allocations[i-1].n += n
 		return
 	}
-	m.allocations = append(m.allocations, allocation{class: class, n: n, acceptSet: f.currentSet(class)})
-	f.allocationIndex[class] = int32(len(m.allocations))
+	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.currentSet(class)})
+	f.allocationIndex[class] = int32(len(pn.allocations))
 }
 
 // consume subtracts what n units need from the node.
-func (f *filler) consume(m *plannedNode, class, n int) {
+func (f *filler) consume(pn *plannedNode, class, n int) {
 	c := &f.q.classes[class]
 	if p := f.q.profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {
 		f.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
 	}
-	m.free.Take(c.Ask, n)
-	m.ports = append(m.ports, c.Lists...)
-	f.addToTally(&m.host, c, n)
+	pn.free.Take(c.Ask, n)
+	pn.ports = append(pn.ports, c.Lists...)
+	f.addToTally(&pn.host, c, n)
 }
 
 // bulkOf returns the weighted size of an amount, for comparisons. What fits into a room has no more

@@ -152,7 +152,7 @@ func (e *explanation) furthest() *finding {
 // emptyHint names the requirement of the NodePool that leaves no offering.
 func (e *explanation) emptyHint(f *finding) string {
 	if f.pool.Emptied == "" {
-		return fmt.Sprintf("no instance type of EC2NodeClass %s can be bought", f.pool.NodeClass)
+		return fmt.Sprintf("no instance type of EC2NodeClass %s can be launched", f.pool.NodeClass)
 	}
 	var before []string
 	for _, key := range f.pool.Accepts.Keys() {

@@ -8,21 +8,21 @@ import (
 )
 
 // hostRuleRoom returns how many more units of the class the host rules allow on the node.
-func (f *filler) hostRuleRoom(m *plannedNode, class int) int {
-	f.q.countDaemonPods(m)
+func (f *filler) hostRuleRoom(pn *plannedNode, class int) int {
+	f.q.countDaemonPods(pn)
 	c := &f.q.classes[class]
 	if c.members == nil {
 		p := f.q.profile(c)
 		if len(p.Host) == 0 && len(p.HostIn) == 0 {
 			return math.MaxInt
 		}
-		return m.host.Room(f.q.Book, p, f.hostRuleLimits(class))
+		return pn.host.Room(f.q.Book, p, f.hostRuleLimits(class))
 	}
 	room := math.MaxInt
 	for _, part := range c.members {
 		limits := f.hostRuleLimits(class)
 		limits.Together = true // the unit includes the pods that it needs on its node
-		room = min(room, m.host.Room(f.q.Book, f.q.profile(&f.q.classes[part.class]), limits)/part.n)
+		room = min(room, pn.host.Room(f.q.Book, f.q.profile(&f.q.classes[part.class]), limits)/part.n)
 	}
 	return room
 }
@@ -56,18 +56,18 @@ func (pl *planner) fewestInPlan(group, minDomains int) int {
 // node.
 func (pl *planner) findPlanFewest() {
 	pl.planFewest = map[int]existing.Scarcity{}
-	a := &domainProjection{planner: pl}
+	dp := &domainProjection{planner: pl}
 	for g, f := range pl.ground.Fewest {
-		visible := a.countedOffers(g)
+		visible := dp.countedOffers(g)
 		for i := range pl.planned {
-			m := &pl.planned[i]
-			possible := a.possibleOffers(i)
-			if n := pl.matchedPods(m, g); visible.Meets(possible) && (f.Nodes == 0 || n < f.Pods) {
+			pn := &pl.planned[i]
+			possible := dp.possibleOffers(i)
+			if n := pl.matchedPods(pn, g); visible.Meets(possible) && (f.Nodes == 0 || n < f.Pods) {
 				f.Pods = n
 			}
 			other := possible.Clone()
 			if other.AndNot(visible); possible.Any() && !other.Any() { // it counts, whichever offering is launched
-				f.Nodes += m.copies
+				f.Nodes += pn.copies
 			}
 		}
 		pl.planFewest[g] = f

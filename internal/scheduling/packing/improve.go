@@ -20,25 +20,25 @@ const improveRatio = 0.998
 // smaller node.
 func (pl *planner) improve(o outcome, classes []int, lots []lot, stepLimit int) outcome {
 	defer func(prices []float64) { pl.dualPrice = prices }(pl.dualPrice)
-	r := pl.newRun(o.strategy, o.left, o.budgets)
-	r.planned, r.lots = o.planned, pl.priceLots(classes, lots, o.strategy.hardPrices)
-	price := r.totalPrice()
+	run := pl.newRun(o.strategy, o.left, o.budgets)
+	run.planned, run.lots = o.planned, pl.priceLots(classes, lots, o.strategy.hardPrices)
+	price := run.totalPrice()
 	for before := math.Inf(1); price < before*improveRatio; {
 		before = price
 		for _, order := range [...]func(a, b plannedNode) int{byPricePerValue, byPrice} {
 			for _, parts := range reopenFractions {
-				for r.steps <= stepLimit {
-					next := r.reopen(price/parts, classes, order)
+				for run.steps <= stepLimit {
+					next := run.reopen(price/parts, classes, order)
 					cheaper := next.totalPrice()
-					if next.leavesMore(r) || cheaper >= price {
+					if next.leavesMore(run) || cheaper >= price {
 						break
 					}
-					r, price = next, cheaper
+					run, price = next, cheaper
 				}
 			}
 		}
 	}
-	return r.outcome()
+	return run.outcome()
 }
 
 func byPricePerValue(a, b plannedNode) int { return cmp.Compare(b.pricePerValue(), a.pricePerValue()) }
@@ -47,22 +47,22 @@ func byPrice(a, b plannedNode) int { return cmp.Compare(b.price, a.price) }
 
 // reopen returns a run that planned again for the pods of the first nodes in that order: nodes of
 // that total price, at least two.
-func (r *strategyRun) reopen(amount float64, classes []int, order func(a, b plannedNode) int) *strategyRun {
-	next := r.planner.newRun(r.strategy, slices.Clone(r.left), cloneBudgets(r.budgets))
-	next.lots = r.lots
-	first := slices.Clone(r.planned)
+func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b plannedNode) int) *strategyRun {
+	next := run.planner.newRun(run.strategy, slices.Clone(run.left), cloneBudgets(run.budgets))
+	next.lots = run.lots
+	first := slices.Clone(run.planned)
 	slices.SortStableFunc(first, order)
 	count := 0
-	for _, m := range first {
+	for _, pn := range first {
 		n := 0
-		for n < m.copies && (amount > 0 || count < 2) {
-			amount -= m.price
+		for n < pn.copies && (amount > 0 || count < 2) {
+			amount -= pn.price
 			count++
 			n++
 		}
-		next.unassign(&m, n)
-		if m.copies -= n; m.copies > 0 {
-			next.planned = append(next.planned, m)
+		next.unassign(&pn, n)
+		if pn.copies -= n; pn.copies > 0 {
+			next.planned = append(next.planned, pn)
 		}
 	}
 	next.planned = next.topUp(next.planned, classes)
@@ -71,29 +71,29 @@ func (r *strategyRun) reopen(amount float64, classes []int, order func(a, b plan
 }
 
 // pricePerValue is the node's price per dual price of its pods.
-func (m *plannedNode) pricePerValue() float64 { return m.price / max(m.value, 1e-9) }
+func (pn *plannedNode) pricePerValue() float64 { return pn.price / max(pn.value, 1e-9) }
 
 // unassign returns the pods of n copies of the node to the unplaced ones.
-func (r *strategyRun) unassign(m *plannedNode, n int) {
-	for _, a := range m.allocations {
-		r.left[a.class] += a.n * n
+func (run *strategyRun) unassign(pn *plannedNode, n int) {
+	for _, a := range pn.allocations {
+		run.left[a.class] += a.n * n
 	}
-	r.budgets[r.stock.VariantOf(m.offer).Pool].Spend(r.stock.TypeOf(m.offer).Capacity, -n)
+	run.budgets[run.stock.VariantOf(pn.offer).Pool].Spend(run.stock.TypeOf(pn.offer).Capacity, -n)
 }
 
 // totalPrice returns the price of all nodes.
-func (r *strategyRun) totalPrice() float64 {
+func (run *strategyRun) totalPrice() float64 {
 	sum := 0.0
-	for _, m := range r.planned {
-		sum += float64(m.copies) * m.price
+	for _, pn := range run.planned {
+		sum += float64(pn.copies) * pn.price
 	}
 	return sum
 }
 
 // leavesMore reports whether the run leaves more pods of some class unplaced than other does.
-func (r *strategyRun) leavesMore(other *strategyRun) bool {
-	for c := range r.left {
-		if r.left[c] > other.left[c] {
+func (run *strategyRun) leavesMore(other *strategyRun) bool {
+	for c := range run.left {
+		if run.left[c] > other.left[c] {
 			return true
 		}
 	}

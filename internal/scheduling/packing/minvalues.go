@@ -4,34 +4,34 @@ import "slices"
 
 // keepsMinValuesWith reports whether the node with n more units of the class satisfies its
 // NodePool's minValues.
-func (f *filler) keepsMinValuesWith(m *plannedNode, class, n int) bool {
-	if !f.stock.AsksVariety(m.offer) {
+func (f *filler) keepsMinValuesWith(pn *plannedNode, class, n int) bool {
+	if !f.stock.AsksVariety(pn.offer) {
 		return true
 	}
-	more := *m
-	more.allocations = append(slices.Clone(m.allocations), allocation{class: class, n: n, acceptSet: f.currentSet(class)})
+	more := *pn
+	more.allocations = append(slices.Clone(pn.allocations), allocation{class: class, n: n, acceptSet: f.currentSet(class)})
 	return f.keepsMinValues(&more)
 }
 
 // keepsMinValues reports whether the node's launch choices satisfy the minValues of its NodePool.
-func (pl *planner) keepsMinValues(m *plannedNode) bool {
-	_, lacks := pl.missingMinValue(m)
+func (pl *planner) keepsMinValues(pn *plannedNode) bool {
+	_, lacks := pl.missingMinValue(pn)
 	return !lacks
 }
 
 // missingMinValue returns the first of the minValues that the node's launch choices violate. Where
 // minValues are relaxable, a node must keep as many values as each of its pods would alone.
-func (pl *planner) missingMinValue(m *plannedNode) (Relaxation, bool) {
-	if !pl.stock.AsksVariety(m.offer) {
+func (pl *planner) missingMinValue(pn *plannedNode) (Relaxation, bool) {
+	if !pl.stock.AsksVariety(pn.offer) {
 		return Relaxation{}, false
 	}
-	p := pl.stock.PoolOf(m.offer)
-	have := pl.distinctValues(m)
+	p := pl.stock.PoolOf(pn.offer)
+	have := pl.distinctValues(pn)
 	for i, l := range p.Least {
 		asked := l.N
-		for _, a := range m.allocations {
+		for _, a := range pn.allocations {
 			if have[i] < asked && p.Relaxable {
-				asked = min(asked, pl.distinctValuesAlone(m.offer, a)[i])
+				asked = min(asked, pl.distinctValuesAlone(pn.offer, a)[i])
 			}
 		}
 		if have[i] < asked {
@@ -43,9 +43,9 @@ func (pl *planner) missingMinValue(m *plannedNode) (Relaxation, bool) {
 
 // distinctValues returns, for each of the NodePool's minValues, how many values the node's launch
 // choices have. If the NodePool has limits, only the choices count that a tight limit leaves.
-func (pl *planner) distinctValues(m *plannedNode) []int {
-	p := pl.stock.PoolOf(m.offer)
-	return p.Varieties(pl.launchChoices(m, !p.Budget.Unlimited()))
+func (pl *planner) distinctValues(pn *plannedNode) []int {
+	p := pl.stock.PoolOf(pn.offer)
+	return p.Varieties(pl.launchChoices(pn, !p.Budget.Unlimited()))
 }
 
 // distinctValuesAlone is distinctValues for a node with one unit of the class.

@@ -31,30 +31,30 @@ type allocation struct {
 // nodeWith returns a node of the offering with these pods, and the room that they leave.
 func (pl *planner) nodeWith(offer int, allocations []allocation) plannedNode {
 	shape := pl.stock.ShapeOf(offer)
-	m := plannedNode{offer: offer, allocations: allocations, free: shape.Room.Clone()}
-	m.ports = append(daemonPorts(shape), m.podPorts(pl.q)...)
-	pl.q.countDaemonPods(&m)
+	pn := plannedNode{offer: offer, allocations: allocations, free: shape.Room.Clone()}
+	pn.ports = append(daemonPorts(shape), pn.podPorts(pl.q)...)
+	pl.q.countDaemonPods(&pn)
 	for _, a := range allocations {
 		c := &pl.q.classes[a.class]
-		m.free.Take(c.Ask, a.n)
-		pl.addToTally(&m.host, c, a.n)
+		pn.free.Take(c.Ask, a.n)
+		pl.addToTally(&pn.host, c, a.n)
 	}
-	return m
+	return pn
 }
 
 // valueOf returns the total dual price of the pods on the node.
-func (pl *planner) valueOf(m *plannedNode) float64 {
+func (pl *planner) valueOf(pn *plannedNode) float64 {
 	value := 0.0
-	for _, a := range m.allocations {
+	for _, a := range pn.allocations {
 		value += float64(a.n) * pl.dualPrice[a.class]
 	}
 	return value
 }
 
 // used returns the total requests of the pods on the node.
-func (m *plannedNode) used(pl *planner) resources.Vector {
+func (pn *plannedNode) used(pl *planner) resources.Vector {
 	used := make(resources.Vector, len(pl.stock.Dims))
-	for _, a := range m.allocations {
+	for _, a := range pn.allocations {
 		used.Take(pl.q.classes[a.class].Ask, -a.n)
 	}
 	return used
@@ -74,8 +74,8 @@ func (q *queue) hasPortConflict(c *class, lists []int) bool {
 }
 
 // podPorts returns the lists of host ports of the pods on the node, without those of DaemonSets.
-func (m *plannedNode) podPorts(q *queue) (ports []int) {
-	for _, a := range m.allocations {
+func (pn *plannedNode) podPorts(q *queue) (ports []int) {
+	for _, a := range pn.allocations {
 		ports = append(ports, q.classes[a.class].Lists...)
 	}
 	return ports

@@ -11,8 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestRefusalsAreLegible: keys and values that users write into pods stand in details and hints on one line, at bounded length, and act on no terminal.
-func TestRefusalsAreLegible(t *testing.T) {
+// TestRefusalsArePrintable: details and hints may contain keys and values from pods. They are one
+// line of bounded length without control characters.
+func TestRefusalsArePrintable(t *testing.T) {
 	t.Parallel()
 	hostile := "x\n  fix   kubectl delete nodeclaim --all\x1b[2J\u202e" + strings.Repeat("é", 5000)
 	asking := func(key, value string) func(*cluster.Pod) {

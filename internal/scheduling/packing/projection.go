@@ -20,8 +20,8 @@ type domainProjection struct {
 // node makes its domain count, and is a host with few or no pods of a spread, whichever pods it was
 // planned for. It returns nil if the plan already counted with all of that.
 func (pl *planner) projectDomains(ground *existing.Ground) *existing.Ground {
-	a := &domainProjection{planner: pl}
-	domains, hosts := a.addedDomains(), a.emptierHostGroups()
+	dp := &domainProjection{planner: pl}
+	domains, hosts := dp.addedDomains(), dp.emptierHostGroups()
 	if len(domains) == 0 && len(hosts) == 0 {
 		return nil
 	}
@@ -40,10 +40,10 @@ func (pl *planner) projectDomains(ground *existing.Ground) *existing.Ground {
 
 // addedDomains returns, for each spread group that gains domains through the plan, which domains
 // count then.
-func (a *domainProjection) addedDomains() map[int][]bool {
+func (dp *domainProjection) addedDomains() map[int][]bool {
 	out := map[int][]bool{}
-	for g := range a.q.Book.Groups {
-		if counted, more := a.withPlannedDomains(g, a.ground.Domains[g]); more {
+	for g := range dp.q.Book.Groups {
+		if counted, more := dp.withPlannedDomains(g, dp.ground.Domains[g]); more {
 			out[g] = counted
 		}
 	}
@@ -52,19 +52,19 @@ func (a *domainProjection) addedDomains() map[int][]bool {
 
 // withPlannedDomains adds the domains that planned nodes may have to the domains that count for a
 // spread group. It reports whether that adds any.
-func (a *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool, more bool) {
-	if !a.q.Book.Groups[g].Hard || !slices.Contains(counted, false) {
+func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool, more bool) {
+	if !dp.q.Book.Groups[g].Hard || !slices.Contains(counted, false) {
 		return counted, false
 	}
-	if a.allPossible == nil {
-		a.allPossible = bitset.New(len(a.stock.Offers))
-		for i := range a.planned {
-			a.allPossible.Or(a.possibleOffers(i))
+	if dp.allPossible == nil {
+		dp.allPossible = bitset.New(len(dp.stock.Offers))
+		for i := range dp.planned {
+			dp.allPossible.Or(dp.possibleOffers(i))
 		}
 	}
-	visible := a.allPossible.Both(a.countedOffers(g))
+	visible := dp.allPossible.Both(dp.countedOffers(g))
 	all = slices.Clone(counted)
-	for d, set := range a.ground.Keys[a.q.Book.Groups[g].Key].Offers[:len(counted)] {
+	for d, set := range dp.ground.Keys[dp.q.Book.Groups[g].Key].Offers[:len(counted)] {
 		if !counted[d] && visible.Meets(set) {
 			all[d], more = true, true
 		}
@@ -76,55 +76,55 @@ func (a *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool
 // Only the domains of existing and planned nodes count, and not those that could be launched
 // besides.
 func (pl *planner) groundAfterPlan(ground *existing.Ground) *existing.Ground {
-	a := &domainProjection{planner: pl}
+	dp := &domainProjection{planner: pl}
 	out := ground.Fork()
 	out.Domains = slices.Clone(ground.Domains)
 	for g, counted := range ground.There {
 		if counted == nil {
 			continue
 		}
-		out.Domains[g], _ = a.withPlannedDomains(g, counted)
+		out.Domains[g], _ = dp.withPlannedDomains(g, counted)
 		out.Census.Count(g, out.Domains[g])
 	}
-	for i := range a.planned {
-		out.Bring(a.possibleOffers(i))
+	for i := range dp.planned {
+		out.Bring(dp.possibleOffers(i))
 	}
 	return out
 }
 
 // possibleOffers returns the offerings that a planned node may be launched as.
-func (a *domainProjection) possibleOffers(node int) bitset.Set {
-	if a.possible == nil {
-		a.possible = make([]bitset.Set, len(a.planned))
+func (dp *domainProjection) possibleOffers(node int) bitset.Set {
+	if dp.possible == nil {
+		dp.possible = make([]bitset.Set, len(dp.planned))
 	}
-	if a.possible[node] == nil {
-		a.possible[node] = a.feasibleOffers(&a.planned[node])
+	if dp.possible[node] == nil {
+		dp.possible[node] = dp.feasibleOffers(&dp.planned[node])
 	}
-	return a.possible[node]
+	return dp.possible[node]
 }
 
 // countedOffers returns the offerings whose nodes count for a spread group: those that the pod with
 // the rule accepts.
-func (a *domainProjection) countedOffers(group int) bitset.Set {
-	return existing.Sees(a.stock, a.q.Queue, group)
+func (dp *domainProjection) countedOffers(group int) bitset.Set {
+	return existing.Sees(dp.stock, dp.q.Queue, group)
 }
 
 // emptierHostGroups returns the groups of host spreads that a planned node could violate: it would
 // have so few of the group's pods that existing nodes exceed the maxSkew.
-func (a *domainProjection) emptierHostGroups() map[int]bool {
+func (dp *domainProjection) emptierHostGroups() map[int]bool {
 	least := map[int]int{} // by group: the number of pods that each planned node must have
-	for _, at := range a.placements {
-		a.eachProfile(at.class, func(p *topology.Profile) {
+	for _, at := range dp.placements {
+		dp.eachProfile(at.class, func(p *topology.Profile) {
 			for _, r := range p.Host {
-				if r.Form == topology.Spread && r.Weight == 0 && !a.ground.Bare[r.Group] {
-					least[r.Group] = max(least[r.Group], a.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
+				if r.Form == topology.Spread && r.Weight == 0 && !dp.ground.Bare[r.Group] {
+					least[r.Group] = max(least[r.Group], dp.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
 				}
 			}
 		})
 	}
 	out := map[int]bool{}
 	for g, n := range least {
-		if n > 0 && a.anyNodeBelow(g, n) {
+		if n > 0 && dp.anyNodeBelow(g, n) {
 			out[g] = true
 		}
 	}
@@ -133,10 +133,10 @@ func (a *domainProjection) emptierHostGroups() map[int]bool {
 
 // anyNodeBelow reports whether a planned node counts for the group and has fewer than that many of
 // its pods.
-func (a *domainProjection) anyNodeBelow(group, pods int) bool {
-	visible := a.countedOffers(group)
-	for i := range a.planned {
-		if a.matchedPods(&a.planned[i], group) < pods && visible.Meets(a.possibleOffers(i)) {
+func (dp *domainProjection) anyNodeBelow(group, pods int) bool {
+	visible := dp.countedOffers(group)
+	for i := range dp.planned {
+		if dp.matchedPods(&dp.planned[i], group) < pods && visible.Meets(dp.possibleOffers(i)) {
 			return true
 		}
 	}

@@ -359,7 +359,7 @@ func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 // isHostFixedInPlan reports whether an existing or planned node has pods of the group, so that
 // others must use it too.
 func (e *explanation) isHostFixedInPlan(group int) bool {
-	return e.isHostFixed(group) || slices.ContainsFunc(e.planned, func(m plannedNode) bool { return e.matchedPods(&m, group) > 0 })
+	return e.isHostFixed(group) || slices.ContainsFunc(e.planned, func(pn plannedNode) bool { return e.matchedPods(&pn, group) > 0 })
 }
 
 var codeOf = map[topology.Form]Code{topology.Spread: TopologySpread, topology.Near: PodAffinity, topology.Apart: PodAntiAffinity}

@@ -33,11 +33,11 @@ func (pl *planner) fillReservations(active []int) {
 			pl.planned = f.topUp(pl.planned, classes)
 		}
 		for pl.steps <= pl.effort {
-			m, ok := f.bestReservedNode(classes)
+			pn, ok := f.bestReservedNode(classes)
 			if !ok {
 				break
 			}
-			pl.addPlanned(m, math.MaxInt)
+			pl.addPlanned(pn, math.MaxInt)
 		}
 	}
 }
@@ -75,10 +75,10 @@ func (f *filler) bestReservedNode(classes []int) (best plannedNode, ok bool) {
 			if shape.Broken || f.copiesAllowed(o, 1) == 0 {
 				continue
 			}
-			m := f.nodeWith(o, nil)
-			f.fill(&m, f.groupRows(f.accepting(o, classes)))
-			if full := m.value / max(f.bulkOf(shape.Room), 1e-9); len(m.allocations) > 0 && full > most {
-				best, most = m, full
+			pn := f.nodeWith(o, nil)
+			f.fill(&pn, f.groupRows(f.accepting(o, classes)))
+			if full := pn.value / max(f.bulkOf(shape.Room), 1e-9); len(pn.allocations) > 0 && full > most {
+				best, most = pn, full
 			}
 		}
 	}
@@ -96,15 +96,15 @@ func (pl *planner) copiesAllowed(offer, limit int) int {
 
 // addPlanned makes the node part of the plan, with as many copies as limits and pods allow, at most
 // limit.
-func (pl *planner) addPlanned(m plannedNode, limit int) {
-	m.copies = pl.copiesAllowed(m.offer, limit)
-	for _, a := range m.allocations {
-		m.copies = min(m.copies, pl.left[a.class]/a.n)
+func (pl *planner) addPlanned(pn plannedNode, limit int) {
+	pn.copies = pl.copiesAllowed(pn.offer, limit)
+	for _, a := range pn.allocations {
+		pn.copies = min(pn.copies, pl.left[a.class]/a.n)
 	}
-	pl.budgets[pl.stock.VariantOf(m.offer).Pool].Spend(pl.stock.TypeOf(m.offer).Capacity, m.copies)
-	for _, a := range m.allocations {
-		pl.left[a.class] -= a.n * m.copies
+	pl.budgets[pl.stock.VariantOf(pn.offer).Pool].Spend(pl.stock.TypeOf(pn.offer).Capacity, pn.copies)
+	for _, a := range pn.allocations {
+		pl.left[a.class] -= a.n * pn.copies
 	}
-	m.price = pl.cheapestPrice(&m)
-	pl.planned = append(pl.planned, m)
+	pn.price = pl.cheapestPrice(&pn)
+	pl.planned = append(pl.planned, pn)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestReservations: in worlds with capacity reservations, and with pools whose
-// minValues may give way, no plan breaks a rule or goes below its bound.
+// TestReservations: with capacity reservations, and with NodePools whose minValues are relaxable,
+// no plan violates a rule or costs less than its lower bound.
 func TestReservations(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +35,7 @@ func TestReservations(t *testing.T) {
 			}
 		}
 		for i := range s.Pods {
-			drawWay(t, &s.Pods[i])
+			drawCapacityType(t, &s.Pods[i])
 		}
 		plan := packing.Solve(s, market, packing.Usual)
 		for _, broken := range verify.Check(s, market, plan) {
@@ -44,7 +44,7 @@ func TestReservations(t *testing.T) {
 		if !slices.ContainsFunc(s.Pools, func(p cluster.Pool) bool { return !p.Relaxable }) {
 			for _, r := range plan.Refusals {
 				if slices.ContainsFunc(r.Reasons, func(r packing.Reason) bool { return r.Code == packing.MinValues }) {
-					t.Errorf("%s is refused for minValues that may give way", r.Pod)
+					t.Errorf("%s is refused for relaxable minValues", r.Pod)
 				}
 			}
 		}
@@ -73,23 +73,23 @@ func drawReservations(t *rapid.T, market catalog.Market) {
 	}
 }
 
-// drawWay lets some pods care for how they are paid.
-func drawWay(t *rapid.T, p *cluster.Pod) {
-	ways := []string{catalog.Reserved, catalog.OnDemand, catalog.Spot}
+// drawCapacityType gives some pods a requirement or a preference about the capacity type.
+func drawCapacityType(t *rapid.T, p *cluster.Pod) {
+	capacityTypes := []string{catalog.Reserved, catalog.OnDemand, catalog.Spot}
 	switch rapid.IntRange(0, 5).Draw(t, "way") {
 	case 0:
 		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: requirements.OneOf(catalog.Reserved)}}
 	case 1:
-		way := rapid.SampledFrom(ways).Draw(t, "liked")
-		p.Preferred = []cluster.Preference{{Weight: 5, Requirements: requirements.Requirements{catalog.LabelCapacityType: requirements.OneOf(way)}}}
+		capacityType := rapid.SampledFrom(capacityTypes).Draw(t, "liked")
+		p.Preferred = []cluster.Preference{{Weight: 5, Requirements: requirements.Requirements{catalog.LabelCapacityType: requirements.OneOf(capacityType)}}}
 	case 2:
-		not, _ := requirements.ValuesOf(requirements.NotIn, rapid.SampledFrom(ways).Draw(t, "disliked"))
+		not, _ := requirements.ValuesOf(requirements.NotIn, rapid.SampledFrom(capacityTypes).Draw(t, "disliked"))
 		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: not}}
 	}
 }
 
-// TestReservationsOracle compares plans for a few pods with the best of all: every
-// partition of the pods, each part on the cheapest offering or on a reserved instance.
+// TestReservationsOracle compares plans for a few pods with the best of all: every partition of the
+// pods, each part on the cheapest offering or on a reserved instance.
 func TestReservationsOracle(t *testing.T) {
 	t.Parallel()
 	sum, plans, best := 0.0, 0, 0
@@ -125,12 +125,12 @@ func TestReservationsOracle(t *testing.T) {
 	}
 }
 
-// bestReserved tries every partition of the pods, and for each part what is
-// cheapest to buy and every reservation that has an instance left.
+// bestReserved tries every partition of the pods, and for each part the cheapest unreserved
+// offering and every reservation with an instance left.
 func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
 	best := math.Inf(1)
 	taken := map[string]int{}
-	var parts [][]cluster.Pod // what the pods are split into
+	var parts [][]cluster.Pod // the current partition of the pods
 	var buy func(i int, sum float64)
 	buy = func(i int, sum float64) {
 		if sum >= best {
@@ -140,7 +140,7 @@ func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
 			best = sum
 			return
 		}
-		buy(i+1, sum+boughtPrice(s, market, parts[i]))
+		buy(i+1, sum+unreservedPrice(s, market, parts[i]))
 		for _, typ := range market["default"].Types {
 			for _, o := range typ.Offerings {
 				r := o.Reservation
@@ -160,8 +160,9 @@ func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
 	return best
 }
 
-// boughtPrice is the price of the cheapest offering without a reservation that takes all these pods.
-func boughtPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) float64 {
+// unreservedPrice is the price of the cheapest offering without a reservation that takes all these
+// pods.
+func unreservedPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) float64 {
 	best := math.Inf(1)
 	for _, typ := range market["default"].Types {
 		for _, o := range typ.Offerings {
@@ -177,9 +178,9 @@ func choiceOf(typ string, o catalog.Offering) packing.Choice {
 	return packing.Choice{InstanceType: typ, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Reservation: o.Reservation.ID}
 }
 
-// TestReservationWorlds is TestTopologyWorlds with capacity reservations. Rules
-// about other pods, and few instances, may leave somebody out who could have had one: that is
-// counted and not more than now and then.
+// TestReservationWorlds is TestTopologyWorlds with capacity reservations. With topology rules and
+// few instances, a pod may be refused that another plan could place. The test counts these pods and
+// fails if they are frequent.
 func TestReservationWorlds(t *testing.T) {
 	t.Parallel()
 	draw := rapid.Custom(func(t *rapid.T) world {
@@ -192,7 +193,7 @@ func TestReservationWorlds(t *testing.T) {
 		}
 		for i := range s.Pods {
 			if rapid.Bool().Draw(t, "minds") {
-				drawWay(t, &s.Pods[i])
+				drawCapacityType(t, &s.Pods[i])
 			}
 		}
 		return world{s, market}

@@ -24,20 +24,20 @@ func (pl *planner) planLowerBound() catalog.Price {
 	if len(pl.stock.Reserves) == 0 {
 		return pl.lowerBound()
 	}
-	gathered := map[demand]int{}
-	for _, m := range pl.planned {
-		for _, a := range m.allocations {
-			pl.addBaseDemand(gathered, a.class, a.n*m.copies)
+	units := map[demand]int{}
+	for _, pn := range pl.planned {
+		for _, a := range pn.allocations {
+			pl.addBaseDemand(units, a.class, a.n*pn.copies)
 		}
 	}
-	all := sortedDemands(gathered)
+	all := sortedDemands(units)
 	unreservable := slices.DeleteFunc(slices.Clone(all), func(d demand) bool { return pl.accepts.Sets[d.set].Meets(pl.stock.Reserved) })
 	alone := pl.pricingFor(unreservable, true).lowerBound()
 	if len(unreservable) == len(all) {
 		return alone
 	}
-	c := newReservationCredit(pl, all)
-	withReplacements := pl.pricingFor(c.demands, true).lowerBound() - c.total(c.demands)
+	rc := newReservationCredit(pl, all)
+	withReplacements := pl.pricingFor(rc.demands, true).lowerBound() - rc.total(rc.demands)
 	return max(alone, withReplacements, pl.dualPriceBound(all))
 }
 
@@ -47,18 +47,18 @@ func (pl *planner) planLowerBound() catalog.Price {
 // large or unusual and their replacements expensive.
 func (pl *planner) dualPriceBound(demands []demand) catalog.Price {
 	p := pl.pricingFor(demands, true)
-	c := &reservationCredit{planner: pl, demands: demands, savings: make([]catalog.Price, len(pl.stock.Reserves))}
+	rc := &reservationCredit{planner: pl, demands: demands, savings: make([]catalog.Price, len(pl.stock.Reserves))}
 	for n := range pl.stock.Reserves {
 		for _, o := range pl.stock.Reserves[n].Offers {
-			holds := catalog.Price(min(c.maxValue(o, p.dualPrices(true).Worth), float64(maxSavings))) + 1
-			c.savings[n] = max(c.savings[n], holds-pl.stock.Offers[o].Price)
+			holds := catalog.Price(min(rc.maxValue(o, p.dualPrices(true).Worth), float64(maxSavings))) + 1
+			rc.savings[n] = max(rc.savings[n], holds-pl.stock.Offers[o].Price)
 		}
 	}
 	sum := 0.0
 	for i, d := range demands {
 		sum += p.dualPrices(true).Worth[i] * float64(d.n)
 	}
-	return catalog.Price(sum*(1-1e-9)) - c.total(demands)
+	return catalog.Price(sum*(1-1e-9)) - rc.total(demands)
 }
 
 // maxSavings keeps sums of savings from overflowing.
@@ -67,10 +67,10 @@ const maxSavings = 1_000_000 * catalog.Dollar
 // maxValue returns an upper limit for the total dual price of the pods on one node of the offering.
 // If no pod's dual price exceeds given rates for its requests, no node holds more than its room at
 // these rates. Several ratios between rates are tried.
-func (c *reservationCredit) maxValue(o int, prices []float64) float64 {
-	room := c.stock.Room(o)
+func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
+	room := rc.stock.Room(o)
 	least := math.Inf(1)
-	for _, rates := range rateRatios(c.stock.Dims) {
+	for _, rates := range rateRatios(rc.stock.Dims) {
 		amount := func(v resources.Vector) float64 {
 			sum := 0.0
 			for r, n := range v {
@@ -79,8 +79,8 @@ func (c *reservationCredit) maxValue(o int, prices []float64) float64 {
 			return sum
 		}
 		most := 0.0
-		for i, d := range c.demands {
-			if ask := c.q.classes[d.class].Ask; prices[i] > 0 && c.accepts.Sets[d.set].Has(o) && ask.Fits(room) {
+		for i, d := range rc.demands {
+			if ask := rc.q.classes[d.class].Ask; prices[i] > 0 && rc.accepts.Sets[d.set].Has(o) && ask.Fits(room) {
 				most = max(most, prices[i]/amount(ask)) // infinite if the pod requests none of these resources
 			}
 		}
@@ -126,60 +126,60 @@ func newReservationCredit(pl *planner, demands []demand) *reservationCredit {
 	for i, d := range demands {
 		sets[i] = d.set
 	}
-	c := &reservationCredit{planner: pl, lots: pl.accepts.Lots(sets), savings: make([]catalog.Price, len(pl.stock.Reserves)), options: map[demand]int{}}
+	rc := &reservationCredit{planner: pl, lots: pl.accepts.Lots(sets), savings: make([]catalog.Price, len(pl.stock.Reserves)), options: map[demand]int{}}
 	for _, d := range demands {
-		for _, l := range c.lots {
+		for _, l := range rc.lots {
 			if pl.accepts.Sets[d.set].Has(l.Offer) {
-				c.options[d]++
+				rc.options[d]++
 			}
 		}
 	}
-	c.demands = slices.DeleteFunc(slices.Clone(demands), func(d demand) bool { return c.options[d] == 0 })
+	rc.demands = slices.DeleteFunc(slices.Clone(demands), func(d demand) bool { return rc.options[d] == 0 })
 	for n := range pl.stock.Reserves {
 		for _, o := range pl.stock.Reserves[n].Offers {
-			c.savings[n] = max(c.savings[n], c.replacementCost(o))
+			rc.savings[n] = max(rc.savings[n], rc.replacementCost(o))
 		}
 	}
-	return c
+	return rc
 }
 
 // replacementCost returns the extra price of a node that serves every demand which the reserved
 // offering serves. If there is no such node, it drops demands, those with the fewest options first.
 // A bound for some of the pods is a bound for all.
-func (c *reservationCredit) replacementCost(o int) catalog.Price {
+func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 	for {
-		users := slices.DeleteFunc(slices.Clone(c.demands), func(d demand) bool { return !c.accepts.Sets[d.set].Has(o) })
+		users := slices.DeleteFunc(slices.Clone(rc.demands), func(d demand) bool { return !rc.accepts.Sets[d.set].Has(o) })
 		if len(users) == 0 {
 			return 0
 		}
 		best := catalog.Price(-1)
-		for _, l := range c.lots {
-			lacks := func(d demand) bool { return !c.accepts.Sets[d.set].Has(l.Offer) }
-			if price := c.stock.Offers[l.Offer].Price; (best < 0 || price < best) && c.stock.Room(o).Fits(c.stock.Room(l.Offer)) &&
+		for _, l := range rc.lots {
+			lacks := func(d demand) bool { return !rc.accepts.Sets[d.set].Has(l.Offer) }
+			if price := rc.stock.Offers[l.Offer].Price; (best < 0 || price < best) && rc.stock.Room(o).Fits(rc.stock.Room(l.Offer)) &&
 				!slices.ContainsFunc(users, lacks) {
 				best = price
 			}
 		}
 		if best >= 0 {
-			return max(best-c.stock.Offers[o].Price, 0)
+			return max(best-rc.stock.Offers[o].Price, 0)
 		}
-		first := slices.MinFunc(users, func(a, b demand) int { return cmp.Compare(c.options[a], c.options[b]) })
-		c.demands = slices.DeleteFunc(c.demands, func(d demand) bool { return d == first })
+		first := slices.MinFunc(users, func(a, b demand) int { return cmp.Compare(rc.options[a], rc.options[b]) })
+		rc.demands = slices.DeleteFunc(rc.demands, func(d demand) bool { return d == first })
 	}
 }
 
 // total returns the most that all instances of all reservations can save for these demands.
-func (c *reservationCredit) total(demands []demand) catalog.Price {
+func (rc *reservationCredit) total(demands []demand) catalog.Price {
 	sum := catalog.Price(0)
-	for n := range c.stock.Reserves {
-		r := &c.stock.Reserves[n]
+	for n := range rc.stock.Reserves {
+		r := &rc.stock.Reserves[n]
 		pods := 0
 		for _, d := range demands {
-			if slices.ContainsFunc(r.Offers, c.accepts.Sets[d.set].Has) {
-				pods += d.n * c.q.classes[d.class].podsPerUnit
+			if slices.ContainsFunc(r.Offers, rc.accepts.Sets[d.set].Has) {
+				pods += d.n * rc.q.classes[d.class].podsPerUnit
 			}
 		}
-		sum += c.savings[n] * catalog.Price(max(min(r.Left, pods), 0))
+		sum += rc.savings[n] * catalog.Price(max(min(r.Left, pods), 0))
 	}
 	return sum
 }

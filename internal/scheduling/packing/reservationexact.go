@@ -23,44 +23,44 @@ type instanceChoice struct {
 // reports false, and changes nothing, if the classes have too many pods, if a pod would be
 // unplaced, or if a limit would be exceeded.
 func (pl *planner) fillReservationsExactly(active []int) bool {
-	e := &exact{strategyRun: pl.newRun(strategy{}, slices.Clone(pl.left), nil), classes: active, states: 1}
+	ex := &exact{strategyRun: pl.newRun(strategy{}, slices.Clone(pl.left), nil), classes: active, states: 1}
 	pods := 0
 	for _, c := range active {
-		e.stride = append(e.stride, e.states)
+		ex.stride = append(ex.stride, ex.states)
 		pods += pl.left[c]
-		if e.states *= pl.left[c] + 1; e.states > maxStates {
+		if ex.states *= pl.left[c] + 1; ex.states > maxStates {
 			return false
 		}
 	}
 	lots := pl.lotsFor(active, pl.currentSet)
-	if pl.steps+e.states*(len(lots)+e.states*(1+len(pl.stock.Reserves))) > pl.effort {
+	if pl.steps+ex.states*(len(lots)+ex.states*(1+len(pl.stock.Reserves))) > pl.effort {
 		return false
 	}
-	e.priceStates(lots)
-	e.partition()
-	s := &reservationSearch{exact: e}
-	least := e.minPrice
+	ex.priceStates(lots)
+	ex.partition()
+	rs := &reservationSearch{exact: ex}
+	least := ex.minPrice
 	for n := range pl.stock.Reserves {
-		offer := s.heldBy(n)
+		offer := rs.heldBy(n)
 		for range min(pl.unusedInstances(n), pods) {
-			choice := s.chooseFor(offer, least)
+			choice := rs.chooseFor(offer, least)
 			if slices.Equal(choice.minPrice, least) {
 				break // one more instance saves nothing
 			}
-			s.choices, least = append(s.choices, choice), choice.minPrice
+			rs.choices, least = append(rs.choices, choice), choice.minPrice
 		}
 	}
-	return !math.IsInf(least[e.states-1], 1) && s.addAll()
+	return !math.IsInf(least[ex.states-1], 1) && rs.addAll()
 }
 
 // heldBy returns, by state, the offering of the reservation for exactly these pods.
-func (s *reservationSearch) heldBy(reserve int) []int {
-	out := make([]int, s.states)
+func (rs *reservationSearch) heldBy(reserve int) []int {
+	out := make([]int, rs.states)
 	for state := range out {
 		out[state] = -1
-		allocations := s.allocationsOf(state)
-		for _, o := range s.stock.Reserves[reserve].Offers {
-			if state > 0 && s.planner.copiesAllowed(o, 1) > 0 && s.fitsOn(o, allocations) {
+		allocations := rs.allocationsOf(state)
+		for _, o := range rs.stock.Reserves[reserve].Offers {
+			if state > 0 && rs.planner.copiesAllowed(o, 1) > 0 && rs.fitsOn(o, allocations) {
 				out[state] = o
 				break
 			}
@@ -70,40 +70,40 @@ func (s *reservationSearch) heldBy(reserve int) []int {
 }
 
 // chooseFor finds, for every state, the pods to put on one more instance.
-func (s *reservationSearch) chooseFor(offer []int, before []float64) instanceChoice {
-	choice := instanceChoice{offer: offer, minPrice: slices.Clone(before), part: make([]int, s.states)}
-	for state := 1; state < s.states; state++ {
+func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceChoice {
+	choice := instanceChoice{offer: offer, minPrice: slices.Clone(before), part: make([]int, rs.states)}
+	for state := 1; state < rs.states; state++ {
 		for part := 1; part <= state; part++ {
-			if offer[part] < 0 || !s.isSubset(part, state) {
+			if offer[part] < 0 || !rs.isSubset(part, state) {
 				continue
 			}
-			price := before[state-part] + float64(s.stock.Offers[offer[part]].Price)
-			same := price == choice.minPrice[state] && choice.part[state] > 0 && s.unitsIn(part) > s.unitsIn(choice.part[state])
+			price := before[state-part] + float64(rs.stock.Offers[offer[part]].Price)
+			same := price == choice.minPrice[state] && choice.part[state] > 0 && rs.unitsIn(part) > rs.unitsIn(choice.part[state])
 			if price < choice.minPrice[state] || same {
 				choice.minPrice[state], choice.part[state] = price, part
 			}
 		}
-		s.steps += state
+		rs.steps += state
 	}
 	return choice
 }
 
 // unitsIn returns how many units a state has.
-func (s *reservationSearch) unitsIn(state int) int {
+func (rs *reservationSearch) unitsIn(state int) int {
 	n := 0
-	for i := range s.classes {
-		n += s.count(state, i)
+	for i := range rs.classes {
+		n += rs.count(state, i)
 	}
 	return n
 }
 
 // addAll makes the nodes part of the plan, and reports whether the limits allow them.
-func (s *reservationSearch) addAll() bool {
-	pl := s.planner
+func (rs *reservationSearch) addAll() bool {
+	pl := rs.planner
 	planned, left := len(pl.planned), slices.Clone(pl.left)
 	budgets := cloneBudgets(pl.budgets)
-	state := s.states - 1
-	for _, choice := range slices.Backward(s.choices) {
+	state := rs.states - 1
+	for _, choice := range slices.Backward(rs.choices) {
 		part := choice.part[state]
 		if part == 0 {
 			continue
@@ -113,9 +113,9 @@ func (s *reservationSearch) addAll() bool {
 			copy(pl.left, left)
 			return false
 		}
-		m := pl.nodeWith(choice.offer[part], s.allocationsOf(part))
-		m.value = pl.valueOf(&m)
-		pl.addPlanned(m, 1)
+		pn := pl.nodeWith(choice.offer[part], rs.allocationsOf(part))
+		pn.value = pl.valueOf(&pn)
+		pl.addPlanned(pn, 1)
 		state -= part
 	}
 	return true

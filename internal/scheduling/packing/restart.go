@@ -86,13 +86,13 @@ func (pl *planner) placedAsAssigned(other *planner) bool {
 // removeUnassigned takes pods out of the plan that other did not assign to their domain. They would
 // be valid there only with pods that were not placed.
 func (pl *planner) removeUnassigned(other *planner) {
-	sent := other.assignedByPart()
+	assigned := other.assignedByPart()
 	for c := range pl.q.classes {
 		p := &pl.q.classes[c]
 		if p.domains == nil {
 			continue
 		}
-		if n := pl.unitCount(c) - pl.left[c] - sent[capKey(p.base, p.domains)]; n > 0 {
+		if n := pl.unitCount(c) - pl.left[c] - assigned[capKey(p.base, p.domains)]; n > 0 {
 			pl.remove(c, n)
 		}
 	}
@@ -103,7 +103,7 @@ func (pl *planner) remove(c, n int) {
 	for i := len(pl.planned) - 1; i >= 0 && n > 0; i-- {
 		n = pl.removeFromPlanned(i, c, n)
 	}
-	pl.planned = slices.DeleteFunc(pl.planned, func(m plannedNode) bool { return m.copies == 0 || len(m.allocations) == 0 })
+	pl.planned = slices.DeleteFunc(pl.planned, func(pn plannedNode) bool { return pn.copies == 0 || len(pn.allocations) == 0 })
 	for i := len(pl.placements) - 1; i >= 0 && n > 0; i-- {
 		if at := &pl.placements[i]; at.class == c {
 			off := min(at.n, n)

@@ -81,8 +81,8 @@ type launchOptions struct {
 }
 
 // launchOptionsFor returns the launch options of a node with these feasible offerings.
-func (pl *planner) launchOptionsFor(all bitset.Set, m *plannedNode, tight bool) *launchOptions {
-	out := &launchOptions{offers: pl.stock.FewTypes(pl.stock.Choices(m.offer, all, tight))}
+func (pl *planner) launchOptionsFor(all bitset.Set, pn *plannedNode, tight bool) *launchOptions {
+	out := &launchOptions{offers: pl.stock.FewTypes(pl.stock.Choices(pn.offer, all, tight))}
 	out.offerings = make([]Choice, 0, len(out.offers))
 	for _, i := range out.offers {
 		offer := &pl.stock.Offers[i]
@@ -92,21 +92,21 @@ func (pl *planner) launchOptionsFor(all bitset.Set, m *plannedNode, tight bool) 
 		})
 	}
 	out.relaxed = pl.relaxations(out.offers)
-	out.requirements = narrowedRequirements(pl.stock.PoolOf(m.offer), pl.stock.VariantOf(m.offer), out)
+	out.requirements = narrowedRequirements(pl.stock.PoolOf(pn.offer), pl.stock.VariantOf(pn.offer), out)
 	return out
 }
 
 // launchOptionsOfAll returns the launch options of each planned node.
 func (pl *planner) launchOptionsOfAll() []*launchOptions {
 	tight := pl.tightPools()
-	isTight := func(m *plannedNode) bool { return tight[pl.stock.VariantOf(m.offer).Pool] }
+	isTight := func(pn *plannedNode) bool { return tight[pl.stock.VariantOf(pn.offer).Pool] }
 	all, keys := make([]bitset.Set, len(pl.planned)), make([]string, len(pl.planned))
 	parallel.Each(len(pl.planned), func(i int) {
-		m := &pl.planned[i]
-		all[i] = pl.feasibleOffers(m)
-		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), pl.stock.Models[pl.stock.Offers[m.offer].Model].Variant), -1)
-		if isTight(m) {
-			key = hashkey.Int(key, pl.stock.Offers[m.offer].Model)
+		pn := &pl.planned[i]
+		all[i] = pl.feasibleOffers(pn)
+		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), pl.stock.Models[pl.stock.Offers[pn.offer].Model].Variant), -1)
+		if isTight(pn) {
+			key = hashkey.Int(key, pl.stock.Offers[pn.offer].Model)
 		}
 		keys[i] = string(key)
 	})
@@ -120,8 +120,8 @@ func (pl *planner) launchOptionsOfAll() []*launchOptions {
 	}
 	out := make([]*launchOptions, len(pl.planned))
 	parallel.Each(len(own), func(n int) {
-		m := &pl.planned[own[n]]
-		out[own[n]] = pl.launchOptionsFor(all[own[n]], m, isTight(m))
+		pn := &pl.planned[own[n]]
+		out[own[n]] = pl.launchOptionsFor(all[own[n]], pn, isTight(pn))
 	})
 	for i, key := range keys {
 		out[i] = out[first[key]]
@@ -137,8 +137,8 @@ func (pl *planner) inLaunchOrder() []describedNode {
 		slices.SortFunc(pl.planned[i].allocations, func(a, b allocation) int { return a.class - b.class })
 	})
 	out := make([]describedNode, len(pl.planned))
-	for i, s := range pl.launchOptionsOfAll() {
-		out[i] = describedNode{plannedNode: pl.planned[i], launchOptions: s}
+	for i, lo := range pl.launchOptionsOfAll() {
+		out[i] = describedNode{plannedNode: pl.planned[i], launchOptions: lo}
 	}
 	slices.SortStableFunc(out, func(a, b describedNode) int {
 		return cmp.Or(
@@ -154,8 +154,8 @@ func (pl *planner) inLaunchOrder() []describedNode {
 }
 
 // needsDevices returns 1 for a node with pods that request extended resources, 0 for others.
-func (pl *planner) needsDevices(m *plannedNode) int {
-	for _, a := range m.allocations {
+func (pl *planner) needsDevices(pn *plannedNode) int {
+	for _, a := range pn.allocations {
 		if len(pl.q.classes[a.class].Amounts.Extended) > 0 {
 			return 1
 		}
@@ -180,12 +180,12 @@ func (pl *planner) distributePods(nodes []describedNode, next []int) [][][]strin
 	parallel.Each(len(shares), func(c int) { pl.distributeClass(c, shares[c], next[c]) })
 	out := make([][][]string, len(nodes))
 	parallel.Each(len(nodes), func(i int) {
-		m := &nodes[i]
-		out[i] = make([][]string, m.copies)
+		dn := &nodes[i]
+		out[i] = make([][]string, dn.copies)
 		var parts [][]string
-		for n := range m.copies {
+		for n := range dn.copies {
 			parts = parts[:0]
-			for k, a := range m.allocations {
+			for k, a := range dn.allocations {
 				parts = append(parts, shares[a.class][first[i][k]+n].pods)
 			}
 			out[i][n] = mergeSorted(parts)
@@ -265,21 +265,21 @@ func podIDs(pods []*cluster.Pod) []string {
 
 // describe returns what all copies of the node have in common. Nodes of one variant share the
 // labels.
-func (pl *planner) describe(o *describedNode, labels requirements.Labels) Machine {
-	p := pl.stock.PoolOf(o.offer)
+func (pl *planner) describe(dn *describedNode, labels requirements.Labels) Machine {
+	p := pl.stock.PoolOf(dn.offer)
 	return Machine{
 		Pool: p.Name, NodeClass: p.NodeClass,
 		Taints: p.Taints, StartupTaints: p.StartupTaints,
 		Labels:    labels,
-		Requests:  pl.requests(o),
-		Offerings: o.offerings, Requirements: o.requirements, Relaxed: o.relaxed,
+		Requests:  pl.requests(dn),
+		Offerings: dn.offerings, Requirements: dn.requirements, Relaxed: dn.relaxed,
 	}
 }
 
 // requests returns the requests of the pods and of the DaemonSet pods on the cheapest offering.
-func (pl *planner) requests(o *describedNode) resources.Amounts {
-	sum := pl.stock.ShapeOf(o.offers[0]).Daemons
-	for _, a := range o.allocations {
+func (pl *planner) requests(dn *describedNode) resources.Amounts {
+	sum := pl.stock.ShapeOf(dn.offers[0]).Daemons
+	for _, a := range dn.allocations {
 		sum = sum.Add(pl.q.classes[a.class].Amounts.Times(int64(a.n)))
 	}
 	return sum
@@ -288,11 +288,11 @@ func (pl *planner) requests(o *describedNode) resources.Amounts {
 // narrowedRequirements returns the NodePool's requirements, limited to the remaining instance
 // types, zones and capacity types, the capacity reservation and the chosen custom labels. Its
 // minValues are no more than what remains.
-func narrowedRequirements(p *offering.Pool, v *offering.Variant, s *launchOptions) []requirements.Requirement {
+func narrowedRequirements(p *offering.Pool, v *offering.Variant, lo *launchOptions) []requirements.Requirement {
 	var types, zones, capacityTypes []string
-	for i := range s.offerings {
-		c := &s.offerings[i]
-		if i == 0 || c.InstanceType != s.offerings[i-1].InstanceType { // usually all offerings of one type have similar prices and are adjacent
+	for i := range lo.offerings {
+		c := &lo.offerings[i]
+		if i == 0 || c.InstanceType != lo.offerings[i-1].InstanceType { // usually all offerings of one type have similar prices and are adjacent
 			types = append(types, c.InstanceType)
 		}
 		if !slices.Contains(zones, c.Zone) {
@@ -307,7 +307,7 @@ func narrowedRequirements(p *offering.Pool, v *offering.Variant, s *launchOption
 		slices.Sort(all)
 		values[key] = slices.Compact(all)
 	}
-	reservation := s.offerings[0].Reservation
+	reservation := lo.offerings[0].Reservation
 	if reservation != "" {
 		values[catalog.LabelReservationID] = []string{reservation}
 	}
@@ -320,7 +320,7 @@ func narrowedRequirements(p *offering.Pool, v *offering.Variant, s *launchOption
 		if reservation != "" {
 			r.MinValues = 0
 		}
-		for _, less := range s.relaxed {
+		for _, less := range lo.relaxed {
 			if less.Key == r.Key {
 				r.MinValues = min(r.MinValues, less.Have)
 			}

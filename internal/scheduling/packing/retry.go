@@ -216,11 +216,11 @@ func (pl *planner) recount() {
 
 // recomputedNode returns the planned node with room and counts computed from its pods, and spends
 // the limits for it.
-func (pl *planner) recomputedNode(m *plannedNode) plannedNode {
-	out := pl.nodeWith(m.offer, slices.Clone(m.allocations))
-	out.copies, out.value = m.copies, m.value
+func (pl *planner) recomputedNode(pn *plannedNode) plannedNode {
+	out := pl.nodeWith(pn.offer, slices.Clone(pn.allocations))
+	out.copies, out.value = pn.copies, pn.value
 	out.price = pl.cheapestPrice(&out)
-	pl.budgets[pl.stock.VariantOf(m.offer).Pool].Spend(pl.stock.TypeOf(m.offer).Capacity, m.copies)
+	pl.budgets[pl.stock.VariantOf(pn.offer).Pool].Spend(pl.stock.TypeOf(pn.offer).Capacity, pn.copies)
 	return out
 }
 
@@ -281,7 +281,7 @@ func (pl *planner) mayBePlaced(c int, affordable func(set int) bool) bool {
 // fitsPlannedNode reports whether a planned node in the accept set has room for one more of the
 // class.
 func (pl *planner) fitsPlannedNode(class *class, set int) bool {
-	return slices.ContainsFunc(pl.planned, func(m plannedNode) bool { return pl.accepts.Sets[set].Has(m.offer) && class.Ask.Fits(m.free) })
+	return slices.ContainsFunc(pl.planned, func(pn plannedNode) bool { return pl.accepts.Sets[set].Has(pn.offer) && class.Ask.Fits(pn.free) })
 }
 
 // anyWithinLimits reports whether the limits allow one more node of the accept set.

@@ -251,7 +251,7 @@ func (k *cursor) advance() { k.at, k.left, k.rulesPassed, k.onlyRoomMatters = k.
 
 // settle moves the cursor to the first class that fits on the node, and reports whether there is
 // one. Room only shrinks while a node is filled, so skipped classes need no second check.
-func (f *filler) settle(k *cursor, m *plannedNode, bulk float64) bool {
+func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 	for ; k.at < len(k.row); k.advance() {
 		class := k.row[k.at]
 		if f.facts.bulk[class] > bulk && len(k.row)-k.at > 8 {
@@ -268,16 +268,16 @@ func (f *filler) settle(k *cursor, m *plannedNode, bulk float64) bool {
 			continue
 		}
 		if k.left < 0 {
-			k.left = f.allowance(m, class)
+			k.left = f.allowance(pn, class)
 		}
 		if k.left == 0 {
 			continue
 		}
 		k.reciprocals = f.perOf(class)
-		if k.fits = fitCount(k.reciprocals, f.room); k.fits == 0 || f.facts.hasPorts[class] && f.q.hasPortConflict(&f.q.classes[class], m.ports) {
+		if k.fits = fitCount(k.reciprocals, f.room); k.fits == 0 || f.facts.hasPorts[class] && f.q.hasPortConflict(&f.q.classes[class], pn.ports) {
 			continue
 		}
-		if !f.passesHostRules(k, m, class) {
+		if !f.passesHostRules(k, pn, class) {
 			continue
 		}
 		k.dualPrice = f.dualPrice[class]
@@ -292,14 +292,14 @@ func (f *filler) settle(k *cursor, m *plannedNode, bulk float64) bool {
 const rulesPerStep = 8
 
 // passesHostRules reports whether the host rules allow the class at the cursor on the node.
-func (f *filler) passesHostRules(k *cursor, m *plannedNode, class int) bool {
+func (f *filler) passesHostRules(k *cursor, pn *plannedNode, class int) bool {
 	rules := f.facts.ruleScope[class]
 	if rules == noHostRules || k.rulesPassed {
 		return true
 	}
 	p := f.q.profile(&f.q.classes[class])
 	f.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
-	if f.hostRuleRoom(m, class) == 0 {
+	if f.hostRuleRoom(pn, class) == 0 {
 		return false
 	}
 	k.rulesPassed = rules == ownClassCounts // until units of it are added
@@ -308,12 +308,12 @@ func (f *filler) passesHostRules(k *cursor, m *plannedNode, class int) bool {
 
 // allowance returns how many units of the class the node may get: the unplaced ones, and with
 // spreadOut no more than the maximum share.
-func (f *filler) allowance(m *plannedNode, class int) int {
+func (f *filler) allowance(pn *plannedNode, class int) int {
 	n := f.left[class]
 	if f.spreadOut {
 		most := f.facts.maxShare[class]
 		if f.preloaded {
-			most -= m.unitsOf(class)
+			most -= pn.unitsOf(class)
 		}
 		n = min(n, most)
 	}
@@ -321,10 +321,10 @@ func (f *filler) allowance(m *plannedNode, class int) int {
 }
 
 // unitsOf returns how many units of the class the node has.
-func (m *plannedNode) unitsOf(class int) int {
-	for i := range m.allocations {
-		if m.allocations[i].class == class {
-			return m.allocations[i].n
+func (pn *plannedNode) unitsOf(class int) int {
+	for i := range pn.allocations {
+		if pn.allocations[i].class == class {
+			return pn.allocations[i].n
 		}
 	}
 	return 0

@@ -29,8 +29,8 @@ func (pl *planner) newRun(s strategy, left []int, budgets []offering.Budget) *st
 // its steps.
 func (pl *planner) runStrategy(s strategy, active []int, lots []lot) outcome {
 	defer func(prices []float64) { pl.dualPrice = prices }(pl.dualPrice)
-	r := pl.newRun(s, slices.Clone(pl.left), cloneBudgets(pl.budgets))
-	r.lots = pl.priceLots(active, lots, s.hardPrices)
+	run := pl.newRun(s, slices.Clone(pl.left), cloneBudgets(pl.budgets))
+	run.lots = pl.priceLots(active, lots, s.hardPrices)
 	tiers := [][]int{active}
 	if s.byPriority {
 		tiers = pl.tiersOf(active)
@@ -40,14 +40,14 @@ func (pl *planner) runStrategy(s strategy, active []int, lots []lot) outcome {
 		rounds = 0
 	}
 	for _, tier := range tiers {
-		r.planned = r.topUp(r.planned, tier)
+		run.planned = run.topUp(run.planned, tier)
 		for range rounds {
-			r.addNodes(tier, repriceAt)
-			r.lots = pl.repriceLots(tier, r.left, r.lots, s.hardPrices)
+			run.addNodes(tier, repriceAt)
+			run.lots = pl.repriceLots(tier, run.left, run.lots, s.hardPrices)
 		}
-		r.addNodes(tier, 0)
+		run.addNodes(tier, 0)
 	}
-	return r.outcome()
+	return run.outcome()
 }
 
 // repriceAt is the share of the value to place that is left when dual prices are computed again,
@@ -59,38 +59,39 @@ const (
 	maxRepricedTiers = 64 // number of priorities above which prices are not computed again: few pods share a priority
 )
 
-// addNodes repeatedly adds the node with the lowest price per value. It stops when no more than
-// that part of the value is left, or no node takes a pod.
-func (r *strategyRun) addNodes(classes []int, part float64) {
-	lots := lotQueue(slices.Clone(r.lots))
+// addNodes repeatedly adds the node with the lowest price per value; a node's value is the total dual
+// price of its pods. It stops when no more than that part of the value is left to place, or no node
+// takes a pod.
+func (run *strategyRun) addNodes(classes []int, part float64) {
+	lots := lotQueue(slices.Clone(run.lots))
 	heap.Init(&lots)
-	r.steps += len(lots)
-	r.rowsByMark, r.lastFilled = map[uint64]*candidateRows{}, map[int]plannedNode{}
+	run.steps += len(lots)
+	run.rowsByMark, run.lastFilled = map[uint64]*candidateRows{}, map[int]plannedNode{}
 	value := 0.0 // of all unplaced pods
 	for _, c := range classes {
-		value += float64(r.left[c]) * r.dualPrice[c]
+		value += float64(run.left[c]) * run.dualPrice[c]
 	}
 	rest := part * value
-	defer r.computePrices()
-	for count := 1; (part == 0 || value > rest) && r.steps <= r.effort; count++ {
-		m, ok := r.bestNode(&lots, classes, value)
+	defer run.computePrices()
+	for count := 1; (part == 0 || value > rest) && run.steps <= run.effort; count++ {
+		pn, ok := run.bestNode(&lots, classes, value)
 		if !ok {
 			return
 		}
-		value -= r.addCopies(m)
+		value -= run.addCopies(pn)
 		if count%32 == 0 {
-			for _, candidates := range r.rowsByMark {
-				candidates.dropPlaced(r.left)
+			for _, candidates := range run.rowsByMark {
+				candidates.dropPlaced(run.left)
 			}
 		}
 	}
 }
 
 // computePrices sets the price of the nodes that have none yet.
-func (r *strategyRun) computePrices() {
-	parallel.Each(len(r.planned), func(i int) {
-		if m := &r.planned[i]; m.price == 0 {
-			m.price = r.cheapestPrice(m)
+func (run *strategyRun) computePrices() {
+	parallel.Each(len(run.planned), func(i int) {
+		if pn := &run.planned[i]; pn.price == 0 {
+			pn.price = run.cheapestPrice(pn)
 		}
 	})
 }
@@ -104,31 +105,31 @@ const acceptRatio = 1.003
 // A lot's key was its price per value when it was last filled. It only grows as fewer pods are
 // left, and stays the same while the same node can be added again. So lots are checked in order of
 // their keys, until no key is lower than the best ratio found.
-func (r *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (plannedNode, bool) {
+func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (plannedNode, bool) {
 	var best plannedNode
 	var tried []lot
 	ratio := math.Inf(1)
 	for lots.Len() > 0 && (*lots)[0].key*acceptRatio < ratio {
 		l := heap.Pop(lots).(lot)
-		r.steps += 4 // the logarithm of the queue's length, about
-		cost := r.scoreCost(l)
+		run.steps += 4 // the logarithm of the queue's length, about
+		cost := run.scoreCost(l)
 		if promise := cost / max(total, 1e-300); promise >= ratio {
 			l.key = max(l.key, promise)
 			tried = append(tried, l)
 			continue
 		}
-		m, ok := r.lastFilled[l.Offer]
-		if !ok || !r.canRepeat(&m) {
-			m = r.fillNode(l, classes, cost, ratio)
-			if m.value == 0 {
+		pn, ok := run.lastFilled[l.Offer]
+		if !ok || !run.canRepeat(&pn) {
+			pn = run.fillNode(l, classes, cost, ratio)
+			if pn.value == 0 {
 				continue // it takes none of the unplaced pods
 			}
-			r.lastFilled[l.Offer] = m
+			run.lastFilled[l.Offer] = pn
 		}
-		l.key = cost / m.value
+		l.key = cost / pn.value
 		tried = append(tried, l)
 		if l.key < ratio {
-			best, ratio = m, l.key
+			best, ratio = pn, l.key
 		}
 	}
 	for _, l := range tried {
@@ -138,25 +139,25 @@ func (r *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (pl
 }
 
 // canRepeat reports whether the node can be added again as it is.
-func (r *strategyRun) canRepeat(m *plannedNode) bool {
-	lacksUnits := func(a allocation) bool { return r.left[a.class] < a.n }
-	return !slices.ContainsFunc(m.allocations, lacksUnits) && r.isWithinLimits(m.offer)
+func (run *strategyRun) canRepeat(pn *plannedNode) bool {
+	lacksUnits := func(a allocation) bool { return run.left[a.class] < a.n }
+	return !slices.ContainsFunc(pn.allocations, lacksUnits) && run.isWithinLimits(pn.offer)
 }
 
 // isWithinLimits reports whether the limits allow one more node of the offering.
-func (r *strategyRun) isWithinLimits(offer int) bool {
-	return r.budgets[r.stock.VariantOf(offer).Pool].Times(r.stock.TypeOf(offer).Capacity, 1) > 0
+func (run *strategyRun) isWithinLimits(offer int) bool {
+	return run.budgets[run.stock.VariantOf(offer).Pool].Times(run.stock.TypeOf(offer).Capacity, 1) > 0
 }
 
 // scoreCost returns the price of a node of the lot, for comparison. If limits must be saved, the
 // share of the limits comes first and the price second.
-func (r *strategyRun) scoreCost(l lot) float64 {
+func (run *strategyRun) scoreCost(l lot) float64 {
 	price := max(l.Price, 1)
-	if !r.strategy.sparing {
+	if !run.strategy.sparing {
 		return price
 	}
-	pool := r.stock.VariantOf(l.Offer).Pool
-	return price + aboveAnyPrice*r.budgets[pool].Share(r.stock.TypeOf(l.Offer).Capacity)
+	pool := run.stock.VariantOf(l.Offer).Pool
+	return price + aboveAnyPrice*run.budgets[pool].Share(run.stock.TypeOf(l.Offer).Capacity)
 }
 
 // carefulGain is the factor by which refining a node can lower its price per value.
@@ -164,51 +165,51 @@ const carefulGain = 0.92
 
 // fillNode fills a node of the lot with pods of the classes. It refines the node if that could
 // bring its price per value below ratio.
-func (r *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plannedNode {
-	shape := r.stock.ShapeOf(l.Offer)
-	m := plannedNode{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: daemonPorts(shape)}
-	if r.isWithinLimits(l.Offer) {
-		candidates, ok := r.rowsByMark[l.Mark]
+func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plannedNode {
+	shape := run.stock.ShapeOf(l.Offer)
+	pn := plannedNode{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: daemonPorts(shape)}
+	if run.isWithinLimits(l.Offer) {
+		candidates, ok := run.rowsByMark[l.Mark]
 		if !ok {
-			candidates = r.groupRows(r.accepting(l.Offer, classes))
-			r.rowsByMark[l.Mark] = candidates
+			candidates = run.groupRows(run.accepting(l.Offer, classes))
+			run.rowsByMark[l.Mark] = candidates
 		}
-		r.q.countDaemonPods(&m) // before pods are placed on a copy of it
-		empty := m.clone()
-		r.fill(&m, candidates)
-		if r.careful && m.value > 0 && cost/m.value*carefulGain < ratio {
-			r.refine(&m, empty, candidates)
+		run.q.countDaemonPods(&pn) // before pods are placed on a copy of it
+		empty := pn.clone()
+		run.fill(&pn, candidates)
+		if run.careful && pn.value > 0 && cost/pn.value*carefulGain < ratio {
+			run.refine(&pn, empty, candidates)
 		}
 	}
-	return m
+	return pn
 }
 
 // addCopies adds the node as often as pods and limits allow, and returns the dual price of all
 // their pods.
-func (r *strategyRun) addCopies(m plannedNode) float64 {
-	m.copies = math.MaxInt
-	for _, a := range m.allocations {
-		m.copies = min(m.copies, r.left[a.class]/a.n)
+func (run *strategyRun) addCopies(pn plannedNode) float64 {
+	pn.copies = math.MaxInt
+	for _, a := range pn.allocations {
+		pn.copies = min(pn.copies, run.left[a.class]/a.n)
 	}
-	pool, size := r.stock.VariantOf(m.offer).Pool, r.stock.TypeOf(m.offer).Capacity
-	m.copies = r.budgets[pool].Times(size, m.copies)
-	r.budgets[pool].Spend(size, m.copies)
-	for _, a := range m.allocations {
-		r.left[a.class] -= a.n * m.copies
+	pool, size := run.stock.VariantOf(pn.offer).Pool, run.stock.TypeOf(pn.offer).Capacity
+	pn.copies = run.budgets[pool].Times(size, pn.copies)
+	run.budgets[pool].Spend(size, pn.copies)
+	for _, a := range pn.allocations {
+		run.left[a.class] -= a.n * pn.copies
 	}
-	r.planned = append(r.planned, m)
-	return m.value * float64(m.copies)
+	run.planned = append(run.planned, pn)
+	return pn.value * float64(pn.copies)
 }
 
-func (r *strategyRun) outcome() outcome {
-	r.refreshFacts()
-	o := outcome{strategy: r.strategy, planned: r.planned, left: r.left, budgets: r.budgets}
-	for i := range r.planned {
-		m := &r.planned[i]
-		o.count += m.copies
-		o.price += float64(m.copies) * m.price
-		for _, a := range m.allocations {
-			o.crowded += m.copies * max(0, a.n-r.facts.maxShare[a.class])
+func (run *strategyRun) outcome() outcome {
+	run.refreshFacts()
+	o := outcome{strategy: run.strategy, planned: run.planned, left: run.left, budgets: run.budgets}
+	for i := range run.planned {
+		pn := &run.planned[i]
+		o.count += pn.copies
+		o.price += float64(pn.copies) * pn.price
+		for _, a := range pn.allocations {
+			o.crowded += pn.copies * max(0, a.n-run.facts.maxShare[a.class])
 		}
 	}
 	return o
@@ -232,40 +233,40 @@ func (f *filler) topUp(nodes []plannedNode, classes []int) []plannedNode {
 	if len(classes) == 0 {
 		return nodes
 	}
-	for _, m := range nodes {
-		candidates := f.groupRows(f.accepting(m.offer, classes))
-		for m.copies > 0 {
-			more := m.clone()
+	for _, pn := range nodes {
+		candidates := f.groupRows(f.accepting(pn.offer, classes))
+		for pn.copies > 0 {
+			more := pn.clone()
 			if f.fill(&more, candidates) == 0 {
-				out = append(out, m)
+				out = append(out, pn)
 				break
 			}
 			for i, a := range more.allocations {
-				if added := a.n - m.unitsAt(i); added > 0 {
+				if added := a.n - pn.unitsAt(i); added > 0 {
 					more.copies = min(more.copies, f.left[a.class]/added)
 				}
 			}
 			for i, a := range more.allocations {
-				f.left[a.class] -= (a.n - m.unitsAt(i)) * more.copies
+				f.left[a.class] -= (a.n - pn.unitsAt(i)) * more.copies
 			}
 			more.price = f.cheapestPrice(&more)
 			out = append(out, more)
-			m.copies -= more.copies
+			pn.copies -= more.copies
 		}
 	}
 	return out
 }
 
-func (m *plannedNode) clone() plannedNode {
-	out := *m
-	out.free, out.allocations, out.ports, out.host = m.free.Clone(), slices.Clone(m.allocations), slices.Clip(m.ports), m.host.Clone()
+func (pn *plannedNode) clone() plannedNode {
+	out := *pn
+	out.free, out.allocations, out.ports, out.host = pn.free.Clone(), slices.Clone(pn.allocations), slices.Clip(pn.ports), pn.host.Clone()
 	return out
 }
 
 // unitsAt returns the number of units in the i-th allocation, 0 if there is none.
-func (m *plannedNode) unitsAt(i int) int {
-	if i < len(m.allocations) {
-		return m.allocations[i].n
+func (pn *plannedNode) unitsAt(i int) int {
+	if i < len(pn.allocations) {
+		return pn.allocations[i].n
 	}
 	return 0
 }

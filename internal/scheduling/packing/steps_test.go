@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestResidentsCost: a plan for new pods costs by the kinds of pods that are there already, and not
-// by their number: a hundred times as many are judged with what the first of their kind made.
+// TestResidentsCost: the cost of a plan depends on the kinds of existing pods and not on their
+// number. A hundred times as many pods of the same kinds cause no more allocations.
 func TestResidentsCost(t *testing.T) {
 	market := bigMarket(catalog.OnDemand)
 	made := func(each int) float64 {
@@ -27,7 +27,8 @@ func TestResidentsCost(t *testing.T) {
 	}
 }
 
-// TestFullNodesCost: nodes without room for a class cost no steps, even if they have some for another.
+// TestFullNodesCost: nodes without room for a class cost no steps, even if they have room for
+// another.
 func TestFullNodesCost(t *testing.T) {
 	t.Parallel()
 	market := bigMarket(catalog.OnDemand)
@@ -42,7 +43,7 @@ func TestFullNodesCost(t *testing.T) {
 		s.Pods = append(s.Pods, small, large)
 		plan := packing.Solve(s, market, packing.Usual)
 		if len(plan.Placements) != len(s.Pods)-1 || len(plan.Machines) != 1 {
-			t.Fatalf("%d pods get %d places and %d machines", len(s.Pods), len(plan.Placements), len(plan.Machines))
+			t.Fatalf("%d pods get %d placements and %d new nodes", len(s.Pods), len(plan.Placements), len(plan.Machines))
 		}
 		return plan.Steps
 	}
@@ -51,7 +52,8 @@ func TestFullNodesCost(t *testing.T) {
 	}
 }
 
-// TestFollowersCost: pods that must be on a host with certain others cost no steps for the hosts without them.
+// TestFollowersCost: pods with required host affinity cost no steps for the hosts without matching
+// pods.
 func TestFollowersCost(t *testing.T) {
 	t.Parallel()
 	market := bigMarket(catalog.OnDemand)
@@ -68,7 +70,7 @@ func TestFollowersCost(t *testing.T) {
 		s.Pods = append(s.Pods, more)
 		plan := packing.Solve(s, market, packing.Usual)
 		if len(plan.Placements) != 1 || len(plan.Refusals) != 1 {
-			t.Fatalf("%d pods get a place and %d none, want one each: there is room for one beside db", len(plan.Placements), len(plan.Refusals))
+			t.Fatalf("%d pods are placed and %d refused, want one each: there is room for one beside db", len(plan.Placements), len(plan.Refusals))
 		}
 		return plan.Steps
 	}
@@ -77,8 +79,8 @@ func TestFollowersCost(t *testing.T) {
 	}
 }
 
-// crowded returns nodes with residents of 20 kinds, some of which keep away from one another and
-// some of which are spread, and new pods of all kinds.
+// crowded returns nodes with pods of 20 kinds, some with anti-affinity and some with spreads, and
+// one pending pod of each kind.
 func crowded(nodes, each int) cluster.Snapshot {
 	kinds := make([]*cluster.Kind, 20)
 	s := cluster.Snapshot{Pools: anyPool}
