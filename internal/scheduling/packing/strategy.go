@@ -10,7 +10,7 @@ import (
 // strategy is one method to choose new nodes.
 type strategy struct {
 	sparing    bool // use as little of the NodePools' limits as possible, at any price
-	hardPrices bool // use the hard dual prices of the lower bound
+	hardPrices bool // use the dual prices of the last rounds of the lower bound, instead of the first (soft) ones
 	careful    bool // refine each node; takes more work
 	byPriority bool // place pods of higher priority first instead of all together
 	spreadOut  bool // put no large part of a class on one node unless there is no other choice
@@ -102,14 +102,14 @@ func (pl *planner) chooseNodes(active []int) {
 func (pl *planner) stepLimit(active []int) int {
 	units := 0
 	for _, c := range active {
-		units = min(units+pl.left[c], maxPatienceUnits)
+		units = min(units+pl.left[c], maxStepLimitUnits)
 	}
 	return min(pl.steps+units*(2000+16*units), pl.effort/2)
 }
 
-// maxPatienceUnits is the number of units above which the step limit does not grow any more. It
+// maxStepLimitUnits is the number of units above which the step limit does not grow any more. It
 // allows about 60 million steps, which take two seconds.
-const maxPatienceUnits = 1900
+const maxStepLimitUnits = 1900
 
 // tryStrategies runs the strategies in order until one is good enough, and reports whether one was.
 // That outcome is the last.
