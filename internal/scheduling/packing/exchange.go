@@ -86,8 +86,8 @@ func (ex *exchanger) load(nodes []plannedNode) {
 	}
 }
 
-// isMovable reports whether pods of the class may change nodes: no affinity applies to them or
-// selects them.
+// isMovable reports whether pods of the class may change nodes: they are in no bundle, have no host
+// ports, and no affinity applies to them or selects them.
 func (ex *exchanger) isMovable(class int) bool {
 	c := &ex.q.classes[class]
 	p := ex.q.profile(c)

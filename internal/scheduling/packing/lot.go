@@ -2,7 +2,8 @@ package packing
 
 import "github.com/joiner-sh/joiner/internal/scheduling/offering"
 
-// lot is a group of offerings of equal shape while nodes are chosen from it.
+// lot is a group of offerings that the pods to place do not distinguish, with its key in lotQueue.
+// Only the cheapest offering of a lot is compared.
 type lot struct {
 	offering.Lot
 	key float64 // a price per value that filling it cannot beat
