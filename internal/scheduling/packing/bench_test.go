@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// dice is a small generator of numbers that are the same in every run.
+// dice is a small random number generator that gives the same numbers in every run.
 type dice uint64
 
 func (d *dice) roll(n int) int {
@@ -19,11 +19,11 @@ func (d *dice) roll(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// families are some of EC2's, with the on-demand price of a large in
+// families are some of EC2's instance families, with the on-demand price of size large in
 // us-east-1, as published, in ten-thousandths of a dollar.
 var families = []struct {
 	name, arch string
-	gib, price int64 // of a large: 2 vCPU
+	gib, price int64 // of size large, which has 2 vCPUs
 }{
 	{"c5", "amd64", 4, 850}, {"m5", "amd64", 8, 960}, {"r5", "amd64", 16, 1260},
 	{"c5a", "amd64", 4, 770}, {"m5a", "amd64", 8, 860}, {"r5a", "amd64", 16, 1130},
@@ -40,29 +40,29 @@ var families = []struct {
 
 var sizes = []struct {
 	name string
-	n    int64 // larges
+	n    int64 // the size as a multiple of large
 	pods int64
 }{
 	{"large", 1, 29}, {"xlarge", 2, 58}, {"2xlarge", 4, 58}, {"4xlarge", 8, 234}, {"8xlarge", 16, 234},
 	{"12xlarge", 24, 234}, {"16xlarge", 32, 737}, {"24xlarge", 48, 737},
 }
 
-// bigMarket has about as many offerings as a region: 800 types (each family
-// counts three times), three zones, two ways of paying.
-func bigMarket(ways ...string) catalog.Market {
+// bigMarket has about as many offerings as a region: 800 types (each family counts three times),
+// three zones, two capacity types.
+func bigMarket(capacityTypes ...string) catalog.Market {
 	var types []catalog.Type
 	for _, generation := range []string{"", "x", "y"} {
 		for i, f := range families {
 			for _, s := range sizes {
 				types = append(types, bigType(f.name+generation, f.arch, s.name, 2*s.n, f.gib*s.n, s.pods,
-					catalog.Price(f.price*s.n*int64(100+len(generation)*(3+i%5)))*1000, ways))
+					catalog.Price(f.price*s.n*int64(100+len(generation)*(3+i%5)))*1000, capacityTypes))
 			}
 		}
 	}
 	return catalog.Market{"default": {Region: "us-east-1", Types: types}}
 }
 
-func bigType(family, arch, size string, cpus, gib, pods int64, price catalog.Price, ways []string) catalog.Type {
+func bigType(family, arch, size string, cpus, gib, pods int64, price catalog.Price, capacityTypes []string) catalog.Type {
 	name := family + "." + size
 	full := resources.Amounts{CPU: cpus * 1000, Memory: gib << 30 * 925 / 1000, EphemeralStorage: 20 << 30, Pods: pods}
 	reserved := resources.Amounts{CPU: 60 + cpus*3, Memory: (355 + 11*pods) << 20, EphemeralStorage: 3 << 30}
@@ -74,12 +74,12 @@ func bigType(family, arch, size string, cpus, gib, pods int64, price catalog.Pri
 		},
 	}
 	for _, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1c"} {
-		for _, way := range ways {
+		for _, capacityType := range capacityTypes {
 			p := price
-			if way == catalog.Spot {
+			if capacityType == catalog.Spot {
 				p = price * 35 / 100
 			}
-			t.Offerings = append(t.Offerings, catalog.Offering{Zone: zone, CapacityType: way, Price: p, Available: true})
+			t.Offerings = append(t.Offerings, catalog.Offering{Zone: zone, CapacityType: capacityType, Price: p, Available: true})
 		}
 	}
 	return t.WithOfferings(t.Offerings)
@@ -87,7 +87,7 @@ func bigType(family, arch, size string, cpus, gib, pods int64, price catalog.Pri
 
 var anyPool = []cluster.Pool{{Name: "general", NodeClass: "default"}}
 
-// mixedPods are pods of that many deployments, all of different sizes.
+// mixedPods returns pods of that many deployments, each with its own size.
 func mixedPods(pods, deployments int, seed uint64) []cluster.Pod {
 	d := dice(seed)
 	out := make([]cluster.Pod, 0, pods)
@@ -95,7 +95,7 @@ func mixedPods(pods, deployments int, seed uint64) []cluster.Pod {
 		ask := resources.Amounts{
 			CPU: int64(50 * (1 + d.roll(60))), Memory: int64(64*(1+d.roll(100))) << 20, Pods: 1,
 		}
-		if d.roll(3) == 0 { // many ask for little
+		if d.roll(3) == 0 { // many request little
 			ask.CPU, ask.Memory = ask.CPU/10+10, ask.Memory/8
 		}
 		count := pods / deployments
@@ -111,8 +111,8 @@ func mixedPods(pods, deployments int, seed uint64) []cluster.Pod {
 	return out
 }
 
-// BenchmarkSolve has a budget: 500 mixed pods in 50 ms, 10,000 in 500
-// deployments in 1 s, on one core.
+// BenchmarkSolve has a target: 500 mixed pods in 50 ms, 10,000 in 500 deployments in 1 s, on one
+// core.
 func BenchmarkSolve(b *testing.B) {
 	b.Run("made-up", func(b *testing.B) { benchSolve(b, bigMarket(catalog.OnDemand, catalog.Spot)) })
 	b.Run("us-east-1", func(b *testing.B) { benchSolve(b, realMarket(b)) })

@@ -9,40 +9,41 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// bundle ties pods together that must be on one machine: those that want to be
-// near themselves all in one unit, the others each with its share of those
-// whom they must be near. It returns the bundles, as new classes.
-func (w *work) bundle() []int {
-	from := len(w.q.classes)
+// bundleRequired combines pods with required host affinity into bundles that are placed as one
+// unit. Pods with affinity to themselves go into one bundle. Other pods are added, in equal shares,
+// to the pods that they have affinity to. It returns the bundles, which are new classes.
+func (pl *planner) bundleRequired() []int {
+	from := len(pl.q.classes)
 	for {
-		made := len(w.q.classes)
-		for _, c := range slices.Clone(w.order) {
-			if w.left[c] == 0 || !w.q.profile(&w.q.classes[c]).Follows() || w.hasCompany(c) {
+		made := len(pl.q.classes)
+		for _, c := range slices.Clone(pl.order) {
+			if pl.left[c] == 0 || !pl.q.profile(&pl.q.classes[c]).Follows() || pl.daemonPodsSuffice(c) {
 				continue
 			}
-			if groups, _ := w.needs(&w.q.classes[c]); !w.clump(c) {
-				w.attach(c, groups, false)
+			if groups, _ := pl.requiredHostGroups(&pl.q.classes[c]); !pl.bundleSelfAffine(c) {
+				pl.bundleWithTargets(c, groups, false)
 			}
 		}
-		// Whoever must be near a pod that has just been tied can be tied to it now.
-		if len(w.q.classes) == made {
+		// A pod with affinity to a pod that was just bundled can join it in the next round.
+		if len(pl.q.classes) == made {
 			break
 		}
 	}
 	var out []int
-	for c := from; c < len(w.q.classes); c++ {
+	for c := from; c < len(pl.q.classes); c++ {
 		out = append(out, c)
 	}
 	if len(out) > 0 {
-		w.arrange()
+		pl.sortClasses()
 	}
 	return out
 }
 
-// needs returns the groups over host names of which the class must be near a pod.
-func (w *work) needs(c *class) (groups []int, self bool) {
+// requiredHostGroups returns the groups of the class's required host affinities, and whether all of
+// them select the class itself.
+func (pl *planner) requiredHostGroups(c *class) (groups []int, self bool) {
 	self = true
-	for _, r := range w.q.profile(c).Host {
+	for _, r := range pl.q.profile(c).Host {
 		if r.Form == topology.Near && r.Weight == 0 {
 			groups = append(groups, r.Group)
 			self = self && r.Self
@@ -51,54 +52,55 @@ func (w *work) needs(c *class) (groups []int, self bool) {
 	return groups, self
 }
 
-// clump ties all pods that must be near one another and near nobody else. As
-// many as fit on one machine: the rest cannot run.
-func (w *work) clump(c int) bool {
-	groups, self := w.needs(&w.q.classes[c])
-	if !self || slices.ContainsFunc(groups, w.isSomewhere) {
+// bundleSelfAffine puts all pods that have required host affinity to one another, and to no others,
+// into one bundle. The bundle has as many pods as fit on one node; the others cannot run. It
+// reports false if the class has other affinities or its group already has a node.
+func (pl *planner) bundleSelfAffine(c int) bool {
+	groups, self := pl.requiredHostGroups(&pl.q.classes[c])
+	if !self || slices.ContainsFunc(groups, pl.hasPod) {
 		return false
 	}
-	if slices.ContainsFunc(groups, func(g int) bool { return w.clumped[g] }) {
-		return true // one machine is full of them: the others cannot run
+	if slices.ContainsFunc(groups, func(g int) bool { return pl.hostAssigned[g] }) {
+		return true // their node is full: the others cannot run
 	}
 	var members []member
-	for _, o := range w.order {
-		other := &w.q.classes[o]
-		if w.left[o] == 0 || other.members != nil {
+	for _, o := range pl.order {
+		other := &pl.q.classes[o]
+		if pl.left[o] == 0 || other.members != nil {
 			continue
 		}
-		if theirs, too := w.needs(other); too && slices.Equal(theirs, groups) && w.fitsAlone(other) {
-			members = append(members, member{o, w.left[o]})
+		if theirs, too := pl.requiredHostGroups(other); too && slices.Equal(theirs, groups) && pl.fitsAlone(other) {
+			members = append(members, member{o, pl.left[o]})
 		}
 	}
 	for len(members) > 0 {
-		if w.tie(members, 1, false) {
-			w.q.classes[len(w.q.classes)-1].forced = true
+		if pl.addBundles(members, 1, false) {
+			pl.q.classes[len(pl.q.classes)-1].oneNodeOnly = true
 			for _, g := range groups {
-				w.clumped[g] = true
+				pl.hostAssigned[g] = true
 			}
 			return true
 		}
-		members = smaller(members)
+		members = withoutTenth(members)
 	}
-	return true // none fits anywhere
+	return true // no pod fits anywhere
 }
 
-// fitsAlone reports whether a machine or a node could take a pod of the class.
-func (w *work) fitsAlone(c *class) bool {
-	return len(c.stages) > 0 || w.anyRoom(c.Ask, w.nodesOf(c))
+// fitsAlone reports whether an existing or a new node could take a pod of the class.
+func (pl *planner) fitsAlone(c *class) bool {
+	return len(c.stages) > 0 || pl.anyNodeFits(c.Ask, pl.acceptedNodes(c))
 }
 
-// nodesOf returns the nodes that pods of the class accept.
-func (w *work) nodesOf(c *class) bitset.Set {
+// acceptedNodes returns the existing nodes that pods of the class accept.
+func (pl *planner) acceptedNodes(c *class) bitset.Set {
 	if c.nodes == nil {
-		return w.rooms.Hard[c.Sig]
+		return pl.rooms.Hard[c.Sig]
 	}
-	return w.rooms.Hard[c.Sig].Both(c.nodes)
+	return pl.rooms.Hard[c.Sig].Both(c.nodes)
 }
 
-// smaller leaves out about a tenth of the pods of a bundle, but one at least.
-func smaller(members []member) []member {
+// withoutTenth removes about a tenth of the pods from a bundle, at least one.
+func withoutTenth(members []member) []member {
 	total := 0
 	for _, m := range members {
 		total += m.n
@@ -116,49 +118,52 @@ func smaller(members []member) []member {
 	return out
 }
 
-// isSomewhere reports whether the group counts a pod on some node: then nobody
-// may be the first.
-func (w *work) isSomewhere(group int) bool {
-	return w.isThere(w.rooms, group)
+// hasPod reports whether the group counts a pod on an existing node. Then no unplaced pod may be
+// the group's first.
+func (pl *planner) hasPod(group int) bool {
+	return pl.hasPodOn(pl.rooms, group)
 }
 
-// isTaken reports whether pods of the group have a host, so that others must go there too.
-func (w *work) isTaken(group int) bool { return w.clumped[group] || w.isSomewhere(group) }
+// isHostFixed reports whether pods of the group have a host already, so that others must use it
+// too.
+func (pl *planner) isHostFixed(group int) bool { return pl.hostAssigned[group] || pl.hasPod(group) }
 
-// attach ties pods to those of the groups, which they must be near, or wish to be: to each about the same number.
-func (w *work) attach(c int, groups []int, wish bool) {
-	var hosts []int
-	there := 0
-	for _, o := range w.order {
-		if o != c && w.left[o] > 0 && len(w.q.classes[o].stages) > 0 && w.counts(o, groups) {
-			hosts = append(hosts, o)
-			there += w.left[o]
+// bundleWithTargets combines pods with those that they have host affinity to, required or
+// preferred: each target gets about the same number.
+func (pl *planner) bundleWithTargets(c int, groups []int, preferred bool) {
+	var targets []int
+	remaining := 0
+	for _, o := range pl.order {
+		if o != c && pl.left[o] > 0 && len(pl.q.classes[o].stages) > 0 && pl.isTarget(o, groups) {
+			targets = append(targets, o)
+			remaining += pl.left[o]
 		}
 	}
-	for _, o := range hosts {
-		for share := (w.left[c] + max(there, 1) - 1) / max(there, 1); share > 0 && w.left[c] > 0 && w.left[o] > 0; {
-			n := min(w.left[o], w.left[c]/share)
+	for _, o := range targets {
+		for share := (pl.left[c] + max(remaining, 1) - 1) / max(remaining, 1); share > 0 && pl.left[c] > 0 && pl.left[o] > 0; {
+			n := min(pl.left[o], pl.left[c]/share)
 			if n == 0 {
-				share = w.left[c]
+				share = pl.left[c]
 				continue
 			}
-			if !w.tie([]member{{o, 1}, {c, share}}, n, wish) {
+			if !pl.addBundles([]member{{o, 1}, {c, share}}, n, preferred) {
 				share /= 2
 			}
 		}
-		there -= w.left[o]
+		remaining -= pl.left[o]
 	}
 }
 
-// counts reports whether all the groups count the pods of the class, or some of a bundle.
-func (w *work) counts(o int, groups []int) bool {
-	c := &w.q.classes[o]
+// isTarget reports whether all the groups select the pods of the class, or those of one member of a
+// bundle.
+func (pl *planner) isTarget(o int, groups []int) bool {
+	c := &pl.q.classes[o]
 	if c.members == nil {
-		// Who must be near others has no place itself yet.
-		p := w.q.profile(c)
+		// A pod that itself needs a target is not placed yet.
+		p := pl.q.profile(c)
 		return !p.Follows() && isInAll(p, groups)
 	}
-	return slices.ContainsFunc(c.members, func(m member) bool { return isInAll(w.q.profile(&w.q.classes[m.class]), groups) })
+	return slices.ContainsFunc(c.members, func(m member) bool { return isInAll(pl.q.profile(&pl.q.classes[m.class]), groups) })
 }
 
 // isInAll reports whether all the groups, over host names, count pods of the profile.
@@ -166,53 +171,53 @@ func isInAll(p *topology.Profile, groups []int) bool {
 	return !slices.ContainsFunc(groups, func(g int) bool { return !slices.Contains(p.HostIn, g) })
 }
 
-// tie makes a class of n bundles, and reports whether some machine takes one. If the pods only wish to be together, that
-// must not be against another wish about hosts.
-func (w *work) tie(members []member, n int, wish bool) bool {
-	b, ok := w.join(members)
-	if !ok || !w.shareHost(b.members, wish) {
+// addBundles adds a class of n bundles with these members, and reports whether some node can take
+// one. With preferred, the bundle must violate no preference about hosts either.
+func (pl *planner) addBundles(members []member, n int, preferred bool) bool {
+	b, ok := pl.mergeMembers(members)
+	if !ok || !pl.canShareNode(b.members, preferred) {
 		return false
 	}
-	b.base, b.all, b.wished = len(w.q.classes), n, wish
-	b.stages = w.stagesOf(&b, members)
-	b.hard, b.first = w.hardOf(members), -1
-	if len(b.stages) == 0 && !w.anyRoom(b.Ask, b.nodes) {
+	b.base, b.initialUnits, b.preferred = len(pl.q.classes), n, preferred
+	b.stages = pl.bundleStages(&b, members)
+	b.hardSet, b.firstStage = pl.bundleHardSet(members), -1
+	if len(b.stages) == 0 && !pl.anyNodeFits(b.Ask, b.nodes) {
 		return false
 	}
 	for range n {
 		for _, m := range members {
-			c := &w.q.classes[m.class]
-			from := len(c.Pods) - m.n*c.unit
+			c := &pl.q.classes[m.class]
+			from := len(c.Pods) - m.n*c.podsPerUnit
 			b.Pods = append(b.Pods, c.Pods[from:]...)
 			c.Pods = c.Pods[:from]
 		}
 	}
 	for _, m := range members {
-		w.left[m.class] -= m.n * n
+		pl.left[m.class] -= m.n * n
 	}
-	w.q.classes = append(w.q.classes, b)
-	w.left, w.stage, w.light = append(w.left, n), append(w.stage, 0), append(w.light, 0)
+	pl.q.classes = append(pl.q.classes, b)
+	pl.left, pl.stage, pl.droppedWeight = append(pl.left, n), append(pl.stage, 0), append(pl.droppedWeight, 0)
 	return true
 }
 
-// join returns what the members ask for together, as one class without pods. It reports false if they need a
-// host port twice.
-func (w *work) join(members []member) (b class, ok bool) {
-	first := &w.q.classes[members[0].class]
+// mergeMembers returns the requests and rules of all members together, as a class without pods. It
+// reports false if the members need the same host port twice.
+func (pl *planner) mergeMembers(members []member) (b class, ok bool) {
+	first := &pl.q.classes[members[0].class]
 	b.Class = podgroup.Class{Sig: first.Sig, Profile: topology.Plain, Priority: first.Priority}
-	b.nodes = w.nodesOf(first)
+	b.nodes = pl.acceptedNodes(first)
 	for _, m := range members {
-		c := &w.q.classes[m.class]
+		c := &pl.q.classes[m.class]
 		b.Amounts = b.Amounts.Add(c.Amounts.Times(int64(m.n)))
 		b.Priority = max(b.Priority, c.Priority)
 		for range m.n {
-			if w.q.clashes(c, b.Lists) {
+			if pl.q.hasPortConflict(c, b.Lists) {
 				return b, false
 			}
 			b.Ports, b.Lists = append(b.Ports, c.Ports...), append(b.Lists, c.Lists...)
 		}
-		b.nodes = b.nodes.Both(w.nodesOf(c))
-		b.unit += m.n * c.unit
+		b.nodes = b.nodes.Both(pl.acceptedNodes(c))
+		b.podsPerUnit += m.n * c.podsPerUnit
 		if c.members == nil {
 			b.members = append(b.members, m)
 			continue
@@ -221,91 +226,93 @@ func (w *work) join(members []member) (b class, ok bool) {
 			b.members = append(b.members, member{inner.class, inner.n * m.n})
 		}
 	}
-	b.Ask = w.q.Ask(b.Amounts)
-	b.bulk = w.bulk(b.Ask)
+	b.Ask = pl.q.Ask(b.Amounts)
+	b.bulk = pl.bulkOf(b.Ask)
 	return b, true
 }
 
-// shareHost reports whether no rule about hosts keeps the members off one machine; with wish, no wish either.
-func (w *work) shareHost(members []member, wish bool) bool {
+// canShareNode reports whether the host rules allow the members on one node. With preferred,
+// preferences count as rules.
+func (pl *planner) canShareNode(members []member, preferred bool) bool {
 	var host topology.Tally
 	for _, m := range members {
-		c := &w.q.classes[m.class]
-		limits := topology.Limits{Together: true, Strict: wish, Light: w.light[m.class]}
-		if host.Room(w.q.Book, w.q.profile(c), limits) < m.n {
+		c := &pl.q.classes[m.class]
+		limits := topology.Limits{Together: true, Strict: preferred, Light: pl.droppedWeight[m.class]}
+		if host.Room(pl.q.Book, pl.q.profile(c), limits) < m.n {
 			return false
 		}
-		w.tally(&host, c, m.n)
+		pl.addToTally(&host, c, m.n)
 	}
 	return true
 }
 
-// stagesOf returns the stages of a bundle: what all its members accept at each.
-func (w *work) stagesOf(b *class, members []member) []int {
+// bundleStages returns the stages of a bundle: for each stage, the intersection of its members'
+// accept sets.
+func (pl *planner) bundleStages(b *class, members []member) []int {
 	most := 0
 	for _, m := range members {
-		most = max(most, len(w.q.classes[m.class].stages))
+		most = max(most, len(pl.q.classes[m.class].stages))
 	}
-	if slices.ContainsFunc(members, func(m member) bool { return len(w.q.classes[m.class].stages) == 0 }) {
-		return nil // no machine can be bought for some of them
+	if slices.ContainsFunc(members, func(m member) bool { return len(pl.q.classes[m.class].stages) == 0 }) {
+		return nil // some member accepts no offering
 	}
 	var out []int
 	for i := range most {
 		var both bitset.Set
 		for _, m := range members {
-			stages := w.q.classes[m.class].stages
-			set := w.accepts.Sets[stages[min(i, len(stages)-1)]]
+			stages := pl.q.classes[m.class].stages
+			set := pl.accepts.Sets[stages[min(i, len(stages)-1)]]
 			if both == nil {
 				both = set.Clone()
 			} else {
 				both.And(set)
 			}
 		}
-		if n := w.accepts.Number(both); !slices.Contains(out, n) && w.accepts.AnyTakes(both, &b.Class) {
+		if n := pl.accepts.Number(both); !slices.Contains(out, n) && pl.accepts.AnyTakes(both, &b.Class) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// hardOf returns the accept set of a bundle that no preference narrows.
-func (w *work) hardOf(members []member) int {
-	both := w.accepts.Sets[w.q.classes[members[0].class].hard].Clone()
+// bundleHardSet returns the accept set of a bundle without preferences.
+func (pl *planner) bundleHardSet(members []member) int {
+	both := pl.accepts.Sets[pl.q.classes[members[0].class].hardSet].Clone()
 	for _, m := range members[1:] {
-		both.And(w.accepts.Sets[w.q.classes[m.class].hard])
+		both.And(pl.accepts.Sets[pl.q.classes[m.class].hardSet])
 	}
-	return w.accepts.Number(both)
+	return pl.accepts.Number(both)
 }
 
-// anyRoom reports whether one of the nodes has so much room.
-func (w *work) anyRoom(ask resources.Vector, nodes bitset.Set) bool {
+// anyNodeFits reports whether one of the nodes has room for the request.
+func (pl *planner) anyNodeFits(ask resources.Vector, nodes bitset.Set) bool {
 	any := false
-	nodes.Each(func(i int) { any = any || ask.Fits(w.rooms.Room[i]) })
+	nodes.Each(func(i int) { any = any || ask.Fits(pl.rooms.Room[i]) })
 	return any
 }
 
-// untie gives the pods of bundles that found no place back to their classes.
-func (w *work) untie() {
-	for i := len(w.q.classes) - 1; i >= 0; i-- {
-		b := &w.q.classes[i]
-		if b.members == nil || w.left[i] == 0 {
+// unbundle returns the pods of unplaced bundles to their classes.
+func (pl *planner) unbundle() {
+	for i := len(pl.q.classes) - 1; i >= 0; i-- {
+		b := &pl.q.classes[i]
+		if b.members == nil || pl.left[i] == 0 {
 			continue
 		}
-		if b.forced {
-			groups, _ := w.needs(&w.q.classes[b.members[0].class])
+		if b.oneNodeOnly {
+			groups, _ := pl.requiredHostGroups(&pl.q.classes[b.members[0].class])
 			for _, g := range groups {
-				delete(w.clumped, g)
+				delete(pl.hostAssigned, g)
 			}
 		}
-		from := len(b.Pods) - w.left[i]*b.unit
+		from := len(b.Pods) - pl.left[i]*b.podsPerUnit
 		for rest := b.Pods[from:]; len(rest) > 0; {
 			for _, m := range b.members {
-				c := &w.q.classes[m.class]
-				c.Pods = append(slices.Clip(c.Pods), rest[:m.n*c.unit]...)
-				w.left[m.class] += m.n
-				rest = rest[m.n*c.unit:]
+				c := &pl.q.classes[m.class]
+				c.Pods = append(slices.Clip(c.Pods), rest[:m.n*c.podsPerUnit]...)
+				pl.left[m.class] += m.n
+				rest = rest[m.n*c.podsPerUnit:]
 			}
 		}
-		b.Pods, w.left[i] = b.Pods[:from], 0
+		b.Pods, pl.left[i] = b.Pods[:from], 0
 	}
 }

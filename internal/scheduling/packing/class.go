@@ -11,78 +11,78 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// class is a number of units that ask for the same thing: any one can take the
-// place of any other. A unit is a pod, or several that must be on one machine (bundle).
+// class is a pod group: units with the same requests, rules and priority, any of which can replace
+// any other. A unit is one pod, or the pods of one bundle.
 type class struct {
-	podgroup.Class     // of a unit; its pods are in order, the first ones are placed first
-	unit           int // pods per unit, 1 or more
-	all            int // how many units there were at first, before parts were made of it
+	podgroup.Class     // requests of a unit; pods in the order of placement
+	podsPerUnit    int // 1 or more
+	initialUnits   int // number of units before the class was split into parts
 
-	base    int        // the class that this is a part of; itself for a whole one
-	cell    []int      // of a part: its domains, by key of the profile
-	nodes   bitset.Set // of a part: the nodes that are in its domains; nil: all
-	members []member   // of a bundle: what a unit is made of
-	forced  bool       // of a bundle: no plan could put its pods on more than one machine
-	wished  bool       // of a bundle: its pods would rather be together, and need not
+	base        int        // of a part: the whole class; else the class itself
+	domains     []int      // of a part: its topology domains, by key of the profile
+	nodes       bitset.Set // of a part: the existing nodes in its domains; nil means all
+	members     []member   // of a bundle: the members of one unit
+	oneNodeOnly bool       // of a bundle: no plan can put its pods on more than one node
+	preferred   bool       // of a bundle: its pods prefer to share a node but need not
 
-	hard  int // the accept set that no preference narrows, of what can be had now
-	first int // the first of the stages that it had before parts were made of it
+	hardSet    int // the accept set without preferences, of offerings available now
+	firstStage int // the first stage before the class was split; -1 if none
 
-	// stages are the accept sets to try one after the other: preferences are
-	// given up softest first, heavier pools go first.
+	// stages are the accept sets to try in order. The softest preference is dropped first, and
+	// NodePools of higher weight come first.
 	stages []int
-	bulk   float64 // of what a unit asks for, to compare by
+	bulk   float64 // weighted size of a unit's requests; see bulkOf
 }
 
 // member is a number of units of a class in each unit of a bundle.
 type member struct{ class, n int }
 
 // units returns how many units the class has.
-func (c *class) units() int { return len(c.Pods) / c.unit }
+func (c *class) units() int { return len(c.Pods) / c.podsPerUnit }
 
-// queue is the pods that need a place, as classes.
+// queue is the pending pods, grouped into classes.
 type queue struct {
 	*podgroup.Queue
-	classes []class // by priority, then the larger first; parts and bundles come after the whole ones
-	guests  *existing.Guests
+	classes    []class // by priority, then the larger first; parts and bundles follow the whole classes
+	daemonPods *existing.Guests
 }
 
 func newQueue(pods *podgroup.Queue) *queue {
 	q := &queue{Queue: pods}
 	for c, of := range pods.Classes {
-		q.classes = append(q.classes, class{Class: of, unit: 1, base: c, all: len(of.Pods)})
+		q.classes = append(q.classes, class{Class: of, podsPerUnit: 1, base: c, initialUnits: len(of.Pods)})
 	}
 	return q
 }
 
-// accept notes what the classes accept.
-func (q *queue) accept(a *offering.Acceptance) {
+// setAccepted sets the accept sets of the classes.
+func (q *queue) setAccepted(a *offering.Acceptance) {
 	for i := range q.classes {
 		c := &q.classes[i]
-		c.hard, c.first = a.Hard[c.Sig], -1
+		c.hardSet, c.firstStage = a.Hard[c.Sig], -1
 		c.stages = a.Stages(&c.Class)
 		if len(c.stages) > 0 {
-			c.first = c.stages[0]
+			c.firstStage = c.stages[0]
 		}
 	}
 }
 
-// profile returns what pods of the class ask of the places of others.
+// profile returns the topology rules of the class's pods.
 func (q *queue) profile(c *class) *topology.Profile { return &q.Book.Profiles[c.Profile] }
 
-// devices names the resources that the class asks for beyond those that every machine has.
+// devices returns the requested resources that not every node has, joined by commas.
 func (c *class) devices(dims resources.Dimensions) string {
 	var names []string
 	for r, name := range dims {
-		if c.Ask[r] > 0 && !isCommon(name) {
+		if c.Ask[r] > 0 && !isBasicResource(name) {
 			names = append(names, name)
 		}
 	}
 	return strings.Join(names, ",")
 }
 
-// isCommon reports whether every machine has some of the resource.
-func isCommon(name string) bool {
+// isBasicResource reports whether every node has some of the resource.
+func isBasicResource(name string) bool {
 	switch name {
 	case resources.CPU, resources.Memory, resources.EphemeralStorage, resources.Pods:
 		return true

@@ -1,43 +1,35 @@
-// Package packing decides where pods go and what is bought for them.
+// Package packing plans which new nodes to launch and on which node every pod goes.
 //
-// In: a snapshot of the cluster, the market, and how much work the plan may take.
-// Out: a Plan: machines to buy, pods onto nodes that are there, and why the rest have no place.
-// Never: a clock, chance, a call to anything, or an answer that depends on the order of its input.
+// In: a snapshot of the cluster, the market, and a limit for the work.
+// Out: a Plan: nodes to launch, pods for existing nodes, and a reason for every unplaced pod.
+// Never: a clock, randomness, a call to anything, or an answer that depends on the order of its input.
 //
 // # How Solve works
 //
-// Pods that ask for the same thing are one class with a count (package pending). What may
-// be bought for them is one numbering of offers (package offers), in which a class has
-// stages: the sets of offers that it accepts, to try one after the other. Nodes that are
-// there, and domains, are the terrain (package terrain). All of that is known before
-// the first pod is placed.
+// Pods with equal requirements form a pod group, here a class (package podgroup). Package
+// offering numbers what can be launched. A class has stages: the sets of offerings that it
+// accepts, with fewer preferences from one to the next. Package existing has the nodes, and
+// the topology domains of the labels that rules use.
 //
-// Rules among pods (package topology) come first: pods that keep to zones, or to
-// the domains of any other label, are sent there (split), as parts of their
-// class that accept only what is in the domain. Rules about hosts are judged machine by
-// machine as it fills; pods that must share a machine travel as one unit (bundle), and
-// so do those that would rather share one, as long as there is one for them (gather, relax).
-// If a domain cannot have what was sent there, the plan is made anew with that
-// known (again), and what relied on it is taken out (withdraw, audit). So it is if
-// machines for other pods make a zone count that had no node (foresee). Who is
-// left in the end is tried once more against the plan as it stands (rescue).
+//  1. Topology domains (package topology): each class with spread or affinity over zones, or
+//     over another label, is split into parts, one per combination of domains (split.go). Host
+//     rules are checked node by node. Pods that must share a node are bundled (bundle.go),
+//     and so are pods that prefer to (colocate.go).
+//  2. Existing nodes are filled first (existingnodes.go), then instances of capacity
+//     reservations (reservation.go), and new nodes take the rest (strategy.go).
+//  3. The lower bound (package lowerbound) gives each class a dual price: what one pod adds to the
+//     lowest possible price (dualprice.go). A run repeatedly adds the node with the lowest price
+//     per total dual price of its pods (run.go). To fill a node, it compares only the largest
+//     fitting class of each row (rows.go, fill.go), so the work grows with classes, not with pods.
+//  4. A plan that is close to the lower bound is accepted. Otherwise nodes are refined, the worst
+//     are planned again (improve.go), and nodes exchange pods (exchange.go). Few pods are solved
+//     exactly (exact.go). Of plans with about the same price, the one wins that puts the fewest
+//     pods of a class on one node.
+//  5. If a domain cannot take its pods, or new nodes add domains, planning restarts with that
+//     knowledge (restart.go, projection.go). Binding is then simulated, and pods that
+//     kube-scheduler would not bind are removed (bindorder.go, affinitycycle.go).
+//  6. Unplaced pods are retried against the finished plan (retry.go). The rest is explained: each
+//     offering is checked step by step for the cause and the smallest fix (refusal.go, hint.go).
 //
-// The lower bound (package bound) prices each pod (appraise). Filling a machine is
-// then a matter of worth per price: nodes that are there are filled first (place), then
-// the lot is bought, again and again, whose filled machine gives most worth for its
-// money (run.buy), as many copies at once as the counts allow. A machine is filled from a
-// shelf: rows of classes of one proportion, of which only the largest that fits
-// is looked at. So the work grows with classes, not with pods. The first try
-// shares every class out over machines; if its price is close to the bound it is the plan.
-// Otherwise machines are filled with care (carefully), the worst are bought anew (improve), and
-// pods change places, so that what is free here and there adds up (trade); of plans that
-// cost about the same the one wins that crowds fewest pods of a class onto one machine. A handful of pods is solved exactly (exactly).
-//
-// Instances of capacity reservations are paid for, and there are only so many. So they
-// are filled before anything is bought (fillReserves), and what is bought by its
-// price never takes one; the bound allows for what they can save (leastPrice).
-//
-// Each machine keeps every offer that could host its pods (candidates), cheapest
-// first. Pods that are left are held against every offer, step by step, to say
-// what stands in their way and what the smallest change would be (refusals).
+// Each new node keeps every offering that fits its pods, cheapest first (launchoptions.go).
 package packing

@@ -6,137 +6,137 @@ import (
 	"slices"
 )
 
-// mostStates bounds the problems that are solved exactly: the ways to choose
-// some of the pods that are left, alike ones not told apart.
-const mostStates = 256
+// maxStates bounds the problems that are solved exactly. A state is a choice of unplaced pods; pods
+// of one class are interchangeable.
+const maxStates = 256
 
-// exact is a few pods and the cheapest machine for every choice of them.
+// exact computes the cheapest plan of a few pods by dynamic programming over all choices of them.
 type exact struct {
-	*run
-	classes []int
-	size    []int // by class: how many states one more pod of it skips
-	states  int
-	own     []float64 // by state: the price of the cheapest machine that holds just these pods; +Inf if none does
-	offer   []int     // by state: that machine's offer
-	least   []float64 // by state: the least for which all these pods can be had
-	first   []int     // by state: the state of the pods on one of the machines of that plan
+	*strategyRun
+	classes     []int
+	stride      []int // by class: the distance between states that differ by one pod of it
+	states      int
+	singlePrice []float64 // by state: the price of the cheapest single node for exactly these pods; +Inf if none
+	singleOffer []int     // by state: the offering of that node
+	minPrice    []float64 // by state: the lowest price of any plan for these pods
+	firstPart   []int     // by state: the pods of one node of that plan, as a state
 }
 
-// exactly returns the cheapest of all ways to buy for the active classes, if
-// they have few enough pods to try them all, and if no pod is left over and no
-// limit overrun by it.
-func (w *work) exactly(active []int, lots []lot) (outcome, bool) {
-	r := w.run(strategy{}, slices.Clone(w.left), cloneBudgets(w.budgets))
-	e := &exact{run: r, classes: active, states: 1}
+// solveExactly returns the cheapest plan for the active classes. It reports false if they have too
+// many pods, if a pod would be unplaced, or if a limit would be exceeded.
+func (pl *planner) solveExactly(active []int, lots []lot) (outcome, bool) {
+	run := pl.newRun(strategy{}, slices.Clone(pl.left), cloneBudgets(pl.budgets))
+	ex := &exact{strategyRun: run, classes: active, states: 1}
 	for _, c := range active {
-		e.size = append(e.size, e.states)
-		if e.states *= w.left[c] + 1; e.states > mostStates {
+		ex.stride = append(ex.stride, ex.states)
+		if ex.states *= pl.left[c] + 1; ex.states > maxStates {
 			return outcome{}, false
 		}
 	}
-	if w.steps+e.states*(len(lots)+e.states/2) > w.effort {
+	if pl.steps+ex.states*(len(lots)+ex.states/2) > pl.effort {
 		return outcome{}, false
 	}
-	e.price(lots)
-	e.partition()
-	all := e.states - 1
-	if math.IsInf(e.least[all], 1) || !e.purchase(all) {
+	ex.priceStates(lots)
+	ex.partition()
+	all := ex.states - 1
+	if math.IsInf(ex.minPrice[all], 1) || !ex.addNodesFor(all) {
 		return outcome{}, false
 	}
-	return r.outcome(), true
+	return run.outcome(), true
 }
 
-// price finds the cheapest machine for every state.
-func (e *exact) price(lots []lot) {
+// priceStates finds the cheapest single node for every state.
+func (ex *exact) priceStates(lots []lot) {
 	lots = slices.Clone(lots)
 	slices.SortStableFunc(lots, func(a, b lot) int { return cmp.Compare(a.Price, b.Price) })
-	for state := range e.states {
-		takes := e.takes(state)
+	for state := range ex.states {
+		allocations := ex.allocationsOf(state)
 		price, offer := math.Inf(1), -1
-		i := slices.IndexFunc(lots, func(l lot) bool { return e.holds(l.Offer, takes) })
+		i := slices.IndexFunc(lots, func(l lot) bool { return ex.fitsOn(l.Offer, allocations) })
 		if i >= 0 && state > 0 {
 			price, offer = lots[i].Price, lots[i].Offer
 		}
-		e.steps += len(lots)
-		e.own, e.offer = append(e.own, price), append(e.offer, offer)
+		ex.steps += len(lots)
+		ex.singlePrice, ex.singleOffer = append(ex.singlePrice, price), append(ex.singleOffer, offer)
 	}
 }
 
-// takes returns the pods of a state.
-func (e *exact) takes(state int) []take {
-	var out []take
-	for i, c := range e.classes {
-		if n := e.count(state, i); n > 0 {
-			out = append(out, take{class: c, n: n, set: e.set(c)})
+// allocationsOf returns the pods of a state.
+func (ex *exact) allocationsOf(state int) []allocation {
+	var out []allocation
+	for i, c := range ex.classes {
+		if n := ex.count(state, i); n > 0 {
+			out = append(out, allocation{class: c, n: n, acceptSet: ex.currentSet(c)})
 		}
 	}
 	return out
 }
 
-// count returns how many pods of the i-th class a state has.
-func (e *exact) count(state, i int) int { return state / e.size[i] % (e.left[e.classes[i]] + 1) }
+// count returns the number of pods of the i-th class in a state.
+func (ex *exact) count(state, i int) int { return state / ex.stride[i] % (ex.left[ex.classes[i]] + 1) }
 
-// holds reports whether a machine of the offer may hold these pods.
-func (e *exact) holds(offer int, takes []take) bool {
-	shape := e.st.ShapeOf(offer)
-	m := machine{offer: offer, takes: takes, ports: taken(shape)}
-	for _, t := range takes {
-		c := &e.q.classes[t.class]
-		if !e.accepts.Sets[t.set].Has(offer) || len(c.Ports) > 0 && (t.n > 1 || e.q.clashes(c, m.ports)) {
+// fitsOn reports whether one node of the offering can have these pods.
+func (ex *exact) fitsOn(offer int, allocations []allocation) bool {
+	shape := ex.stock.ShapeOf(offer)
+	pn := plannedNode{offer: offer, allocations: allocations, ports: daemonPorts(shape)}
+	for _, a := range allocations {
+		c := &ex.q.classes[a.class]
+		if !ex.accepts.Sets[a.acceptSet].Has(offer) || len(c.Ports) > 0 && (a.n > 1 || ex.q.hasPortConflict(c, pn.ports)) {
 			return false
 		}
-		m.ports = append(slices.Clip(m.ports), c.Lists...)
-		if e.most(&m, t.class) < t.n {
+		pn.ports = append(slices.Clip(pn.ports), c.Lists...)
+		if ex.hostRuleRoom(&pn, a.class) < a.n {
 			return false
 		}
-		e.tally(&m.host, c, t.n)
+		ex.addToTally(&pn.host, c, a.n)
 	}
-	return !shape.Broken && m.used(e.work).Fits(shape.Room) && e.isDiverse(&m)
+	return !shape.Broken && pn.used(ex.planner).Fits(shape.Room) && ex.keepsMinValues(&pn)
 }
 
-// partition finds, for every state, the cheapest way to spread its pods over machines.
-func (e *exact) partition() {
-	e.least, e.first = make([]float64, e.states), make([]int, e.states)
-	for state := 1; state < e.states; state++ {
-		e.least[state] = math.Inf(1)
+// partition finds the cheapest partition into nodes for every state.
+func (ex *exact) partition() {
+	ex.minPrice, ex.firstPart = make([]float64, ex.states), make([]int, ex.states)
+	for state := 1; state < ex.states; state++ {
+		ex.minPrice[state] = math.Inf(1)
 		for part := 1; part <= state; part++ {
-			if math.IsInf(e.own[part], 1) || !e.within(part, state) {
+			if math.IsInf(ex.singlePrice[part], 1) || !ex.isSubset(part, state) {
 				continue
 			}
-			if price := e.own[part] + e.least[state-part]; price < e.least[state] {
-				e.least[state], e.first[state] = price, part
+			if price := ex.singlePrice[part] + ex.minPrice[state-part]; price < ex.minPrice[state] {
+				ex.minPrice[state], ex.firstPart[state] = price, part
 			}
 		}
-		e.steps += state
+		ex.steps += state
 	}
 }
 
-// within reports whether a state has all the pods of part.
-func (e *exact) within(part, state int) bool {
-	for i := range e.classes {
-		if e.count(part, i) > e.count(state, i) {
+// isSubset reports whether state has all the pods of part.
+func (ex *exact) isSubset(part, state int) bool {
+	for i := range ex.classes {
+		if ex.count(part, i) > ex.count(state, i) {
 			return false
 		}
 	}
 	return true
 }
 
-// purchase buys the machines of the plan for a state, and reports whether the limits allow them.
-func (e *exact) purchase(state int) bool {
-	for ; state > 0; state -= e.first[state] {
-		part := e.first[state]
-		offer := e.offer[part]
-		m := e.laden(offer, e.takes(part))
-		m.copies, m.price, m.worth = 1, e.own[part], e.valueOf(&m)
-		pool, size := e.st.VariantOf(offer).Pool, e.st.TypeOf(offer).Capacity
-		if e.budgets[pool].Times(size, 1) == 0 {
+// addNodesFor plans the nodes of the cheapest partition of a state, and reports whether the limits
+// allow them.
+func (ex *exact) addNodesFor(state int) bool {
+	for ; state > 0; state -= ex.firstPart[state] {
+		part := ex.firstPart[state]
+		offer := ex.singleOffer[part]
+		pn := ex.nodeWith(offer, ex.allocationsOf(part))
+		pn.copies, pn.price, pn.value = 1, ex.singlePrice[part], ex.valueOf(&pn)
+		pool, size := ex.stock.VariantOf(offer).Pool, ex.stock.TypeOf(offer).Capacity
+		if ex.budgets[pool].Times(size, 1) == 0 {
 			return false
 		}
-		e.budgets[pool].Spend(size, 1)
-		e.machines = append(e.machines, m)
+		ex.budgets[pool].Spend(size, 1)
+		ex.planned = append(ex.planned, pn)
 	}
-	for _, c := range e.classes {
-		e.left[c] = 0
+	for _, c := range ex.classes {
+		ex.left[c] = 0
 	}
 	return true
 }

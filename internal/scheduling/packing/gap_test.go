@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestGap holds plans for unconstrained mixes of 1,000 pods and more to 3 % of
-// the bound on average. With fewer pods, which fill no machine exactly, it is the bound
-// that is loose: 6 %, and each plan to 15 %.
+// TestGap plans for unconstrained mixes of pods. With 1,000 pods and more, the price is on average
+// at most 3 % above the lower bound. Fewer pods fill no node exactly, so the bound is loose: 6 % on
+// average, 15 % at worst.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	for name, market := range map[string]catalog.Market{"made up": bigMarket(catalog.OnDemand), "us-east-1": realMarket(t)} {
@@ -23,7 +23,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// realMarket is what us-east-1 sells, on demand, for Intel and AMD.
+// realMarket is the on-demand offerings of us-east-1 for Intel and AMD.
 func realMarket(t testing.TB) catalog.Market {
 	table, err := catalog.Embedded()
 	if err != nil {

@@ -13,44 +13,46 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// hint names the smallest change that would help: what would mend the cause that let an offer get furthest, or to mend a pool that
-// would take the class, where no pool that can be used would.
-func (t *trial) hint() string {
-	best := t.furthest()
+// hint names the smallest change that would help: the fix of the cause that let an offering get
+// furthest. If no usable NodePool fits the class but an unusable one would, the hint is to fix that
+// one.
+func (e *explanation) hint() string {
+	best := e.furthest()
 	if best == nil {
 		return ""
 	}
-	if waits := t.waitsFor(); waits != nil && len(t.findings) > 1 && best.turnsAway() {
-		return fmt.Sprintf("mend NodePool %s, whose labels and taints suit the pod: %s", waits.Name, waits.Unusable)
+	if unusable := e.poolToFix(); unusable != nil && len(e.findings) > 1 && best.meansNoPoolFits() {
+		return fmt.Sprintf("mend NodePool %s, whose labels and taints suit the pod: %s", unusable.Name, unusable.Unusable)
 	}
-	return t.mending(best)
+	return e.fixFor(best)
 }
 
-// nearest is the finding that the hint is about, nil if there is none.
-func (t *trial) nearest() *finding {
-	best := t.furthest()
+// nearest returns the finding that the hint is about, nil if there is none.
+func (e *explanation) nearest() *finding {
+	best := e.furthest()
 	if best == nil {
 		return nil
 	}
-	waits := t.waitsFor()
-	if waits == nil || len(t.findings) <= 1 || !best.turnsAway() {
+	unusable := e.poolToFix()
+	if unusable == nil || len(e.findings) <= 1 || !best.meansNoPoolFits() {
 		return best
 	}
-	i := slices.IndexFunc(t.findings, func(f finding) bool { return f.Code == PoolUnusable && f.pool == waits })
+	i := slices.IndexFunc(e.findings, func(f finding) bool { return f.Code == PoolUnusable && f.pool == unusable })
 	if i < 0 {
 		return best
 	}
-	return &t.findings[i]
+	return &e.findings[i]
 }
 
-// turnsAway reports whether the cause, the furthest of all, means that no pool that can be used suits the class. A TypeMismatch does
-// not: it is the offerings that lack something, and a pool that waits is likely to have the same ones.
-func (f *finding) turnsAway() bool {
+// meansNoPoolFits reports whether the cause, the furthest of all, means that no usable NodePool
+// fits the class. TypeMismatch does not: there the offerings lack something, and an unusable
+// NodePool probably has the same ones.
+func (f *finding) meansNoPoolFits() bool {
 	return f.rank <= rankLabel && f.Code != TypeMismatch
 }
 
-// mending is what would mend that cause.
-func (t *trial) mending(best *finding) string {
+// fixFor returns the change that would remove the cause.
+func (e *explanation) fixFor(best *finding) string {
 	name := ""
 	if best.pool != nil {
 		name = best.pool.Name
@@ -61,13 +63,13 @@ func (t *trial) mending(best *finding) string {
 	case PoolUnusable:
 		return "mend NodePool " + best.Detail
 	case PoolEmpty:
-		return t.emptyHint(best)
+		return e.emptyHint(best)
 	case TaintUntolerated:
 		return taintHint(best.Detail, best.pool)
 	case LabelMissing, LabelConflict, TypeMismatch:
-		return t.labelHint(best)
+		return e.labelHint(best)
 	case TooSmall:
-		return t.roomHint(best)
+		return e.roomHint(best)
 	case HostPortTaken:
 		return fmt.Sprintf("a DaemonSet takes port %s on every node that would do: use another port", best.Detail)
 	case NoCapacity:
@@ -77,44 +79,44 @@ func (t *trial) mending(best *finding) string {
 	case MinValues:
 		return fmt.Sprintf("what NodePool %s could buy for the pod has %d of the %d values of %s that minValues asks for: "+
 			"lower it, let the NodePool use more instance types, or have --min-values-policy=BestEffort",
-			name, best.lack.Have, best.lack.Asked, best.lack.Key)
+			name, best.missing.Have, best.missing.Asked, best.missing.Key)
 	case ReservationFull:
 		return fmt.Sprintf("every instance of capacity reservation %s is taken: enlarge it, "+
 			"or let NodePool and pod use on-demand or spot too", best.Detail)
 	case TopologySpread, PodAffinity, PodAntiAffinity:
-		return t.companyHint(best)
+		return e.topologyHint(best)
 	case EffortSpent:
-		return laterHint
+		return retryHint
 	}
 	return ""
 }
 
-// laterHint is for pods that another plan may place.
-const laterHint = "plan again: pods that have a place by then take no more work"
+// retryHint is for pods that another plan may place.
+const retryHint = "plan again: pods that have a place by then take no more work"
 
-// waitsFor returns the pool to mend, so that it takes the class: the first by name that nothing can be bought for now, and that
-// does not turn the class away; nil if there is none.
-func (t *trial) waitsFor() *offering.Pool {
-	i := slices.IndexFunc(t.st.Pools, func(p *offering.Pool) bool {
-		_, repels := requirements.Untolerated(p.Taints, t.sig.Tolerations)
-		return p.Unusable != "" && !p.Closed && !repels && slices.ContainsFunc(alternatives(t.sig.Required), p.MaySuit)
+// poolToFix returns the first unusable NodePool, by name, that would accept the class; nil if there
+// is none.
+func (e *explanation) poolToFix() *offering.Pool {
+	i := slices.IndexFunc(e.stock.Pools, func(p *offering.Pool) bool {
+		_, repels := requirements.Untolerated(p.Taints, e.sig.Tolerations)
+		return p.Unusable != "" && !p.Closed && !repels && slices.ContainsFunc(alternatives(e.sig.Required), p.MaySuit)
 	})
 	if i < 0 {
 		return nil
 	}
-	return t.st.Pools[i]
+	return e.stock.Pools[i]
 }
 
-// limitHint says how high the limit must be for the smallest machine that would do.
+// limitHint says how high the limit must be for the smallest node that would do.
 func limitHint(f *finding) string {
-	format := func(v int64) string { return resources.Format(f.over.limit, v) }
+	format := func(v int64) string { return resources.Format(f.excess.limit, v) }
 	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest machine that would do takes %s",
-		f.over.limit, f.pool.Name, format(f.pool.Limit(f.over.limit)), format(f.over.taken+f.over.each), format(f.over.taken), format(f.over.each))
+		f.excess.limit, f.pool.Name, format(f.pool.Limit(f.excess.limit)), format(f.excess.taken+f.excess.each), format(f.excess.taken), format(f.excess.each))
 }
 
-// companyHint says what would let the pod be where others are, or are not.
-func (t *trial) companyHint(f *finding) string {
-	if f.Detail != topology.Hostname && len(t.ground.Keys[f.Detail].Values) == 0 {
+// topologyHint returns the change that would satisfy the spread or affinity rule.
+func (e *explanation) topologyHint(f *finding) string {
+	if f.Detail != topology.Hostname && len(e.ground.Keys[f.Detail].Values) == 0 {
 		if foreign, ok := catalog.ForeignLabelOf(f.Detail, ""); ok || offering.IsCloudKey(f.Detail) {
 			return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node has and no NodePool may set: "+
 				"change it, for instance to %s", f.Detail, cmp.Or(foreign.Key, catalog.LabelZone))
@@ -134,11 +136,12 @@ func (t *trial) companyHint(f *finding) string {
 		"offer more of them, or prefer anti-affinity instead of requiring it", f.Detail)
 }
 
-// furthest returns the finding of the highest rank, the most frequent one among equals; nil if there is none.
-func (t *trial) furthest() *finding {
+// furthest returns the finding of the highest rank, the most frequent one among equals; nil if
+// there is none.
+func (e *explanation) furthest() *finding {
 	var best *finding
-	for i := range t.findings {
-		f := &t.findings[i]
+	for i := range e.findings {
+		f := &e.findings[i]
 		if best == nil || f.rank > best.rank || f.rank == best.rank && f.Count > best.Count {
 			best = f
 		}
@@ -146,10 +149,10 @@ func (t *trial) furthest() *finding {
 	return best
 }
 
-// emptyHint says which requirement of the pool left nothing to buy.
-func (t *trial) emptyHint(f *finding) string {
+// emptyHint names the requirement of the NodePool that leaves no offering.
+func (e *explanation) emptyHint(f *finding) string {
 	if f.pool.Emptied == "" {
-		return fmt.Sprintf("no instance type of EC2NodeClass %s can be bought", f.pool.NodeClass)
+		return fmt.Sprintf("no instance type of EC2NodeClass %s can be launched", f.pool.NodeClass)
 	}
 	var before []string
 	for _, key := range f.pool.Accepts.Keys() {
@@ -175,8 +178,8 @@ func (t *trial) emptyHint(f *finding) string {
 		f.pool.Name, f.pool.Asks(f.pool.Emptied), strings.Join(before, " and "))
 }
 
-// labelHint says who would have to give way about a label.
-func (t *trial) labelHint(f *finding) string {
+// labelHint says whether pod or NodePool must change about a label, and how.
+func (e *explanation) labelHint(f *finding) string {
 	key, _, _ := strings.Cut(f.Detail, " ")
 	switch {
 	case f.ask.IsEmpty():
@@ -188,7 +191,7 @@ func (t *trial) labelHint(f *finding) string {
 	if hint := valueHint(key, f.ask); hint != "" {
 		return hint
 	}
-	if hint := t.foreignHint(key, f.ask, f.pool); hint != "" && (f.Code == LabelMissing || !offering.IsCloudKey(key)) {
+	if hint := e.foreignHint(key, f.ask, f.pool); hint != "" && (f.Code == LabelMissing || !offering.IsCloudKey(key)) {
 		return hint
 	}
 	switch f.Code {
@@ -198,35 +201,35 @@ func (t *trial) labelHint(f *finding) string {
 		}
 		if value, ok := f.ask.Single(); ok {
 			return fmt.Sprintf("%s, which %s: add the label %s: %s to spec.template.metadata.labels of NodePool %s",
-				asks, t.nobody(key, f.ask), key, value, f.pool.Name)
+				asks, e.noPoolOffers(key, f.ask), key, value, f.pool.Name)
 		}
 		return fmt.Sprintf("%s, which %s: add the label to spec.template.metadata.labels of NodePool %s",
-			asks, t.nobody(key, f.ask), f.pool.Name)
+			asks, e.noPoolOffers(key, f.ask), f.pool.Name)
 	case LabelConflict:
-		if hint := t.noPoolHint(asks, f.ask); key == catalog.LabelNodePool && hint != "" {
+		if hint := e.noPoolHint(asks, f.ask); key == catalog.LabelNodePool && hint != "" {
 			return hint
 		}
 		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.Asks(key))
 	}
-	if near := t.nearestType(f.ask); near != "" && key == catalog.LabelInstanceType {
-		return fmt.Sprintf("%s, which is no instance type: is %s meant?", asks, near)
+	if suggestion := e.nearestType(f.ask); suggestion != "" && key == catalog.LabelInstanceType {
+		return fmt.Sprintf("%s, which is no instance type: is %s meant?", asks, suggestion)
 	}
-	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, t.values(key))
+	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, e.values(key))
 }
 
-// nobody says that no pool offers a label, and what they offer instead.
-func (t *trial) nobody(key string, ask requirements.Values) string {
+// noPoolOffers says that no NodePool offers the label, and which labels they offer instead.
+func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
 	isOffered := func(p *offering.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
-	if slices.ContainsFunc(t.st.Pools, isOffered) { // by one that nothing can be bought for
-		return "no NodePool that can be used offers" + t.offered()
+	if slices.ContainsFunc(e.stock.Pools, isOffered) { // an unusable NodePool offers it
+		return "no NodePool that can be used offers" + e.offeredLabels()
 	}
-	return "no NodePool offers" + t.offered()
+	return "no NodePool offers" + e.offeredLabels()
 }
 
-// offered lists the custom labels that pools do offer. Those that nothing can be bought for offer nothing.
-func (t *trial) offered() string {
+// offeredLabels lists the custom labels of the usable NodePools.
+func (e *explanation) offeredLabels() string {
 	var parts []string
-	for _, p := range t.st.Pools {
+	for _, p := range e.stock.Pools {
 		if p.Unusable != "" {
 			continue
 		}
@@ -246,13 +249,13 @@ func (t *trial) offered() string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// mostSpelledOut is how many values of a label a hint spells out.
-const mostSpelledOut = 8
+// maxListedValues is how many values of a label a hint lists.
+const maxListedValues = 8
 
-// values says which values the offers have of a label.
-func (t *trial) values(key string) string {
-	values := t.st.Labels.Of(key).Values
-	if len(values) <= mostSpelledOut {
+// values describes which values of a label the offerings have.
+func (e *explanation) values(key string) string {
+	values := e.stock.Labels.Of(key).Values
+	if len(values) <= maxListedValues {
 		return "[" + strings.Join(values, " ") + "]"
 	}
 	return fmt.Sprintf("%d values, from %s to %s", len(values), values[0], values[len(values)-1])

@@ -11,10 +11,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// hostileKind is pods of a tenant that are small, and have many demands each that no other pod has.
+// hostileKind is small pods of a tenant, each with many rules of its own.
 type hostileKind struct {
 	name string
-	n    int // pods at the size that a tenant was seen to use
+	n    int // the number of pods that one tenant was observed to use
 	pod  func(p *cluster.Pod, i, n int)
 }
 
@@ -23,7 +23,7 @@ const (
 	zoneLabel = "topology.kubernetes.io/zone"
 )
 
-// hostileKinds are the kinds that the solver must bear, one row of the benchmark each.
+// hostileKinds are the kinds that the solver must handle, one row of the benchmark each.
 var hostileKinds = []hostileKind{
 	{"preferred-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = ownTerms(50, i, requirements.NoneOf, 1) }},
 	{"preferred-anti-affinity-by-pod", 400, func(p *cluster.Pod, i, n int) {
@@ -115,7 +115,7 @@ var hostileKinds = []hostileKind{
 	}},
 }
 
-// ownTerms are terms over hosts and zones about labels that only the i-th pod speaks of.
+// ownTerms returns terms over hosts and zones, with labels that only the i-th pod uses.
 func ownTerms(terms, i int, values func(...string) requirements.Values, weight int) []cluster.Term {
 	out := make([]cluster.Term, terms)
 	for t := range out {
@@ -132,7 +132,7 @@ func ownTerms(terms, i int, values func(...string) requirements.Values, weight i
 	return out
 }
 
-// pairTerms are terms over hosts about two pods each, no two of them about the same.
+// pairTerms returns terms over hosts that select two pods each; every term selects another pair.
 func pairTerms(terms, i, n int, values func(...string) requirements.Values, weight int) []cluster.Term {
 	out := ownTerms(terms, i, values, weight)
 	for t := range out {
@@ -143,7 +143,7 @@ func pairTerms(terms, i, n int, values func(...string) requirements.Values, weig
 	return out
 }
 
-// ownSpreads are spreads over labels that no node has.
+// ownSpreads returns spreads over labels that no node has.
 func ownSpreads(n, i int, soft bool) []cluster.Spread {
 	out := make([]cluster.Spread, n)
 	for t := range out {
@@ -154,7 +154,7 @@ func ownSpreads(n, i int, soft bool) []cluster.Spread {
 	return out
 }
 
-// hostilePods are n pods of the kind.
+// hostilePods returns n pods of the kind.
 func hostilePods(k hostileKind, n int) []cluster.Pod {
 	out := make([]cluster.Pod, n)
 	for i := range out {
@@ -170,7 +170,8 @@ func hostilePods(k hostileKind, n int) []cluster.Pod {
 	return out
 }
 
-// BenchmarkHostile measures the growth with the number of hostile pods: half, as many, and twice as many as a tenant was seen to use.
+// BenchmarkHostile measures how the cost grows with the number of hostile pods: half, once and
+// twice the observed number.
 func BenchmarkHostile(b *testing.B) {
 	market := realMarket(b)
 	for _, k := range hostileKinds {

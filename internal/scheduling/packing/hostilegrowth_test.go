@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// measured plans for n pods of the kind, and returns the plan and how many bytes that allocated.
+// measured plans for n pods of the kind, and returns the plan and the number of bytes that it
+// allocated.
 func measured(k hostileKind, n int, s cluster.Snapshot) (packing.Plan, uint64) {
 	s.Pods = append(s.Pods, hostilePods(k, n)...)
 	market := fewTypes()
@@ -24,8 +25,9 @@ func measured(k hostileKind, n int, s cluster.Snapshot) (packing.Plan, uint64) {
 	return plan, after.TotalAlloc - before.TotalAlloc
 }
 
-// TestHostileGrowth: four times as many pods of a hostile kind take about four times the memory and work, and less than a fifth
-// of the memory that the chart gives the controller. The benchmark has more of them. Not parallel: it counts bytes.
+// TestHostileGrowth: four times as many hostile pods take about four times the memory and work. The
+// memory stays below a fifth of the controller's limit in the chart. The benchmark uses more pods.
+// Not parallel, because it counts allocated bytes.
 func TestHostileGrowth(t *testing.T) { //nolint:paralleltest // it counts what all tests allocate
 	const most = 200 << 20
 	for _, k := range hostileKinds {
@@ -34,7 +36,7 @@ func TestHostileGrowth(t *testing.T) { //nolint:paralleltest // it counts what a
 		four, large := measured(k, 4*few, cluster.Snapshot{Pools: anyPool})
 		growth := uint64(6)
 		if strings.HasSuffix(k.name, "-by-pod") {
-			growth = 20 // each is about each: what a book holds ends it
+			growth = 20 // every pod has rules about every other; the limit of rules per plan stops the growth
 		}
 		if large > growth*small+16<<20 {
 			t.Errorf("%s: %d pods allocate %d MB, %d pods %d MB", k.name, few, small>>20, 4*few, large>>20)
@@ -47,7 +49,7 @@ func TestHostileGrowth(t *testing.T) { //nolint:paralleltest // it counts what a
 		}
 		for _, p := range []packing.Plan{one, four} {
 			if got := len(p.Refusals) + len(p.Placements) + onMachines(p); got != p.Pods {
-				t.Errorf("%s: %d of %d pods have a place or a reason", k.name, got, p.Pods)
+				t.Errorf("%s: %d of %d pods are placed or refused", k.name, got, p.Pods)
 			}
 		}
 	}
@@ -61,7 +63,7 @@ func onMachines(p packing.Plan) int {
 	return n
 }
 
-// TestHostileHolds: plans with a few hostile pods keep every rule, and refuse nobody who has a place.
+// TestHostileHolds: plans with a few hostile pods violate no rule, and refuse no pod that fits.
 func TestHostileHolds(t *testing.T) {
 	t.Parallel()
 	for _, k := range hostileKinds {
@@ -76,7 +78,7 @@ func TestHostileHolds(t *testing.T) {
 	}
 }
 
-// TestOrdinaryBesideHostile: whatever hostile pods there are, ordinary pods get their places.
+// TestOrdinaryBesideHostile: ordinary pods are placed, whichever hostile pods there are.
 func TestOrdinaryBesideHostile(t *testing.T) {
 	t.Parallel()
 	for _, k := range hostileKinds {
@@ -84,7 +86,7 @@ func TestOrdinaryBesideHostile(t *testing.T) {
 		s := cluster.Snapshot{Pools: anyPool, Pods: append(mixedPods(50, 10, 1), hostilePods(k, n)...)}
 		for _, r := range packing.Solve(s, fewTypes(), packing.Usual).Refusals {
 			if r.Pod[:7] == "default" {
-				t.Errorf("%s: the ordinary pod %s has no place: %+v", k.name, r.Pod, r.Reasons)
+				t.Errorf("%s: the ordinary pod %s is not placed: %+v", k.name, r.Pod, r.Reasons)
 			}
 		}
 	}

@@ -2,19 +2,20 @@ package packing
 
 import "github.com/joiner-sh/joiner/internal/scheduling/offering"
 
-// lot is a lot while machines are bought from it.
+// lot is a group of offerings that the pods to place do not distinguish, with its key in lotQueue.
+// Only the cheapest offering of a lot is compared.
 type lot struct {
 	offering.Lot
-	key float64 // a price per worth that filling it is not expected to beat
+	key float64 // a price per value that filling it cannot beat
 }
 
-// lots returns what these classes may buy from, each in the set that setOf gives.
-func (w *work) lots(classes []int, setOf func(class int) int) []lot {
+// lotsFor returns the lots that the classes accept, each class by the set that setOf returns.
+func (pl *planner) lotsFor(classes []int, setOf func(class int) int) []lot {
 	sets := make([]int, len(classes))
 	for i, c := range classes {
 		sets[i] = setOf(c)
 	}
-	known := w.accepts.Lots(sets)
+	known := pl.accepts.Lots(sets)
 	out := make([]lot, len(known))
 	for i := range known {
 		out[i].Lot = known[i]
@@ -22,7 +23,7 @@ func (w *work) lots(classes []int, setOf func(class int) int) []lot {
 	return out
 }
 
-// lotQueue is lots by key, then price, then number: a heap.
+// lotQueue is a heap of lots by key, then price, then number.
 type lotQueue []lot
 
 func (h lotQueue) Len() int { return len(h) }
@@ -40,10 +41,10 @@ func (h lotQueue) Less(i, j int) bool {
 
 func (h lotQueue) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push adds x, a lot, at the end: for container/heap.
+// Push adds x, a lot, at the end, for container/heap.
 func (h *lotQueue) Push(x any) { *h = append(*h, x.(lot)) }
 
-// Pop removes the last: for container/heap.
+// Pop removes the last lot, for container/heap.
 func (h *lotQueue) Pop() any {
 	old := *h
 	last := old[len(old)-1]

@@ -16,12 +16,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// worstRatio is how much more than the best a plan for a few pods may cost: as
-// much as the plan may give up for another that crowds fewer pods onto one machine.
+// worstRatio is the price of a plan for a few pods, relative to the best, that is accepted. It
+// equals the price that a plan may cost more to put fewer pods of a class on one node.
 const worstRatio = 1.02
 
-// TestOracle compares plans for a few pods with the best of all plans: every
-// partition of the pods, each part on the cheapest offering that holds it.
+// TestOracle compares plans for a few pods with the best of all plans: every partition of the pods,
+// each part on the cheapest offering that fits it.
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	sum, plans, best := 0.0, 0, 0
@@ -30,7 +30,7 @@ func TestOracle(t *testing.T) {
 		s.Pools, s.Nodes, s.Daemons = []cluster.Pool{{Name: "general", NodeClass: "default"}}, nil, nil
 		s.Pods = s.Pods[:min(len(s.Pods), 6)]
 		for i := range s.Pods {
-			s.Pods[i].Preferred = nil // they go before the price
+			s.Pods[i].Preferred = nil // preferences have precedence over the price
 		}
 		plan := packing.Solve(s, market, packing.Usual)
 		want := bestPrice(s, market)
@@ -64,7 +64,7 @@ func bestPrice(s cluster.Snapshot, market catalog.Market) float64 {
 	return best
 }
 
-// everyPartition calls visit with each way to split the pods into parts.
+// everyPartition calls visit with each partition of the pods.
 func everyPartition(pods []cluster.Pod, visit func(parts [][]cluster.Pod)) {
 	var parts [][]cluster.Pod
 	var assign func(i int)
@@ -99,9 +99,10 @@ func partPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) fl
 	return best
 }
 
-// TestOracleOfHosts compares the bound of plans for a few pods that are spread over hosts with the best of all
-// plans that kube-scheduler would bind. It lets a host have more than the skew as soon as all hosts have some, so a
-// bound that reckons with the skew alone is too high; where a node that is full has none, nothing but the skew counts.
+// TestOracleOfHosts compares the lower bound of plans with host spreads to the best of all plans
+// that kube-scheduler would bind. kube-scheduler lets a host exceed maxSkew as soon as all hosts
+// have some of the pods. So a bound that assumes maxSkew on every node is too high. The assumption
+// holds only where a full node has none of the pods.
 func TestOracleOfHosts(t *testing.T) {
 	t.Parallel()
 	below, tight := 0, 0
@@ -142,8 +143,8 @@ func TestOracleOfHosts(t *testing.T) {
 		if float64(plan.LowerBound) > best {
 			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", plan.LowerBound, best/1e9)
 		}
-		below += flagged(best < float64(plan.Price))
-		tight += flagged(float64(plan.LowerBound) == best && len(s.Nodes) > 0)
+		below += oneIf(best < float64(plan.Price))
+		tight += oneIf(float64(plan.LowerBound) == best && len(s.Nodes) > 0)
 	})
 	if below == 0 || tight == 0 {
 		t.Errorf("%d plans cost more than the best, %d have the best as their bound beside nodes: the test shows nothing", below, tight)
@@ -158,18 +159,19 @@ func fullNode(name string) cluster.Node {
 	}
 }
 
-func flagged(yes bool) int {
+func oneIf(yes bool) int {
 	if yes {
 		return 1
 	}
 	return 0
 }
 
-// bindsAll binds pods to the machines of the parts, one at a time, always to the host that has the fewest of those which
-// may have one more, and reports whether that works for all. Every host counts for every spread.
+// bindsAll binds pods to the nodes of the parts, one at a time, and reports whether it can bind
+// all. Of the hosts that may have one more, it chooses the one with the fewest. Every host counts
+// for every spread.
 func bindsAll(s cluster.Snapshot, parts [][]cluster.Pod) bool {
 	for _, app := range appNames[:2] {
-		var has, to []int // by host: pods of the app, and pods that are still to come
+		var has, to []int // by host: pods of the app, and pods that are not bound yet
 		var rule cluster.Spread
 		for _, n := range s.Nodes {
 			i := slices.IndexFunc(n.Residents, func(r cluster.Resident) bool { return r.Labels["app"] == app })

@@ -20,15 +20,14 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// What failed is printed; files of it would be taken for scenarios of ours.
+	// The output has the failing input; a file of it would be taken for a scenario.
 	_ = flag.Set("rapid.nofailfile", "true")
 	os.Exit(m.Run())
 }
 
-// TestProperties holds plans for random clusters against the independent
-// checker: no machine overfilled, no pod lost or doubled, every rule respected,
-// every refusal with a real obstacle, no plan below the bound; and the order of
-// the input must not matter.
+// TestProperties checks plans for random clusters with the independent checker. No node has more
+// than its room, no pod is missing or placed twice, every rule holds, every refusal has a real
+// cause, and no plan costs less than its lower bound. The order of the input does not matter.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,9 +43,9 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// TestMoreCapacity: adding a type to the market never leaves more pods without a
-// place. Limits are left out, under which what is bought for one pod is not
-// there for another; and nodes that are there, of which the same is true.
+// TestMoreCapacity: adding an instance type to the market never leaves more pods unplaced. The
+// snapshots have no limits and no existing nodes: with those, capacity that one pod takes may be
+// missing for another.
 func TestMoreCapacity(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,8 +67,8 @@ func TestMoreCapacity(t *testing.T) {
 	})
 }
 
-// TestNonsense: whatever the numbers and words, Solve answers for every pod.
-func TestNonsense(t *testing.T) {
+// TestArbitraryValues: Solve places or refuses every pod, whatever the input contains.
+func TestArbitraryValues(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		any64 := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3))
@@ -264,10 +263,10 @@ func drawType(t *rapid.T, name string) catalog.Type {
 		catalog.LabelCPU: fmt.Sprint(cpus), catalog.LabelOS: "linux",
 	}}
 	for _, zone := range zoneNames {
-		for _, way := range []string{catalog.OnDemand, catalog.Spot} {
+		for _, capacityType := range []string{catalog.OnDemand, catalog.Spot} {
 			if rapid.IntRange(0, 3).Draw(t, "sold") > 0 {
 				typ.Offerings = append(typ.Offerings, catalog.Offering{
-					Zone: zone, CapacityType: way, Available: rapid.IntRange(0, 5).Draw(t, "available") > 0,
+					Zone: zone, CapacityType: capacityType, Available: rapid.IntRange(0, 5).Draw(t, "available") > 0,
 					Price: catalog.Price(cpus * int64(rapid.IntRange(20, 60).Draw(t, "price")) * 1_000_000),
 				})
 			}

@@ -17,35 +17,35 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
-// plan writes the work down, all but the refusals.
-func (w *work) plan() Plan {
-	p := Plan{Pods: w.q.Count(), Classes: w.whole, Steps: w.steps, LowerBound: w.leastPrice()}
-	next := make([]int, len(w.q.classes)) // by class: how many pods have been handed out
-	for _, at := range w.placed {
-		c := &w.q.classes[at.class]
-		for _, pod := range c.Pods[next[at.class]:][:at.n*c.unit] {
-			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: w.rooms.Nodes[at.node].Name})
+// buildPlan returns the plan, without refusals.
+func (pl *planner) buildPlan() Plan {
+	p := Plan{Pods: pl.q.Count(), Classes: pl.wholeClasses, Steps: pl.steps, LowerBound: pl.planLowerBound()}
+	next := make([]int, len(pl.q.classes)) // by class: number of pods already named
+	for _, at := range pl.placements {
+		c := &pl.q.classes[at.class]
+		for _, pod := range c.Pods[next[at.class]:][:at.n*c.podsPerUnit] {
+			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: pl.rooms.Nodes[at.node].Name})
 		}
-		next[at.class] += at.n * c.unit
+		next[at.class] += at.n * c.podsPerUnit
 	}
 	slices.SortStableFunc(p.Placements, func(a, b Placement) int { return cmp.Compare(a.Pod, b.Pod) })
 
-	for _, o := range w.q.Omissions {
+	for _, o := range pl.q.Omissions {
 		p.Omissions = append(p.Omissions, Omission{Pod: o.Pod.ID(), Preferences: o.Preferences})
 	}
 	slices.SortStableFunc(p.Omissions, func(a, b Omission) int { return cmp.Compare(a.Pod, b.Pod) })
 
-	machines := w.ordered()
-	pods := w.deal(machines, next)
+	nodes := pl.inLaunchOrder()
+	pods := pl.distributePods(nodes, next)
 	names, labels := map[string]int{}, map[*offering.Variant]requirements.Labels{}
-	p.Machines = make([]Machine, 0, w.bought())
-	for i := range machines {
-		v := w.st.VariantOf(machines[i].offer)
+	p.Machines = make([]Machine, 0, pl.plannedCount())
+	for i := range nodes {
+		v := pl.stock.VariantOf(nodes[i].offer)
 		if labels[v] == nil {
 			labels[v] = v.AtLaunch()
 		}
-		m := w.describe(&machines[i], labels[v])
-		for n := range machines[i].copies {
+		m := pl.describe(&nodes[i], labels[v])
+		for n := range nodes[i].copies {
 			names[m.Pool]++
 			m.Name = m.Pool + "-" + strconv.Itoa(names[m.Pool])
 			m.Pods = pods[i][n]
@@ -56,94 +56,96 @@ func (w *work) plan() Plan {
 	return p
 }
 
-// bought returns how many machines are bought.
-func (w *work) bought() int {
+// plannedCount returns the number of nodes to launch.
+func (pl *planner) plannedCount() int {
 	n := 0
-	for i := range w.machines {
-		n += w.machines[i].copies
+	for i := range pl.planned {
+		n += pl.planned[i].copies
 	}
 	return n
 }
 
-// listed is a machine with what it may be bought as.
-type listed struct {
-	machine
-	*listing
+// describedNode is a planned node with its launch options.
+type describedNode struct {
+	plannedNode
+	*launchOptions
 }
 
-// listing is what a machine may be bought as. Machines with the same offers left share one.
-type listing struct {
-	choices      []int // offers, the cheapest first
+// launchOptions is the offerings that a node may be launched as. Nodes with the same feasible
+// offerings share one.
+type launchOptions struct {
+	offers       []int // cheapest first
 	offerings    []Choice
 	requirements []requirements.Requirement
 	relaxed      []Relaxation
 }
 
-// list returns the listing of a machine that could be any of these offers.
-func (w *work) list(all bitset.Set, m *machine, tight bool) *listing {
-	out := &listing{choices: w.st.FewTypes(w.st.Choices(m.offer, all, tight))}
-	out.offerings = make([]Choice, 0, len(out.choices))
-	for _, i := range out.choices {
-		offer := &w.st.Offers[i]
+// launchOptionsFor returns the launch options of a node with these feasible offerings.
+func (pl *planner) launchOptionsFor(all bitset.Set, pn *plannedNode, tight bool) *launchOptions {
+	out := &launchOptions{offers: pl.stock.FewTypes(pl.stock.Choices(pn.offer, all, tight))}
+	out.offerings = make([]Choice, 0, len(out.offers))
+	for _, i := range out.offers {
+		offer := &pl.stock.Offers[i]
 		out.offerings = append(out.offerings, Choice{
-			InstanceType: w.st.TypeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
+			InstanceType: pl.stock.TypeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
 			Reservation: offer.Reservation.ID,
 		})
 	}
-	out.relaxed = w.relaxations(out.choices)
-	out.requirements = narrowed(w.st.PoolOf(m.offer), w.st.VariantOf(m.offer), out)
+	out.relaxed = pl.relaxations(out.offers)
+	out.requirements = narrowedRequirements(pl.stock.PoolOf(pn.offer), pl.stock.VariantOf(pn.offer), out)
 	return out
 }
 
-// listings returns the listing of each machine.
-func (w *work) listings() []*listing {
-	tight := w.tightPools()
-	isTight := func(m *machine) bool { return tight[w.st.VariantOf(m.offer).Pool] }
-	all, alike := make([]bitset.Set, len(w.machines)), make([]string, len(w.machines))
-	parallel.Each(len(w.machines), func(i int) {
-		m := &w.machines[i]
-		all[i] = w.survivors(m)
-		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), w.st.Models[w.st.Offers[m.offer].Model].Variant), -1)
-		if isTight(m) {
-			key = hashkey.Int(key, w.st.Offers[m.offer].Model)
+// launchOptionsOfAll returns the launch options of each planned node.
+func (pl *planner) launchOptionsOfAll() []*launchOptions {
+	tight := pl.tightPools()
+	isTight := func(pn *plannedNode) bool { return tight[pl.stock.VariantOf(pn.offer).Pool] }
+	all, keys := make([]bitset.Set, len(pl.planned)), make([]string, len(pl.planned))
+	parallel.Each(len(pl.planned), func(i int) {
+		pn := &pl.planned[i]
+		all[i] = pl.feasibleOffers(pn)
+		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), pl.stock.Models[pl.stock.Offers[pn.offer].Model].Variant), -1)
+		if isTight(pn) {
+			key = hashkey.Int(key, pl.stock.Offers[pn.offer].Model)
 		}
-		alike[i] = string(key)
+		keys[i] = string(key)
 	})
-	first := map[string]int{} // by key: the machine whose listing it is
+	first := map[string]int{} // by key: the first node with these launch options
 	var own []int
-	for i, key := range alike {
+	for i, key := range keys {
 		if _, ok := first[key]; !ok {
 			first[key] = i
 			own = append(own, i)
 		}
 	}
-	out := make([]*listing, len(w.machines))
+	out := make([]*launchOptions, len(pl.planned))
 	parallel.Each(len(own), func(n int) {
-		m := &w.machines[own[n]]
-		out[own[n]] = w.list(all[own[n]], m, isTight(m))
+		pn := &pl.planned[own[n]]
+		out[own[n]] = pl.launchOptionsFor(all[own[n]], pn, isTight(pn))
 	})
-	for i, key := range alike {
+	for i, key := range keys {
 		out[i] = out[first[key]]
 	}
 	return out
 }
 
-// ordered returns the machines with their choices, in the order in which they are to be bought: those with devices last, as they would
-// be filled with pods that need none while there is nothing else, and of equals the cheapest first.
-func (w *work) ordered() []listed {
-	parallel.Each(len(w.machines), func(i int) {
-		slices.SortFunc(w.machines[i].takes, func(a, b take) int { return a.class - b.class })
+// inLaunchOrder returns the nodes with their launch options in launch order: nodes with devices
+// last, then by price. If a node with devices were first, pods without devices could fill it while
+// there is no other node.
+func (pl *planner) inLaunchOrder() []describedNode {
+	parallel.Each(len(pl.planned), func(i int) {
+		slices.SortFunc(pl.planned[i].allocations, func(a, b allocation) int { return a.class - b.class })
 	})
-	out := make([]listed, len(w.machines))
-	for i, s := range w.listings() {
-		out[i] = listed{machine: w.machines[i], listing: s}
+	out := make([]describedNode, len(pl.planned))
+	for i, lo := range pl.launchOptionsOfAll() {
+		out[i] = describedNode{plannedNode: pl.planned[i], launchOptions: lo}
 	}
-	slices.SortStableFunc(out, func(a, b listed) int {
+	slices.SortStableFunc(out, func(a, b describedNode) int {
 		return cmp.Or(
-			cmp.Compare(w.devices(&a.machine), w.devices(&b.machine)),
-			cmp.Compare(w.st.Offers[a.choices[0]].Price, w.st.Offers[b.choices[0]].Price),
-			cmp.Compare(a.choices[0], b.choices[0]),
-			slices.CompareFunc(a.takes, b.takes, func(x, y take) int {
+			cmp.Compare(pl.needsDevices(&a.plannedNode), pl.needsDevices(&b.plannedNode)),
+			cmp.Compare(pl.stock.Offers[a.offers[0]].Price, pl.stock.Offers[b.offers[0]].Price),
+			cmp.Compare(a.offers[0], b.offers[0]),
+			slices.CompareFunc(a.allocations, b.allocations, func(x, y allocation) int {
 				return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.n, y.n))
 			}),
 		)
@@ -151,49 +153,50 @@ func (w *work) ordered() []listed {
 	return out
 }
 
-// devices is 1 for a machine with pods that ask for what only some nodes have, 0 for others.
-func (w *work) devices(m *machine) int {
-	for _, t := range m.takes {
-		if len(w.q.classes[t.class].Amounts.Extended) > 0 {
+// needsDevices returns 1 for a node with pods that request extended resources, 0 for others.
+func (pl *planner) needsDevices(pn *plannedNode) int {
+	for _, a := range pn.allocations {
+		if len(pl.q.classes[a.class].Amounts.Extended) > 0 {
 			return 1
 		}
 	}
 	return 0
 }
 
-// deal hands out the pods to the machines, as one deals cards: neighbours by
-// name, which mostly belong to one workload, come to lie on different machines.
-// next says how many of each class are gone already.
-func (w *work) deal(machines []listed, next []int) [][][]string {
-	hands := make([][]hand, len(w.q.classes)) // by class: one for each machine, in their order
-	first := make([][]int, len(machines))     // by machine, by take: the hand of the first copy
-	for i := range machines {
-		for _, t := range machines[i].takes {
-			first[i] = append(first[i], len(hands[t.class]))
-			for range machines[i].copies {
-				hands[t.class] = append(hands[t.class], hand{want: t.n})
+// distributePods assigns the pods by name, round-robin: pods of neighboring names, which usually
+// belong to one workload, get onto different nodes. next is the number of pods of each class that
+// are already named.
+func (pl *planner) distributePods(nodes []describedNode, next []int) [][][]string {
+	shares := make([][]podShare, len(pl.q.classes)) // by class: one for each node, in order of the nodes
+	first := make([][]int, len(nodes))              // by node and allocation: the share of the first copy
+	for i := range nodes {
+		for _, a := range nodes[i].allocations {
+			first[i] = append(first[i], len(shares[a.class]))
+			for range nodes[i].copies {
+				shares[a.class] = append(shares[a.class], podShare{want: a.n})
 			}
 		}
 	}
-	parallel.Each(len(hands), func(c int) { w.dealClass(c, hands[c], next[c]) })
-	out := make([][][]string, len(machines))
-	parallel.Each(len(machines), func(i int) {
-		m := &machines[i]
-		out[i] = make([][]string, m.copies)
+	parallel.Each(len(shares), func(c int) { pl.distributeClass(c, shares[c], next[c]) })
+	out := make([][][]string, len(nodes))
+	parallel.Each(len(nodes), func(i int) {
+		dn := &nodes[i]
+		out[i] = make([][]string, dn.copies)
 		var parts [][]string
-		for n := range m.copies {
+		for n := range dn.copies {
 			parts = parts[:0]
-			for k, t := range m.takes {
-				parts = append(parts, hands[t.class][first[i][k]+n].pods)
+			for k, a := range dn.allocations {
+				parts = append(parts, shares[a.class][first[i][k]+n].pods)
 			}
-			out[i][n] = inOrder(parts)
+			out[i][n] = mergeSorted(parts)
 		}
 	})
 	return out
 }
 
-// inOrder returns all texts of the parts, sorted. Each part is, mostly, and no two of them overlap.
-func inOrder(parts [][]string) []string {
+// mergeSorted returns all texts of the parts, sorted. It expects that most parts are sorted and
+// that their ranges do not overlap.
+func mergeSorted(parts [][]string) []string {
 	total := 0
 	for _, p := range parts {
 		total += len(p)
@@ -209,38 +212,38 @@ func inOrder(parts [][]string) []string {
 	return out
 }
 
-// hand is the pods of one class on one machine.
-type hand struct {
+// podShare is the pods of one class on one node.
+type podShare struct {
 	want int
 	pods []string
 }
 
-// dealClass deals the pods of the class from that one on.
-func (w *work) dealClass(c int, hands []hand, next int) {
-	unit, total := w.q.classes[c].unit, 0
-	for i := range hands {
-		total += hands[i].want * unit
+// distributeClass distributes the pods of the class, starting with that index.
+func (pl *planner) distributeClass(c int, shares []podShare, next int) {
+	unit, total := pl.q.classes[c].podsPerUnit, 0
+	for i := range shares {
+		total += shares[i].want * unit
 	}
-	pods, cells, open := idsOf(w.q.classes[c].Pods[next:next+total]), make([]string, total), make([]*hand, len(hands))
-	for i := range hands {
-		open[i] = &hands[i]
-		n := hands[i].want * unit
-		hands[i].pods, cells = cells[:0:n], cells[n:]
+	pods, cells, open := podIDs(pl.q.classes[c].Pods[next:next+total]), make([]string, total), make([]*podShare, len(shares))
+	for i := range shares {
+		open[i] = &shares[i]
+		n := shares[i].want * unit
+		shares[i].pods, cells = cells[:0:n], cells[n:]
 	}
 	for len(open) > 0 {
 		kept := open[:0]
-		for _, h := range open {
-			h.pods, pods = append(h.pods, pods[:unit]...), pods[unit:]
-			if h.want--; h.want > 0 {
-				kept = append(kept, h)
+		for _, share := range open {
+			share.pods, pods = append(share.pods, pods[:unit]...), pods[unit:]
+			if share.want--; share.want > 0 {
+				kept = append(kept, share)
 			}
 		}
 		open = kept
 	}
 }
 
-// idsOf returns the IDs of the pods, cut from one text.
-func idsOf(pods []*cluster.Pod) []string {
+// podIDs returns the IDs of the pods. They share one string, to save allocations.
+func podIDs(pods []*cluster.Pod) []string {
 	var text strings.Builder
 	size := 0
 	for _, p := range pods {
@@ -260,50 +263,51 @@ func idsOf(pods []*cluster.Pod) []string {
 	return out
 }
 
-// describe returns what all copies of the machine have in common; machines of one variant share the labels.
-func (w *work) describe(o *listed, labels requirements.Labels) Machine {
-	p := w.st.PoolOf(o.offer)
+// describe returns what all copies of the node have in common. Nodes of one variant share the
+// labels.
+func (pl *planner) describe(dn *describedNode, labels requirements.Labels) Machine {
+	p := pl.stock.PoolOf(dn.offer)
 	return Machine{
 		Pool: p.Name, NodeClass: p.NodeClass,
 		Taints: p.Taints, StartupTaints: p.StartupTaints,
 		Labels:    labels,
-		Requests:  w.requests(o),
-		Offerings: o.offerings, Requirements: o.requirements, Relaxed: o.relaxed,
+		Requests:  pl.requests(dn),
+		Offerings: dn.offerings, Requirements: dn.requirements, Relaxed: dn.relaxed,
 	}
 }
 
-// requests are those of the pods and of the DaemonSets that come to the cheapest offering.
-func (w *work) requests(o *listed) resources.Amounts {
-	sum := w.st.ShapeOf(o.choices[0]).Daemons
-	for _, t := range o.takes {
-		sum = sum.Add(w.q.classes[t.class].Amounts.Times(int64(t.n)))
+// requests returns the requests of the pods and of the DaemonSet pods on the cheapest offering.
+func (pl *planner) requests(dn *describedNode) resources.Amounts {
+	sum := pl.stock.ShapeOf(dn.offers[0]).Daemons
+	for _, a := range dn.allocations {
+		sum = sum.Add(pl.q.classes[a.class].Amounts.Times(int64(a.n)))
 	}
 	return sum
 }
 
-// narrowed returns the pool's requirements with the types, zones and ways of
-// paying that are left, the capacity reservation, and the custom labels that were chosen.
-// Of minValues it asks for no more than is left.
-func narrowed(p *offering.Pool, v *offering.Variant, s *listing) []requirements.Requirement {
-	var types, zones, ways []string
-	for i := range s.offerings {
-		c := &s.offerings[i]
-		if i == 0 || c.InstanceType != s.offerings[i-1].InstanceType { // mostly all of one type cost about the same
+// narrowedRequirements returns the NodePool's requirements, limited to the remaining instance
+// types, zones and capacity types, the capacity reservation and the chosen custom labels. Its
+// minValues are no more than what remains.
+func narrowedRequirements(p *offering.Pool, v *offering.Variant, lo *launchOptions) []requirements.Requirement {
+	var types, zones, capacityTypes []string
+	for i := range lo.offerings {
+		c := &lo.offerings[i]
+		if i == 0 || c.InstanceType != lo.offerings[i-1].InstanceType { // usually all offerings of one type have similar prices and are adjacent
 			types = append(types, c.InstanceType)
 		}
 		if !slices.Contains(zones, c.Zone) {
 			zones = append(zones, c.Zone)
 		}
-		if !slices.Contains(ways, c.CapacityType) {
-			ways = append(ways, c.CapacityType)
+		if !slices.Contains(capacityTypes, c.CapacityType) {
+			capacityTypes = append(capacityTypes, c.CapacityType)
 		}
 	}
-	values := map[string][]string{catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: ways}
+	values := map[string][]string{catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: capacityTypes}
 	for key, all := range values {
 		slices.Sort(all)
 		values[key] = slices.Compact(all)
 	}
-	reservation := s.offerings[0].Reservation
+	reservation := lo.offerings[0].Reservation
 	if reservation != "" {
 		values[catalog.LabelReservationID] = []string{reservation}
 	}
@@ -316,7 +320,7 @@ func narrowed(p *offering.Pool, v *offering.Variant, s *listing) []requirements.
 		if reservation != "" {
 			r.MinValues = 0
 		}
-		for _, less := range s.relaxed {
+		for _, less := range lo.relaxed {
 			if less.Key == r.Key {
 				r.MinValues = min(r.MinValues, less.Have)
 			}

@@ -9,261 +9,264 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
-// run is one strategy at work.
-type run struct {
+// strategyRun is one strategy that is being tried.
+type strategyRun struct {
 	filler
-	strategy strategy
-	lots     []lot
-	budgets  []offering.Budget
-	machines []machine
-	shelves  map[uint64]*shelf // by mark of lots, of the classes that are bought for
-	known    map[int]machine   // by offer: its machine when it was filled last
+	strategy   strategy
+	lots       []lot
+	budgets    []offering.Budget
+	planned    []plannedNode
+	rowsByMark map[uint64]*candidateRows // by mark of lots: the candidate classes
+	lastFilled map[int]plannedNode       // by offering: its node when it was last filled
 }
 
-// run returns a run of the strategy that has bought nothing; it alters left and budgets.
-func (w *work) run(s strategy, left []int, budgets []offering.Budget) *run {
-	return &run{filler: filler{work: w, careful: s.careful, apart: s.apart, left: left}, strategy: s, budgets: budgets}
+// newRun returns a run of the strategy without nodes. It changes left and budgets.
+func (pl *planner) newRun(s strategy, left []int, budgets []offering.Budget) *strategyRun {
+	return &strategyRun{filler: filler{planner: pl, careful: s.careful, spreadOut: s.spreadOut, left: left}, strategy: s, budgets: budgets}
 }
 
-// try buys for the active classes by one strategy; w is not altered but for its steps.
-func (w *work) try(s strategy, active []int, lots []lot) outcome {
-	defer func(worth []float64) { w.worth = worth }(w.worth)
-	r := w.run(s, slices.Clone(w.left), cloneBudgets(w.budgets))
-	r.lots = w.setOut(active, lots, s.hard)
+// runStrategy plans nodes for the active classes with one strategy. It changes nothing of pl but
+// its steps.
+func (pl *planner) runStrategy(s strategy, active []int, lots []lot) outcome {
+	defer func(prices []float64) { pl.dualPrice = prices }(pl.dualPrice)
+	run := pl.newRun(s, slices.Clone(pl.left), cloneBudgets(pl.budgets))
+	run.lots = pl.priceLots(active, lots, s.hardPrices)
 	tiers := [][]int{active}
-	if s.tiered {
-		tiers = w.tiersOf(active)
+	if s.byPriority {
+		tiers = pl.tiersOf(active)
 	}
-	often := legs
-	if len(tiers) > mostPriced {
-		often = 0
+	rounds := repriceRounds
+	if len(tiers) > maxRepricedTiers {
+		rounds = 0
 	}
 	for _, tier := range tiers {
-		r.machines = r.topUp(r.machines, tier)
-		for range often {
-			r.buy(tier, leg)
-			r.lots = w.reprice(tier, r.left, r.lots, s.hard)
+		run.planned = run.topUp(run.planned, tier)
+		for range rounds {
+			run.addNodes(tier, repriceAt)
+			run.lots = pl.repriceLots(tier, run.left, run.lots, s.hardPrices)
 		}
-		r.buy(tier, 0)
+		run.addNodes(tier, 0)
 	}
-	return r.outcome()
+	return run.outcome()
 }
 
-// Pods are priced anew each time that so large a part of what was to be bought is left, so often.
+// repriceAt is the share of the value to place that is left when dual prices are computed again,
+// repriceRounds how often that is done.
 const (
-	leg  = 0.4
-	legs = 2
+	repriceAt     = 0.4
+	repriceRounds = 2
 
-	mostPriced = 64 // of priorities: with more, few pods have the same
+	maxRepricedTiers = 64 // number of priorities above which prices are not computed again: few pods share a priority
 )
 
-// buy buys the machine that gives most for its money, and again, until no more
-// than that part of the worth is left, or none takes a pod.
-func (r *run) buy(classes []int, part float64) {
-	lots := lotQueue(slices.Clone(r.lots))
+// addNodes repeatedly adds the node with the lowest price per value; a node's value is the total dual
+// price of its pods. It stops when no more than that part of the value is left to place, or no node
+// takes a pod.
+func (run *strategyRun) addNodes(classes []int, part float64) {
+	lots := lotQueue(slices.Clone(run.lots))
 	heap.Init(&lots)
-	r.steps += len(lots)
-	r.shelves, r.known = map[uint64]*shelf{}, map[int]machine{}
-	worth := 0.0 // of all that is left
+	run.steps += len(lots)
+	run.rowsByMark, run.lastFilled = map[uint64]*candidateRows{}, map[int]plannedNode{}
+	value := 0.0 // of all unplaced pods
 	for _, c := range classes {
-		worth += float64(r.left[c]) * r.worth[c]
+		value += float64(run.left[c]) * run.dualPrice[c]
 	}
-	rest := part * worth
-	defer r.reckon()
-	for bought := 1; (part == 0 || worth > rest) && r.steps <= r.effort; bought++ {
-		m, ok := r.next(&lots, classes, worth)
+	rest := part * value
+	defer run.computePrices()
+	for count := 1; (part == 0 || value > rest) && run.steps <= run.effort; count++ {
+		pn, ok := run.bestNode(&lots, classes, value)
 		if !ok {
 			return
 		}
-		worth -= r.apply(m)
-		if bought%32 == 0 {
-			for _, s := range r.shelves {
-				s.drop(r.left)
+		value -= run.addCopies(pn)
+		if count%32 == 0 {
+			for _, candidates := range run.rowsByMark {
+				candidates.dropPlaced(run.left)
 			}
 		}
 	}
 }
 
-// reckon finds out what the machines cost that were bought since.
-func (r *run) reckon() {
-	parallel.Each(len(r.machines), func(i int) {
-		if m := &r.machines[i]; m.price == 0 {
-			m.price = r.cheapest(m)
+// computePrices sets the price of the nodes that have none yet.
+func (run *strategyRun) computePrices() {
+	parallel.Each(len(run.planned), func(i int) {
+		if pn := &run.planned[i]; pn.price == 0 {
+			pn.price = run.cheapestPrice(pn)
 		}
 	})
 }
 
-// closeTo is by how much a machine may be dearer for its worth than the best that
-// is conceivable, and be bought without a look at the rest.
-const closeTo = 1.003
+// acceptRatio is how much higher a node's price per value may be than the best conceivable, to be
+// accepted without a check of the other lots.
+const acceptRatio = 1.003
 
-// next returns the machine with the lowest price per worth. A lot's key was
-// its price per worth when it was last filled; as fewer pods are left, that
-// only grows, and stays as long as the same machine can be bought again. So lots are
-// looked at in the order of their keys, until no key promises better than what has been found.
-func (r *run) next(lots *lotQueue, classes []int, total float64) (machine, bool) {
-	var best machine
-	var looked []lot
+// bestNode returns the node with the lowest price per value.
+//
+// A lot's key was its price per value when it was last filled. It only grows as fewer pods are
+// left, and stays the same while the same node can be added again. So lots are checked in order of
+// their keys, until no key is lower than the best ratio found.
+func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (plannedNode, bool) {
+	var best plannedNode
+	var tried []lot
 	ratio := math.Inf(1)
-	for lots.Len() > 0 && (*lots)[0].key*closeTo < ratio {
+	for lots.Len() > 0 && (*lots)[0].key*acceptRatio < ratio {
 		l := heap.Pop(lots).(lot)
-		r.steps += 4 // a queue is a tree
-		cost := r.cost(l)
+		run.steps += 4 // the logarithm of the queue's length, about
+		cost := run.scoreCost(l)
 		if promise := cost / max(total, 1e-300); promise >= ratio {
 			l.key = max(l.key, promise)
-			looked = append(looked, l)
+			tried = append(tried, l)
 			continue
 		}
-		m, ok := r.known[l.Offer]
-		if !ok || !r.repeats(&m) {
-			m = r.machine(l, classes, cost, ratio)
-			if m.worth == 0 {
-				continue // it takes none of those that are left
+		pn, ok := run.lastFilled[l.Offer]
+		if !ok || !run.canRepeat(&pn) {
+			pn = run.fillNode(l, classes, cost, ratio)
+			if pn.value == 0 {
+				continue // it takes none of the unplaced pods
 			}
-			r.known[l.Offer] = m
+			run.lastFilled[l.Offer] = pn
 		}
-		l.key = cost / m.worth
-		looked = append(looked, l)
+		l.key = cost / pn.value
+		tried = append(tried, l)
 		if l.key < ratio {
-			best, ratio = m, l.key
+			best, ratio = pn, l.key
 		}
 	}
-	for _, l := range looked {
+	for _, l := range tried {
 		heap.Push(lots, l)
 	}
-	return best, len(best.takes) > 0
+	return best, len(best.allocations) > 0
 }
 
-// repeats reports whether the machine can be bought again as it is.
-func (r *run) repeats(m *machine) bool {
-	short := func(t take) bool { return r.left[t.class] < t.n }
-	return !slices.ContainsFunc(m.takes, short) && r.affords(m.offer)
+// canRepeat reports whether the node can be added again as it is.
+func (run *strategyRun) canRepeat(pn *plannedNode) bool {
+	lacksUnits := func(a allocation) bool { return run.left[a.class] < a.n }
+	return !slices.ContainsFunc(pn.allocations, lacksUnits) && run.isWithinLimits(pn.offer)
 }
 
-// affords reports whether the limits allow one more machine of the offer.
-func (r *run) affords(offer int) bool {
-	return r.budgets[r.st.VariantOf(offer).Pool].Times(r.st.TypeOf(offer).Capacity, 1) > 0
+// isWithinLimits reports whether the limits allow one more node of the offering.
+func (run *strategyRun) isWithinLimits(offer int) bool {
+	return run.budgets[run.stock.VariantOf(offer).Pool].Times(run.stock.TypeOf(offer).Capacity, 1) > 0
 }
 
-// cost is what a machine of the lot is reckoned to cost: its price, or, when
-// limits are scarce, the share it takes of what is left of them, and then its price.
-func (r *run) cost(l lot) float64 {
+// scoreCost returns the price of a node of the lot, for comparison. If limits must be saved, the
+// share of the limits comes first and the price second.
+func (run *strategyRun) scoreCost(l lot) float64 {
 	price := max(l.Price, 1)
-	if !r.strategy.scarce {
+	if !run.strategy.sparing {
 		return price
 	}
-	pool := r.st.VariantOf(l.Offer).Pool
-	return price + priceless*r.budgets[pool].Share(r.st.TypeOf(l.Offer).Capacity)
+	pool := run.stock.VariantOf(l.Offer).Pool
+	return price + aboveAnyPrice*run.budgets[pool].Share(run.stock.TypeOf(l.Offer).Capacity)
 }
 
-// promising is how much more for its money a machine may give when it is filled with care.
-const promising = 0.92
+// carefulGain is the factor by which refining a node can lower its price per value.
+const carefulGain = 0.92
 
-// machine fills a machine of the lot with pods of the classes; with care, if
-// it might then have a lower price per worth than ratio.
-func (r *run) machine(l lot, classes []int, cost, ratio float64) machine {
-	shape := r.st.ShapeOf(l.Offer)
-	m := machine{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: taken(shape)}
-	if r.affords(l.Offer) {
-		s, ok := r.shelves[l.Mark]
+// fillNode fills a node of the lot with pods of the classes. It refines the node if that could
+// bring its price per value below ratio.
+func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plannedNode {
+	shape := run.stock.ShapeOf(l.Offer)
+	pn := plannedNode{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: daemonPorts(shape)}
+	if run.isWithinLimits(l.Offer) {
+		candidates, ok := run.rowsByMark[l.Mark]
 		if !ok {
-			s = r.shelve(r.accepting(l.Offer, classes))
-			r.shelves[l.Mark] = s
+			candidates = run.groupRows(run.accepting(l.Offer, classes))
+			run.rowsByMark[l.Mark] = candidates
 		}
-		r.q.welcome(&m) // before anybody is put onto a copy of it
-		empty := m.clone()
-		r.fill(&m, s)
-		if r.careful && m.worth > 0 && cost/m.worth*promising < ratio {
-			r.carefully(&m, empty, s)
+		run.q.countDaemonPods(&pn) // before pods are placed on a copy of it
+		empty := pn.clone()
+		run.fill(&pn, candidates)
+		if run.careful && pn.value > 0 && cost/pn.value*carefulGain < ratio {
+			run.refine(&pn, empty, candidates)
 		}
 	}
-	return m
+	return pn
 }
 
-// apply buys the machine as often as there are pods and budget for it, and
-// returns what all those pods are worth.
-func (r *run) apply(m machine) float64 {
-	m.copies = math.MaxInt
-	for _, t := range m.takes {
-		m.copies = min(m.copies, r.left[t.class]/t.n)
+// addCopies adds the node as often as pods and limits allow, and returns the dual price of all
+// their pods.
+func (run *strategyRun) addCopies(pn plannedNode) float64 {
+	pn.copies = math.MaxInt
+	for _, a := range pn.allocations {
+		pn.copies = min(pn.copies, run.left[a.class]/a.n)
 	}
-	pool, size := r.st.VariantOf(m.offer).Pool, r.st.TypeOf(m.offer).Capacity
-	m.copies = r.budgets[pool].Times(size, m.copies)
-	r.budgets[pool].Spend(size, m.copies)
-	for _, t := range m.takes {
-		r.left[t.class] -= t.n * m.copies
+	pool, size := run.stock.VariantOf(pn.offer).Pool, run.stock.TypeOf(pn.offer).Capacity
+	pn.copies = run.budgets[pool].Times(size, pn.copies)
+	run.budgets[pool].Spend(size, pn.copies)
+	for _, a := range pn.allocations {
+		run.left[a.class] -= a.n * pn.copies
 	}
-	r.machines = append(r.machines, m)
-	return m.worth * float64(m.copies)
+	run.planned = append(run.planned, pn)
+	return pn.value * float64(pn.copies)
 }
 
-func (r *run) outcome() outcome {
-	r.know()
-	o := outcome{strategy: r.strategy, machines: r.machines, left: r.left, budgets: r.budgets}
-	for i := range r.machines {
-		m := &r.machines[i]
-		o.count += m.copies
-		o.price += float64(m.copies) * m.price
-		for _, t := range m.takes {
-			o.crowded += m.copies * max(0, t.n-r.facts.share[t.class])
+func (run *strategyRun) outcome() outcome {
+	run.refreshFacts()
+	o := outcome{strategy: run.strategy, planned: run.planned, left: run.left, budgets: run.budgets}
+	for i := range run.planned {
+		pn := &run.planned[i]
+		o.count += pn.copies
+		o.price += float64(pn.copies) * pn.price
+		for _, a := range pn.allocations {
+			o.crowded += pn.copies * max(0, a.n-run.facts.maxShare[a.class])
 		}
 	}
 	return o
 }
 
-// accepting returns those of the classes that accept the offer.
+// accepting returns those of the classes that accept the offering.
 func (f *filler) accepting(offer int, classes []int) []int {
 	var out []int
 	for _, c := range classes {
-		if set := f.set(c); set >= 0 && f.left[c] > 0 && f.accepts.Sets[set].Has(offer) {
+		if set := f.currentSet(c); set >= 0 && f.left[c] > 0 && f.accepts.Sets[set].Has(offer) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// topUp adds pods of the classes to machines that are to be bought anyway, as
-// far as there is room, and returns the machines.
-func (f *filler) topUp(machines []machine, classes []int) []machine {
-	var out []machine
+// topUp adds pods of the classes to planned nodes with free room, and returns the nodes.
+func (f *filler) topUp(nodes []plannedNode, classes []int) []plannedNode {
+	var out []plannedNode
 	classes = slices.DeleteFunc(slices.Clone(classes), func(c int) bool { return f.left[c] == 0 })
 	if len(classes) == 0 {
-		return machines
+		return nodes
 	}
-	for _, m := range machines {
-		among := f.shelve(f.accepting(m.offer, classes))
-		for m.copies > 0 {
-			more := m.clone()
-			if f.fill(&more, among) == 0 {
-				out = append(out, m)
+	for _, pn := range nodes {
+		candidates := f.groupRows(f.accepting(pn.offer, classes))
+		for pn.copies > 0 {
+			more := pn.clone()
+			if f.fill(&more, candidates) == 0 {
+				out = append(out, pn)
 				break
 			}
-			for i, t := range more.takes {
-				if added := t.n - m.held(i); added > 0 {
-					more.copies = min(more.copies, f.left[t.class]/added)
+			for i, a := range more.allocations {
+				if added := a.n - pn.unitsAt(i); added > 0 {
+					more.copies = min(more.copies, f.left[a.class]/added)
 				}
 			}
-			for i, t := range more.takes {
-				f.left[t.class] -= (t.n - m.held(i)) * more.copies
+			for i, a := range more.allocations {
+				f.left[a.class] -= (a.n - pn.unitsAt(i)) * more.copies
 			}
-			more.price = f.cheapest(&more)
+			more.price = f.cheapestPrice(&more)
 			out = append(out, more)
-			m.copies -= more.copies
+			pn.copies -= more.copies
 		}
 	}
 	return out
 }
 
-func (m *machine) clone() machine {
-	out := *m
-	out.free, out.takes, out.ports, out.host = m.free.Clone(), slices.Clone(m.takes), slices.Clip(m.ports), m.host.Clone()
+func (pn *plannedNode) clone() plannedNode {
+	out := *pn
+	out.free, out.allocations, out.ports, out.host = pn.free.Clone(), slices.Clone(pn.allocations), slices.Clip(pn.ports), pn.host.Clone()
 	return out
 }
 
-// held returns the number of pods in the i-th take, 0 if there is none.
-func (m *machine) held(i int) int {
-	if i < len(m.takes) {
-		return m.takes[i].n
+// unitsAt returns the number of units in the i-th allocation, 0 if there is none.
+func (pn *plannedNode) unitsAt(i int) int {
+	if i < len(pn.allocations) {
+		return pn.allocations[i].n
 	}
 	return 0
 }

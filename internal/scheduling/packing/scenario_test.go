@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what the engine says into the scenario files; read the difference before you commit it")
+var rewrite = flag.Bool("rewrite", false, "write the current plans into the scenario files; review the diff before you commit it")
 
-// TestScenarios solves every file of testdata twice, the second time with the
-// input in another order, and holds both against what the file expects.
+// TestScenarios solves every file of testdata twice, the second time with the input in another
+// order, and compares both plans to the expected one.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -38,7 +38,7 @@ func TestScenarios(t *testing.T) {
 				t.Fatalf("%s: %v", file, err)
 			}
 			if s.Story == "" {
-				t.Errorf("%s tells no story", file)
+				t.Errorf("%s has no description in its first lines", file)
 			}
 			plan := packing.Solve(s.Snapshot, s.Market, s.Effort)
 			for _, broken := range verify.Check(s.Snapshot, s.Market, plan) {
@@ -63,7 +63,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// shuffle returns the snapshot in another order, always the same one.
+// shuffle returns the snapshot in another order, which is the same in every run.
 func shuffle(s cluster.Snapshot) cluster.Snapshot {
 	d := dice(7)
 	s.Pools, s.Nodes = shuffled(&d, s.Pools), shuffled(&d, s.Nodes)

@@ -9,103 +9,105 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Effort is how much work a plan may take, in steps: one class of pods looked
-// at for one machine. The zero value is Usual.
+// Effort limits the work for one plan, in steps. A step compares one class of pods for one node.
+// The zero value means Usual.
 type Effort int
 
-// Usual is enough for 100,000 pods in 5,000 classes. A plan that uses it up
-// takes about ten seconds; most take a thousandth of it.
+// Usual is enough for 100,000 pods in 5,000 classes. A plan that uses all of it takes about ten
+// seconds; most take a thousandth of that.
 const Usual Effort = 1_000_000_000
 
-// Solve says where every pod of the snapshot goes, and buys for those that fit
-// nowhere, for as little money as it can. It is a pure function: the same
-// pools, nodes, pods and offerings, in whatever order, give the same plan.
+// Solve places every pod of the snapshot on an existing node or a new one, at the lowest price that
+// it finds. It is a pure function: the same NodePools, nodes, pods and offerings, in any order,
+// give the same plan. effort limits the work; 0 and less mean Usual.
 func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	if effort <= 0 {
 		effort = Usual
 	}
-	// 1. What is asked for, and what may be bought.
-	queue := parallel.Later(func() *podgroup.Queue { return offering.Queue(s, market) }) // meanwhile the market is looked through
+	// 1. Group the pods and list the offerings.
+	queue := parallel.Later(func() *podgroup.Queue { return offering.Queue(s, market) }) // in parallel with reading the market
 	st := offering.New(s, market, queue)
 	pods := queue()
 	accepts := st.Accept(pods)
 	q := newQueue(pods)
-	q.accept(accepts)
+	q.setAccepted(accepts)
 	rooms := existing.NewRooms(s, pods)
 	ground := existing.NewGround(pods, accepts, rooms, s.Nodes)
-	q.meet(ground.Guests, accepts)
+	q.applyDaemonPods(ground.Guests, accepts)
 
-	// 2. Pods that keep to zones, or other domains, are sent there.
-	w := newWork(st, q, accepts, rooms, ground, int(effort))
-	w.split()
+	// 2. Assign pods with domain rules to zones or other domains.
+	pl := newPlanner(st, q, accepts, rooms, ground, int(effort))
+	pl.split()
 	for attempt := 1; ; attempt++ {
-		// 3. The nodes that are there take what they can; 4. the rest gets machines, bought together.
-		w.fillAll()
+		// 3. Fill existing nodes. 4. Plan new nodes for the rest.
+		pl.placeAll()
 
-		// 5. Machines that are bought may stand where spreads had not counted on any, and if
-		// some domain cannot have what was sent there, pods elsewhere may be too many.
-		if found := w.foresee(ground); found != nil {
+		// 5. New nodes may add domains that spreads did not count. If a domain could not take the
+		// pods assigned to it, pods in other domains may violate their spread. Either way, plan
+		// again with what is known now.
+		if found := pl.projectDomains(ground); found != nil {
 			ground = found
-			if attempt < mostAttempts && w.steps <= w.effort/2 {
-				w = w.again(rooms, ground, q)
+			if attempt < maxAttempts && pl.steps <= pl.effort/2 {
+				pl = pl.restart(rooms, ground, q)
 				continue
 			}
 		}
-		if !w.isShort() {
+		if !pl.hasShortDomain() {
 			break
 		}
-		next := w.again(rooms, ground, q)
-		if w.agrees(next) {
+		next := pl.restart(rooms, ground, q)
+		if pl.placedAsAssigned(next) {
 			break
 		}
-		if attempt == mostAttempts || next.steps > next.effort/2 {
-			w.withdraw(next)
+		if attempt == maxAttempts || next.steps > next.effort/2 {
+			pl.removeUnassigned(next)
 			break
 		}
-		w = next
+		pl = next
 	}
 
-	// 6. Nobody stays who was to be bound only after pods that found no place.
-	w.judge(ground, rooms)
+	// 6. Drop placements that depend on pods that were not placed.
+	pl.removeUnbindable(ground, rooms)
 
-	// 7. Who is left is tried once more, and then told why.
-	w = w.rescue(ground, rooms, q)
-	plan := w.plan()
-	plan.Refusals, plan.Effort = w.refusals(ground, rooms, q), effort
+	// 7. Retry the unplaced pods once more, then explain the rest.
+	pl = pl.retryUnplaced(ground, rooms, q)
+	plan := pl.buildPlan()
+	plan.Refusals, plan.Effort = pl.refusals(ground, rooms, q), effort
 	return plan
 }
 
-// fillAll gives places to the pods that are left: on nodes that are there, then on machines. Who would rather be with
-// others and found no place so is then tried alone.
-func (w *work) fillAll() {
-	w.place(w.order)
-	w.place(w.bundle())
-	w.place(w.following())
-	w.place(w.gather())
-	w.buyRest()
-	alone := w.relax()
-	w.untie()
+// placeAll places the unplaced pods: on existing nodes, then on new ones. Pods that could not be
+// placed together with pods that they prefer are then placed alone.
+func (pl *planner) placeAll() {
+	pl.placeOnExisting(pl.order)
+	pl.placeOnExisting(pl.bundleRequired())
+	pl.placeOnExisting(pl.affinityFollowers())
+	pl.placeOnExisting(pl.colocatePreferred())
+	pl.placeRestOnNewNodes()
+	alone := pl.relaxColocation()
+	pl.unbundle()
 	if len(alone) > 0 {
-		w.place(alone)
-		w.buyRest()
-		w.untie()
+		pl.placeOnExisting(alone)
+		pl.placeRestOnNewNodes()
+		pl.unbundle()
 	}
 }
 
-// buyRest buys machines for all who are left; those that there are already are filled up first.
-func (w *work) buyRest() {
-	if len(w.machines) > 0 {
-		w.appraise(w.active())
+// placeRestOnNewNodes plans new nodes for all unplaced pods, after filling up those already
+// planned.
+func (pl *planner) placeRestOnNewNodes() {
+	if len(pl.planned) > 0 {
+		pl.priceClasses(pl.active())
 	}
-	w.buyAll()
+	pl.placeOnNewNodes()
 }
 
-// judge takes out of the plan what kube-scheduler would not bind.
-func (w *work) judge(ground *existing.Ground, r *existing.Rooms) {
-	w.clarify()
-	w.audit(ground, r)
-	for w.unwind(ground, r) {
-		w.audit(ground, r)
+// removeUnbindable removes the pods from the plan that kube-scheduler would not bind.
+func (pl *planner) removeUnbindable(ground *existing.Ground, r *existing.Rooms) {
+	pl.narrowOfferings()
+	pl.simulateBinding(ground, r)
+	for pl.removeAffinityCycles(ground, r) {
+		pl.simulateBinding(ground, r)
 	}
-	w.untie()
+	pl.unbundle()
 }

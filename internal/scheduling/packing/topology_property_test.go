@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-var worlds = flag.Int("worlds", 1500, "how many worlds of pods under rules TestTopologyWorlds makes up")
+var worlds = flag.Int("worlds", 1500, "number of random snapshots of TestTopologyWorlds")
 
 // world is a snapshot and a market.
 type world struct {
@@ -26,8 +26,8 @@ type world struct {
 	catalog.Market
 }
 
-// TestTopologyWorlds plans for made-up worlds of pods that have rules about one
-// another, among pods that are there, and with volumes; always for the same worlds.
+// TestTopologyWorlds plans for random snapshots of pods with topology rules and volumes, beside
+// existing pods. The snapshots are the same in every run.
 func TestTopologyWorlds(t *testing.T) {
 	t.Parallel()
 	draw := rapid.Custom(func(t *rapid.T) world {
@@ -55,23 +55,23 @@ const ebsVolumes = "attachable-volumes-csi-ebs.csi.aws.com"
 
 var appNames = []string{"web", "db", "cache"}
 
-// drawTopology gives labels and rules to the pods, the same to those that are
-// alike, and residents to the nodes. Some nodes that leave have pods that move.
+// drawTopology gives labels and rules to the pods, equal ones within a workload, and existing pods
+// to the nodes. Some nodes that are being drained have pods that move.
 func drawTopology(t *rapid.T, s *cluster.Snapshot) {
 	drawNamespace := func() string { return rapid.SampledFrom([]string{"default", "default", "other"}).Draw(t, "namespace") }
-	var like cluster.Pod
+	var workloadPod cluster.Pod
 	workload := ""
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if of := p.Name[:len("app-0")]; of != workload {
 			workload = of
-			like = cluster.Pod{
+			workloadPod = cluster.Pod{
 				Namespace: drawNamespace(), Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")},
 				Spread: drawSpreads(t), Affinity: drawTerms(t, "affinity"), AntiAffinity: drawTerms(t, "antiAffinity"),
 			}
 		}
-		p.Namespace, p.Labels, p.Owner = like.Namespace, like.Labels, "ReplicaSet/"+workload
-		p.Spread, p.Affinity, p.AntiAffinity = like.Spread, like.Affinity, like.AntiAffinity
+		p.Namespace, p.Labels, p.Owner = workloadPod.Namespace, workloadPod.Labels, "ReplicaSet/"+workload
+		p.Spread, p.Affinity, p.AntiAffinity = workloadPod.Spread, workloadPod.Affinity, workloadPod.AntiAffinity
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]

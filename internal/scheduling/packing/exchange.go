@@ -1,0 +1,253 @@
+package packing
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// exchanger exchanges pods between planned nodes so that one node after the other fits a cheaper
+// offering.
+//
+// The free room on each well-filled node is too small for any pod. But a node that gives one pod
+// away, for a pod that is slightly smaller, comes closer to the room of a cheaper offering, while
+// the other node keeps its price. After a few exchanges, with several partners, it fits. A node
+// that does not get there keeps what it gained: several small gaps have become one, and the next
+// pass starts from it. No price ever rises.
+type exchanger struct {
+	filler
+	nodes       []plannedNode // single copies, each with the cheapest offering that fits its pods
+	fixed       []plannedNode // nodes that do not exchange pods
+	movable     []bool        // by class
+	hostRuleKey []int         // by class: classes of one number are equal for host rules
+	nextPartner int           // index of the node where the search for a partner continues
+}
+
+const (
+	maxPasses   = 6
+	minPassGain = 0.001 // relative to the price: a pass must save this much for another one
+
+	maxExchanges     = 8    // for one node in one pass
+	enoughPartners   = 16   // partners to compare once one with an exchange was found
+	maxPartners      = 512  // partners to compare in all
+	minExchangeGain  = 0.05 // of the excess, for each exchange
+	pairsPerStep     = 10   // comparing two pods takes that much less time than a step
+	maxTargetOffers  = 24   // offerings that a node compares to find its target
+	maxScannedOffers = 400  // of those, and others that do not fit its pods
+	exchangeShare    = 0.25 // of the remaining steps of a plan
+)
+
+// exchangePods lets the nodes of an outcome exchange pods, and returns the new outcome.
+func (pl *planner) exchangePods(o outcome, stepLimit int) outcome {
+	if pl.q.daemonPods != nil {
+		return o // another offering may have other DaemonSet pods
+	}
+	run := pl.newRun(o.strategy, o.left, o.budgets)
+	ex := &exchanger{filler: run.filler}
+	ex.refreshFacts()
+	ex.load(o.planned)
+	for n := 0; n < maxPasses && ex.steps < stepLimit; n++ {
+		if ex.pass(stepLimit) < minPassGain*o.price {
+			break
+		}
+	}
+	run.planned = ex.collect()
+	return run.outcome()
+}
+
+// load prepares the nodes. Nodes of reservations, and of NodePools with limits or minValues, do not
+// exchange pods.
+func (ex *exchanger) load(nodes []plannedNode) {
+	ex.movable, ex.hostRuleKey = make([]bool, len(ex.q.classes)), make([]int, len(ex.q.classes))
+	numbers := map[[2]int]int{}
+	for _, pn := range nodes {
+		for _, x := range pn.allocations {
+			if ex.hostRuleKey[x.class] > 0 {
+				continue
+			}
+			key := [2]int{ex.q.classes[x.class].Profile, ex.droppedWeight[x.class]}
+			if numbers[key] == 0 {
+				numbers[key] = len(numbers) + 1
+			}
+			ex.hostRuleKey[x.class], ex.movable[x.class] = numbers[key], ex.isMovable(x.class)
+		}
+		if p := ex.stock.PoolOf(pn.offer); ex.stock.Offers[pn.offer].IsReserved() || ex.stock.AsksVariety(pn.offer) || !p.Budget.Unlimited() {
+			ex.fixed = append(ex.fixed, pn)
+			continue
+		}
+		ex.useCheapestOffer(&pn)
+		for range pn.copies {
+			one := pn.clone()
+			one.copies = 1
+			ex.nodes = append(ex.nodes, one)
+		}
+	}
+}
+
+// isMovable reports whether pods of the class may change nodes: they are in no bundle, have no host
+// ports, and no affinity applies to them or selects them.
+func (ex *exchanger) isMovable(class int) bool {
+	c := &ex.q.classes[class]
+	p := ex.q.profile(c)
+	isAffinity := func(r topology.Rule) bool { return r.Form == topology.Near }
+	return c.members == nil && len(c.Ports) == 0 && !p.Follows() && !slices.ContainsFunc(p.Host, isAffinity) &&
+		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.q.Book.Groups[g].Form == topology.Near })
+}
+
+// useCheapestOffer gives the node the cheapest offering that fits its pods.
+func (ex *exchanger) useCheapestOffer(pn *plannedNode) {
+	feasible := ex.feasibleOffers(pn)
+	for _, o := range ex.stock.VariantOf(pn.offer).ByPrice {
+		if feasible.Has(o) {
+			copies := pn.copies
+			*pn = ex.nodeWith(o, pn.allocations)
+			pn.copies, pn.price = copies, float64(ex.stock.Offers[o].Price)
+			return
+		}
+	}
+}
+
+// collect returns the nodes, equal neighbors merged, without those that have no pods left.
+func (ex *exchanger) collect() []plannedNode {
+	out := ex.fixed
+	for _, pn := range ex.nodes {
+		if len(pn.allocations) == 0 {
+			continue
+		}
+		if last := len(out) - 1; last >= 0 && out[last].offer == pn.offer && slices.Equal(out[last].allocations, pn.allocations) {
+			out[last].copies++
+			continue
+		}
+		pn.value = ex.valueOf(&pn)
+		out = append(out, pn)
+	}
+	return out
+}
+
+// exchangeTarget is a cheaper offering for a node.
+type exchangeTarget struct {
+	node, offer int
+	excess      float64 // how far the requests exceed its room, per share of the price that it saves
+}
+
+// pass lets each node try to reach a cheaper offering, the smallest excess first. It returns the
+// savings.
+func (ex *exchanger) pass(stepLimit int) float64 {
+	var targets []exchangeTarget
+	for i := range ex.nodes {
+		if target, ok := ex.findTarget(i); ok {
+			targets = append(targets, target)
+		}
+	}
+	slices.SortStableFunc(targets, func(target, b exchangeTarget) int { return cmp.Compare(target.excess, b.excess) })
+	saved := 0.0
+	for _, target := range targets {
+		if ex.steps > stepLimit {
+			break
+		}
+		before := ex.nodes[target.node].price
+		if current, ok := ex.findTarget(target.node); ok { // the node may have exchanged pods since
+			ex.reachTarget(current)
+		}
+		saved += before - ex.nodes[target.node].price
+	}
+	return saved
+}
+
+// findTarget returns the cheaper offering with the smallest excess per saving.
+func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
+	pn := &ex.nodes[i]
+	used, ports, scale := pn.used(ex.planner), pn.podPorts(ex.q), ex.stock.Room(pn.offer)
+	byPrice := ex.stock.VariantOf(pn.offer).ByPrice
+	at, _ := slices.BinarySearchFunc(byPrice, pn.price, func(o int, price float64) int { return cmp.Compare(float64(ex.stock.Offers[o].Price), price) })
+	best := exchangeTarget{node: i, offer: -1}
+	for n, seen := at-1, 0; n >= max(at-maxScannedOffers, 0) && seen < maxTargetOffers; n-- {
+		o := byPrice[n]
+		ex.steps++
+		shape := ex.stock.ShapeOf(o)
+		if shape.Broken || ex.q.Ports.ClashAny(shape.List, ports) ||
+			slices.ContainsFunc(pn.allocations, func(x allocation) bool { return !ex.accepts.Sets[x.acceptSet].Has(o) }) {
+			continue
+		}
+		seen++
+		saved := 1 - float64(ex.stock.Offers[o].Price)/pn.price
+		if need := overflow(used, shape.Room, scale) / saved; best.offer < 0 || need < best.excess {
+			best.offer, best.excess = o, need
+		}
+	}
+	return best, best.offer >= 0
+}
+
+// overflow returns by how much used exceeds room, in parts of scale.
+func overflow(used, room, scale resources.Vector) float64 {
+	sum := 0.0
+	for r, n := range used {
+		if over := n - room[r]; over > 0 {
+			sum += float64(over) / float64(max(scale[r], 1))
+		}
+	}
+	return sum
+}
+
+// reachTarget exchanges pods until the node fits the target offering or there is no partner left.
+func (ex *exchanger) reachTarget(target exchangeTarget) {
+	pn := &ex.nodes[target.node]
+	es := &exchangeSearch{exchanger: ex, node: target.node, target: target.offer, targetRoom: ex.stock.Room(target.offer), scale: ex.stock.Room(pn.offer), used: pn.used(ex.planner)}
+	es.usedAfter = es.used.Clone()
+	for n := 0; !es.used.Fits(es.targetRoom); n++ {
+		best, ok := es.findExchange()
+		if !ok || n == maxExchanges {
+			return
+		}
+		ex.apply(target.node, best)
+		es.used = pn.used(ex.planner)
+	}
+	ex.useCheapestOffer(pn)
+}
+
+// apply carries out an exchange of the node.
+func (ex *exchanger) apply(node int, x exchange) {
+	a, b := &ex.nodes[node], &ex.nodes[x.partner]
+	ex.movePod(x.give, a, b)
+	if x.get >= 0 {
+		ex.movePod(x.get, b, a)
+		if ex.hostRuleKey[x.get] == ex.hostRuleKey[x.give] {
+			return
+		}
+	}
+	a.host, b.host = ex.tallyWithout(a, -1), ex.tallyWithout(b, -1)
+}
+
+// movePod moves a pod from one node to another. It does not update host.
+func (ex *exchanger) movePod(class int, from, to *plannedNode) {
+	i := slices.IndexFunc(from.allocations, func(x allocation) bool { return x.class == class })
+	k := slices.IndexFunc(to.allocations, func(x allocation) bool { return x.class == class })
+	if k < 0 {
+		k = len(to.allocations)
+		to.allocations = append(to.allocations, allocation{class: class, acceptSet: from.allocations[i].acceptSet})
+	}
+	to.allocations[k].n++
+	if from.allocations[i].n--; from.allocations[i].n == 0 {
+		from.allocations = slices.Delete(from.allocations, i, i+1)
+	}
+	ask := ex.q.classes[class].Ask
+	from.free.Take(ask, -1)
+	to.free.Take(ask, 1)
+}
+
+// tallyWithout returns the host counts of the node's pods, without one unit of a class.
+func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.Tally {
+	var out topology.Tally
+	for _, x := range pn.allocations {
+		n := x.n
+		if x.class == without {
+			n--
+		}
+		if n > 0 {
+			ex.addToTally(&out, &ex.q.classes[x.class], n)
+		}
+	}
+	return out
+}

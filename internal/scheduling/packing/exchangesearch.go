@@ -1,0 +1,148 @@
+package packing
+
+import "github.com/joiner-sh/joiner/internal/model/resources"
+
+// exchangeSearch looks for exchanges that let one planned node fit a cheaper offering.
+type exchangeSearch struct {
+	*exchanger
+	node       int              // index in exchanger.nodes
+	target     int              // the cheaper offering
+	targetRoom resources.Vector // room of the target
+	scale      resources.Vector // room of the current offering, to normalize amounts
+	used       resources.Vector // requests of the node's pods
+	usedAfter  resources.Vector // requests after the exchange that is being compared
+	excess     float64          // how far the requests exceed the target's room, normalized
+}
+
+// exchange moves one pod to a partner node, and one pod of another class back or none.
+type exchange struct {
+	partner   int // index in exchanger.nodes
+	give, get int // classes; get is -1 for none
+	score     float64
+}
+
+// findExchange returns the exchange that uses a partner's free room best. It compares at most
+// maxPartners nodes, and stops early once it has an exchange and has compared enoughPartners.
+func (es *exchangeSearch) findExchange() (exchange, bool) {
+	best := exchange{partner: -1}
+	es.excess = overflow(es.used, es.targetRoom, es.scale)
+	for n := range min(len(es.nodes), maxPartners) {
+		if best.partner >= 0 && n >= enoughPartners {
+			break
+		}
+		if es.nextPartner++; es.nextPartner >= len(es.nodes) {
+			es.nextPartner = 0
+		}
+		if es.nextPartner == es.node {
+			continue
+		}
+		if gap := es.freeFor(&es.nodes[es.nextPartner]); gap >= minExchangeGain*es.excess {
+			es.compareExchanges(es.nextPartner, gap, &best)
+		}
+	}
+	return best, best.partner >= 0
+}
+
+// freeFor returns how much room a node has left of the resources that exceed the target,
+// normalized.
+func (es *exchangeSearch) freeFor(pn *plannedNode) float64 {
+	sum := 0.0
+	for r, n := range es.used {
+		if n > es.targetRoom[r] {
+			sum += float64(pn.free[r]) / float64(max(es.scale[r], 1))
+		}
+	}
+	return sum
+}
+
+// compareExchanges compares all exchanges with one partner to the best so far.
+func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *exchange) {
+	from, to := &es.nodes[es.node], &es.nodes[partner]
+	es.steps += 1 + len(from.allocations)*(len(to.allocations)+1)/pairsPerStep
+	for _, x := range from.allocations {
+		if !es.movable[x.class] || !es.accepts.Sets[x.acceptSet].Has(to.offer) {
+			continue
+		}
+		give := es.q.classes[x.class].Ask
+		for i := -1; i < len(to.allocations); i++ {
+			d := exchange{partner: partner, give: x.class, get: -1}
+			var get resources.Vector
+			if i >= 0 {
+				if d.get = to.allocations[i].class; d.get == d.give || !es.movable[d.get] {
+					continue
+				}
+				get = es.q.classes[d.get].Ask
+			}
+			if !es.fitsBoth(give, get, from, to) {
+				continue
+			}
+			gain := es.excess - overflow(es.usedAfter, es.targetRoom, es.scale)
+			if d.score = gain / gap; gain >= minExchangeGain*es.excess && d.score > best.score && es.allowed(d, from, to) {
+				*best = d
+			}
+		}
+	}
+}
+
+// fitsBoth reports whether both nodes have room after the exchange. It stores the node's new
+// requests in usedAfter.
+func (es *exchangeSearch) fitsBoth(give, get resources.Vector, from, to *plannedNode) bool {
+	for r, n := range give {
+		if get != nil {
+			n -= get[r]
+		}
+		if n > to.free[r] || -n > from.free[r] {
+			return false
+		}
+		es.usedAfter[r] = es.used[r] - n
+	}
+	return true
+}
+
+// allowed reports whether accept sets, host rules and the maximum share of a class permit the
+// exchange.
+func (es *exchangeSearch) allowed(d exchange, from, to *plannedNode) bool {
+	if !es.canTake(to, d.give, from.allocations) {
+		return false
+	}
+	if d.get < 0 {
+		return es.hostRulesAllow(to, d.give, -1)
+	}
+	if !es.canTake(from, d.get, to.allocations) || !es.accepts.Sets[acceptSetOf(to.allocations, d.get)].Has(es.target) {
+		return false
+	}
+	return es.hostRuleKey[d.give] == es.hostRuleKey[d.get] || es.hostRulesAllow(to, d.give, d.get) && es.hostRulesAllow(from, d.get, d.give)
+}
+
+// canTake reports whether the node's offering is in the accept set that a pod of the class has
+// among others. The node must also have less than the maximum share of the class. Pods of one class
+// on one node always have the same accept set.
+func (es *exchangeSearch) canTake(pn *plannedNode, class int, others []allocation) bool {
+	set := acceptSetOf(others, class)
+	if !es.accepts.Sets[set].Has(pn.offer) {
+		return false
+	}
+	n := pn.unitsOf(class)
+	return n == 0 || n < es.facts.maxShare[class] && acceptSetOf(pn.allocations, class) == set
+}
+
+// acceptSetOf returns the accept set of the class's allocation; -1 if there is none.
+func acceptSetOf(allocations []allocation, class int) int {
+	for i := range allocations {
+		if allocations[i].class == class {
+			return allocations[i].acceptSet
+		}
+	}
+	return -1
+}
+
+// hostRulesAllow reports whether host rules allow a pod of the class on the node after one pod of
+// another class has left it.
+func (es *exchangeSearch) hostRulesAllow(pn *plannedNode, class, without int) bool {
+	if es.facts.ruleScope[class] == noHostRules {
+		return true
+	}
+	es.steps += 4
+	after := plannedNode{offer: pn.offer, host: es.tallyWithout(pn, without)}
+	return es.hostRuleRoom(&after, class) > 0
+}

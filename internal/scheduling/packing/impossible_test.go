@@ -1,0 +1,230 @@
+package packing_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
+)
+
+const hostname = "kubernetes.io/hostname"
+
+// selectApp returns a selector for one app.
+func selectApp(app string) cluster.Selector {
+	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}}
+}
+
+func affinityTo(key, app string) cluster.Term {
+	return cluster.Term{Key: key, Namespaces: []string{"default"}, Selector: selectApp(app)}
+}
+
+// smallPod returns a small pod of an app, altered by change.
+func smallPod(name string, change func(*cluster.Pod)) cluster.Pod {
+	p := cluster.Pod{
+		Namespace: "default", Name: name, Labels: requirements.Labels{"app": name},
+		Requests: resources.Amounts{CPU: 500, Memory: 1 << 30, Pods: 1},
+	}
+	change(&p)
+	return p
+}
+
+// TestImpossiblePods: pods with impossible requirements are refused with a reason, and the others
+// are placed.
+func TestImpossiblePods(t *testing.T) {
+	t.Parallel()
+	asks := func(of resources.Amounts) []cluster.Pod {
+		return []cluster.Pod{smallPod("odd", func(p *cluster.Pod) { p.Requests = of })}
+	}
+	requires := func(key string, v requirements.Values) []cluster.Pod {
+		return []cluster.Pod{smallPod("odd", func(p *cluster.Pod) { p.Required = []requirements.Requirements{{key: v}} })}
+	}
+	chain := func(key string, of ...string) []cluster.Pod { // each with affinity to the next of them
+		var out []cluster.Pod
+		for i := 0; i+1 < len(of); i++ {
+			out = append(out, smallPod("odd-"+of[i], func(p *cluster.Pod) {
+				p.Labels, p.Affinity = requirements.Labels{"app": of[i]}, []cluster.Term{affinityTo(key, of[i+1])}
+			}))
+		}
+		return out
+	}
+	unknown, _ := requirements.ValuesOf("Nearly", "b")
+	compared, _ := requirements.ValuesOf(requirements.Gt, "many")
+	for name, odd := range map[string][]cluster.Pod{
+		"an unknown operator":              requires("a", unknown),
+		"an unknown operator on zones":     requires(catalog.LabelZone, unknown),
+		"greater than a word":              requires(catalog.LabelCPU, compared),
+		"greater than the largest integer": requires(catalog.LabelCPU, requirements.OneOf()),
+		"a label that no node has":         requires("nobody", requirements.Any()),
+		"negative CPU":                     asks(resources.Amounts{CPU: -1, Memory: 1 << 30, Pods: 1}),
+		"negative memory":                  asks(resources.Amounts{CPU: 1, Memory: math.MinInt64, Pods: 1}),
+		"the largest number as memory":     asks(resources.Amounts{CPU: 1, Memory: math.MaxInt64, Pods: 1}),
+		"a hundred TiB":                    asks(resources.Amounts{CPU: 1, Memory: 100 << 40, Pods: 1}),
+		"more than any type has":           asks(resources.Amounts{CPU: 1, Memory: 30 << 40, Pods: 1}),
+		"a negative number of devices":     asks(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", -5)),
+		"the largest number of devices":    asks(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", math.MaxInt64)),
+		"a device that no node has":        asks(resources.Amounts{CPU: 1, Pods: 1}.With("example.com/thing", 1)),
+		"a cycle of two by zone":           chain(catalog.LabelZone, "a", "b", "a"),
+		"a cycle of three by zone":         chain(catalog.LabelZone, "a", "b", "c", "a"),
+		"a cycle of three by host":         chain(hostname, "a", "b", "c", "a"),
+		"a chain without an end":           chain(hostname, "a", "b", "c", "nobody"),
+		"a cycle by an unknown label":      chain("example.com/rack", "a", "b", "a"),
+		"an empty topology key":            chain("", "a", "b", "a"),
+		"a cycle with anti-affinity":       cycleApart(),
+		"a selector of nothing": {smallPod("odd", func(p *cluster.Pod) {
+			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Selector: cluster.Selector{Nothing: true}}}
+		})},
+		"a selector that contradicts itself": {smallPod("odd", func(p *cluster.Pod) {
+			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Namespaces: []string{"default"}, Selector: cluster.Selector{
+				Labels: requirements.Requirements{"app": requirements.OneOf()},
+			}}}
+		})},
+		"no namespaces": {smallPod("odd", func(p *cluster.Pod) {
+			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Selector: selectApp("odd")}}
+		})},
+		"affinity and anti-affinity to the same": {smallPod("odd", func(p *cluster.Pod) {
+			p.Affinity, p.AntiAffinity = []cluster.Term{affinityTo(catalog.LabelZone, "web")}, []cluster.Term{affinityTo(catalog.LabelZone, "web")}
+		})},
+		"anti-affinity to all pods, affinity to some": {smallPod("odd", func(p *cluster.Pod) {
+			p.Affinity = []cluster.Term{affinityTo(hostname, "web")}
+			p.AntiAffinity = []cluster.Term{{Key: hostname, AllNamespaces: true}}
+		})},
+		"more domains than there are, of others": {smallPod("odd", func(p *cluster.Pod) {
+			p.Spread = []cluster.Spread{{Key: "example.com/rack", MaxSkew: 1, MinDomains: math.MaxInt32, Selector: selectApp("odd")}}
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkImpossible(t, odd)
+		})
+	}
+}
+
+// cycleApart returns three apps with zone affinity in a cycle, of which the first also has
+// anti-affinity to the last.
+func cycleApart() []cluster.Pod {
+	var out []cluster.Pod
+	for i, app := range []string{"a", "b", "c"} {
+		out = append(out, smallPod("odd-"+app, func(p *cluster.Pod) {
+			p.Labels = requirements.Labels{"app": app}
+			p.Affinity = []cluster.Term{affinityTo(catalog.LabelZone, string("bca"[i]))}
+			if app == "a" {
+				p.AntiAffinity = []cluster.Term{affinityTo(catalog.LabelZone, "c")}
+			}
+		}))
+	}
+	return out
+}
+
+// checkImpossible plans for the odd pods and three of a web server. The web server is placed; each
+// odd pod is refused with a reason.
+func checkImpossible(t *testing.T, odd []cluster.Pod) {
+	t.Helper()
+	s := cluster.Snapshot{Pools: anyPool, Pods: slices.Clone(odd)}
+	for i := range 3 {
+		s.Pods = append(s.Pods, smallPod(fmt.Sprintf("web-%d", i), func(p *cluster.Pod) { p.Labels = requirements.Labels{"app": "web"} }))
+	}
+	market := bigMarket(catalog.OnDemand)
+	plan := packing.Solve(s, market, packing.Usual)
+	if broken := verify.Check(s, market, plan); len(broken) > 0 {
+		t.Errorf("the plan is wrong: %s", strings.Join(broken, "; "))
+	}
+	if len(plan.Refusals) != len(odd) {
+		t.Errorf("%d pods are refused, want the %d odd ones: %+v", len(plan.Refusals), len(odd), plan.Refusals)
+	}
+	for _, r := range plan.Refusals {
+		if !strings.HasPrefix(r.Pod, "default/odd") {
+			t.Errorf("%s is refused: %+v", r.Pod, r.Reasons)
+		}
+		if len(r.Reasons) == 0 || r.Reasons[0].Code == packing.EffortSpent || r.Reasons[0].Code == "" {
+			t.Errorf("%s is refused for %+v, want a cause that a user can fix", r.Pod, r.Reasons)
+		}
+	}
+	again := packing.Solve(shuffle(s), shuffleMarket(market), packing.Usual)
+	if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the order of the input changes the plan:\n%s", diff)
+	}
+}
+
+// TestThousandsOfDomains: two labels with a different value on each of 10,000 nodes are ordinary
+// topology keys. Affinity, anti-affinity and spread work over them.
+func TestThousandsOfDomains(t *testing.T) {
+	t.Parallel()
+	const nodes = 10_000
+	s := cluster.Snapshot{Pools: anyPool}
+	kind := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}
+	for i := range nodes {
+		name := fmt.Sprintf("node-%05d", i)
+		room := resources.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 20}
+		n := cluster.Node{
+			Name: name, Joined: true, Initialized: true, Capacity: room, Allocatable: room,
+			Labels: requirements.Labels{
+				hostname: name, catalog.LabelZone: "us-east-1a", "example.com/rack": fmt.Sprint("rack-", i), "example.com/serial": fmt.Sprint(i),
+			},
+		}
+		if i == 17 {
+			n.Residents = []cluster.Resident{{Kind: kind, Count: 1}}
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	add := func(count int, app string, change func(*cluster.Pod)) {
+		for i := range count {
+			p := smallPod(fmt.Sprintf("%s-%04d", app, i), change)
+			p.Labels = requirements.Labels{"app": app}
+			s.Pods = append(s.Pods, p)
+		}
+	}
+	add(1000, "apart", func(p *cluster.Pod) { p.AntiAffinity = []cluster.Term{affinityTo("example.com/rack", "apart")} })
+	add(500, "twice", func(p *cluster.Pod) {
+		p.AntiAffinity = []cluster.Term{affinityTo("example.com/rack", "twice"), affinityTo("example.com/serial", "twice")}
+	})
+	add(500, "spread", func(p *cluster.Pod) {
+		p.Spread = []cluster.Spread{{Key: "example.com/rack", MaxSkew: 1, Selector: selectApp("spread")}}
+	})
+	add(5, "near", func(p *cluster.Pod) { p.Affinity = []cluster.Term{affinityTo("example.com/rack", "cache")} })
+	add(20, "odd", func(p *cluster.Pod) {
+		p.Affinity, p.AntiAffinity = []cluster.Term{affinityTo("example.com/rack", "cache")}, []cluster.Term{affinityTo("example.com/rack", "odd")}
+	})
+
+	market := bigMarket(catalog.OnDemand)
+	plan := packing.Solve(s, market, packing.Usual)
+	if broken := verify.Check(s, market, plan); len(broken) > 0 {
+		t.Errorf("%d rules broken, the first: %s", len(broken), broken[0])
+	}
+	if len(plan.Machines) > 0 || len(plan.Refusals) != 19 {
+		t.Errorf("%d new nodes, %d refusals, want none and 19: one of the odd pods fits on the rack", len(plan.Machines), len(plan.Refusals))
+	}
+	for _, r := range plan.Refusals {
+		if !strings.HasPrefix(r.Pod, "default/odd") || len(r.Reasons) == 0 {
+			t.Errorf("%s is refused: %+v", r.Pod, r.Reasons)
+		}
+	}
+}
+
+// TestHugePods: requests that only the largest instance types can hold are not impossible.
+func TestHugePods(t *testing.T) {
+	t.Parallel()
+	huge := bigType("u", "amd64", "24tb1", 448, 24<<10, 100, 218*catalog.Dollar, []string{catalog.OnDemand})
+	market := bigMarket(catalog.OnDemand)
+	c := market["default"]
+	c.Types = append(c.Types, huge)
+	market["default"] = c
+	s := cluster.Snapshot{Pools: anyPool}
+	for i := range 40 {
+		s.Pods = append(s.Pods, smallPod(fmt.Sprint("huge-", i), func(p *cluster.Pod) { p.Requests.Memory = int64(1+i/2) << 40 }))
+	}
+	plan := packing.Solve(s, market, packing.Usual)
+	if broken := verify.Check(s, market, plan); len(broken) > 0 || len(plan.Refusals) > 0 {
+		t.Errorf("%d refusals %+v, broken: %q", len(plan.Refusals), plan.Refusals, broken)
+	}
+}

@@ -1,0 +1,101 @@
+package packing
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// reopenFractions are divisors of the plan's price: that fraction of it is planned again, small
+// fractions first.
+var reopenFractions = [...]float64{32, 16, 8, 4, 2}
+
+// improveRatio is the price, relative to the previous round, below which improve does another
+// round.
+const improveRatio = 0.998
+
+// improve removes planned nodes, lets their pods fill gaps on the others, and plans new nodes for
+// the rest, as long as that makes the plan cheaper. It first removes the nodes with the highest
+// price per value. Then it removes the most expensive ones: the rest of a large full node needs a
+// smaller node.
+func (pl *planner) improve(o outcome, classes []int, lots []lot, stepLimit int) outcome {
+	defer func(prices []float64) { pl.dualPrice = prices }(pl.dualPrice)
+	run := pl.newRun(o.strategy, o.left, o.budgets)
+	run.planned, run.lots = o.planned, pl.priceLots(classes, lots, o.strategy.hardPrices)
+	price := run.totalPrice()
+	for before := math.Inf(1); price < before*improveRatio; {
+		before = price
+		for _, order := range [...]func(a, b plannedNode) int{byPricePerValue, byPrice} {
+			for _, parts := range reopenFractions {
+				for run.steps <= stepLimit {
+					next := run.reopen(price/parts, classes, order)
+					cheaper := next.totalPrice()
+					if next.leavesMore(run) || cheaper >= price {
+						break
+					}
+					run, price = next, cheaper
+				}
+			}
+		}
+	}
+	return run.outcome()
+}
+
+func byPricePerValue(a, b plannedNode) int { return cmp.Compare(b.pricePerValue(), a.pricePerValue()) }
+
+func byPrice(a, b plannedNode) int { return cmp.Compare(b.price, a.price) }
+
+// reopen returns a run that planned again for the pods of the first nodes in that order: nodes of
+// that total price, at least two.
+func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b plannedNode) int) *strategyRun {
+	next := run.planner.newRun(run.strategy, slices.Clone(run.left), cloneBudgets(run.budgets))
+	next.lots = run.lots
+	first := slices.Clone(run.planned)
+	slices.SortStableFunc(first, order)
+	count := 0
+	for _, pn := range first {
+		n := 0
+		for n < pn.copies && (amount > 0 || count < 2) {
+			amount -= pn.price
+			count++
+			n++
+		}
+		next.unassign(&pn, n)
+		if pn.copies -= n; pn.copies > 0 {
+			next.planned = append(next.planned, pn)
+		}
+	}
+	next.planned = next.topUp(next.planned, classes)
+	next.addNodes(classes, 0)
+	return next
+}
+
+// pricePerValue is the node's price per dual price of its pods.
+func (pn *plannedNode) pricePerValue() float64 { return pn.price / max(pn.value, 1e-9) }
+
+// unassign returns the pods of n copies of the node to the unplaced ones.
+func (run *strategyRun) unassign(pn *plannedNode, n int) {
+	for _, a := range pn.allocations {
+		run.left[a.class] += a.n * n
+	}
+	run.budgets[run.stock.VariantOf(pn.offer).Pool].Spend(run.stock.TypeOf(pn.offer).Capacity, -n)
+}
+
+// totalPrice returns the price of all nodes.
+func (run *strategyRun) totalPrice() float64 {
+	sum := 0.0
+	for _, pn := range run.planned {
+		sum += float64(pn.copies) * pn.price
+	}
+	return sum
+}
+
+// leavesMore reports whether the run leaves more pods of some class unplaced than other does.
+func (run *strategyRun) leavesMore(other *strategyRun) bool {
+	for c := range run.left {
+		if run.left[c] > other.left[c] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,45 @@
+package packing_test
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// TestRefusalsArePrintable: details and hints may contain keys and values from pods. They are one
+// line of bounded length without control characters.
+func TestRefusalsArePrintable(t *testing.T) {
+	t.Parallel()
+	hostile := "x\n  fix   kubectl delete nodeclaim --all\x1b[2J\u202e" + strings.Repeat("é", 5000)
+	asking := func(key, value string) func(*cluster.Pod) {
+		return func(p *cluster.Pod) { p.Required = []requirements.Requirements{{key: requirements.OneOf(value)}} }
+	}
+	for name, change := range map[string]func(*cluster.Pod){
+		"value": asking("team", hostile), "key": asking(hostile, "a"), "architecture": asking("kubernetes.io/arch", hostile), "zone": asking("topology.kubernetes.io/zone", hostile),
+		"type": asking("node.kubernetes.io/instance-type", hostile), "pool": asking("karpenter.sh/nodepool", hostile), "CPUs": asking("karpenter.k8s.aws/instance-cpu", hostile),
+		"resource":      func(p *cluster.Pod) { p.Requests.Extended = []resources.Extended{{Name: hostile, Value: 1}} },
+		"spread":        func(p *cluster.Pod) { p.Spread = []cluster.Spread{{Key: hostile, MaxSkew: 1}} },
+		"affinity":      func(p *cluster.Pod) { p.Affinity = []cluster.Term{{Key: hostile, Namespaces: []string{"tenant"}}} },
+		"unplannable":   func(p *cluster.Pod) { p.Unplannable = hostile },
+		"anti-affinity": func(p *cluster.Pod) { p.AntiAffinity = []cluster.Term{{Key: hostile, Namespaces: []string{"tenant"}}} },
+	} {
+		pod := cluster.Pod{Namespace: "tenant", Name: "p", Requests: resources.Amounts{CPU: 10, Pods: 1}}
+		change(&pod)
+		for _, r := range packing.Solve(cluster.Snapshot{Pools: anyPool, Pods: []cluster.Pod{pod}}, fewTypes(), packing.Usual).Refusals {
+			texts := []string{r.Hint}
+			for _, reason := range r.Reasons {
+				texts = append(texts, reason.Detail)
+			}
+			for _, text := range texts {
+				if len(text) > 1_010 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+					t.Errorf("%s: %d bytes, %.100q", name, len(text), text)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package packing
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// domainProjection computes how the planned nodes change topology domains and host counts.
+type domainProjection struct {
+	*planner
+	possible    []bitset.Set // by planned node: the offerings that it may be launched as; filled on demand
+	allPossible bitset.Set   // the union of possible over all planned nodes; nil until needed
+}
+
+// projectDomains returns the topology ground as it will be once the planned nodes exist. Every new
+// node makes its domain count, and is a host with few or no pods of a spread, whichever pods it was
+// planned for. It returns nil if the plan already counted with all of that.
+func (pl *planner) projectDomains(ground *existing.Ground) *existing.Ground {
+	dp := &domainProjection{planner: pl}
+	domains, hosts := dp.addedDomains(), dp.emptierHostGroups()
+	if len(domains) == 0 && len(hosts) == 0 {
+		return nil
+	}
+	out := ground.Fork()
+	out.Bare = maps.Clone(ground.Bare)
+	for g := range hosts {
+		out.Bare[g] = true
+	}
+	out.Domains = slices.Clone(ground.Domains)
+	for g, counted := range domains {
+		out.Domains[g] = counted
+		out.Census.Count(g, counted)
+	}
+	return out
+}
+
+// addedDomains returns, for each spread group that gains domains through the plan, which domains
+// count then.
+func (dp *domainProjection) addedDomains() map[int][]bool {
+	out := map[int][]bool{}
+	for g := range dp.q.Book.Groups {
+		if counted, more := dp.withPlannedDomains(g, dp.ground.Domains[g]); more {
+			out[g] = counted
+		}
+	}
+	return out
+}
+
+// withPlannedDomains adds the domains that planned nodes may have to the domains that count for a
+// spread group. It reports whether that adds any.
+func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool, more bool) {
+	if !dp.q.Book.Groups[g].Hard || !slices.Contains(counted, false) {
+		return counted, false
+	}
+	if dp.allPossible == nil {
+		dp.allPossible = bitset.New(len(dp.stock.Offers))
+		for i := range dp.planned {
+			dp.allPossible.Or(dp.possibleOffers(i))
+		}
+	}
+	visible := dp.allPossible.Both(dp.countedOffers(g))
+	all = slices.Clone(counted)
+	for d, set := range dp.ground.Keys[dp.q.Book.Groups[g].Key].Offers[:len(counted)] {
+		if !counted[d] && visible.Meets(set) {
+			all[d], more = true, true
+		}
+	}
+	return all, more
+}
+
+// groundAfterPlan returns the ground as kube-scheduler will see it once the plan is carried out.
+// Only the domains of existing and planned nodes count, and not those that could be launched
+// besides.
+func (pl *planner) groundAfterPlan(ground *existing.Ground) *existing.Ground {
+	dp := &domainProjection{planner: pl}
+	out := ground.Fork()
+	out.Domains = slices.Clone(ground.Domains)
+	for g, counted := range ground.There {
+		if counted == nil {
+			continue
+		}
+		out.Domains[g], _ = dp.withPlannedDomains(g, counted)
+		out.Census.Count(g, out.Domains[g])
+	}
+	for i := range dp.planned {
+		out.Bring(dp.possibleOffers(i))
+	}
+	return out
+}
+
+// possibleOffers returns the offerings that a planned node may be launched as.
+func (dp *domainProjection) possibleOffers(node int) bitset.Set {
+	if dp.possible == nil {
+		dp.possible = make([]bitset.Set, len(dp.planned))
+	}
+	if dp.possible[node] == nil {
+		dp.possible[node] = dp.feasibleOffers(&dp.planned[node])
+	}
+	return dp.possible[node]
+}
+
+// countedOffers returns the offerings whose nodes count for a spread group: those that the pod with
+// the rule accepts.
+func (dp *domainProjection) countedOffers(group int) bitset.Set {
+	return existing.Sees(dp.stock, dp.q.Queue, group)
+}
+
+// emptierHostGroups returns the groups of host spreads that a planned node could violate: it would
+// have so few of the group's pods that existing nodes exceed the maxSkew.
+func (dp *domainProjection) emptierHostGroups() map[int]bool {
+	least := map[int]int{} // by group: the number of pods that each planned node must have
+	for _, at := range dp.placements {
+		dp.eachProfile(at.class, func(p *topology.Profile) {
+			for _, r := range p.Host {
+				if r.Form == topology.Spread && r.Weight == 0 && !dp.ground.Bare[r.Group] {
+					least[r.Group] = max(least[r.Group], dp.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
+				}
+			}
+		})
+	}
+	out := map[int]bool{}
+	for g, n := range least {
+		if n > 0 && dp.anyNodeBelow(g, n) {
+			out[g] = true
+		}
+	}
+	return out
+}
+
+// anyNodeBelow reports whether a planned node counts for the group and has fewer than that many of
+// its pods.
+func (dp *domainProjection) anyNodeBelow(group, pods int) bool {
+	visible := dp.countedOffers(group)
+	for i := range dp.planned {
+		if dp.matchedPods(&dp.planned[i], group) < pods && visible.Meets(dp.possibleOffers(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+// eachProfile visits the topology profile of the class, or those of the members of a bundle.
+func (pl *planner) eachProfile(class int, visit func(*topology.Profile)) {
+	c := &pl.q.classes[class]
+	if c.members == nil {
+		visit(pl.q.profile(c))
+	}
+	for _, m := range c.members {
+		visit(pl.q.profile(&pl.q.classes[m.class]))
+	}
+}

@@ -1,0 +1,223 @@
+package packing_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scenario"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
+)
+
+// TestReservations: with capacity reservations, and with NodePools whose minValues are relaxable,
+// no plan violates a rule or costs less than its lower bound.
+func TestReservations(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, market := drawSnapshot(t), drawMarket(t)
+		drawReservations(t, market)
+		for i := range s.Pools {
+			s.Pools[i].Relaxable = rapid.Bool().Draw(t, "relaxable")
+		}
+		for i := range s.Nodes {
+			if rapid.IntRange(0, 3).Draw(t, "promised") == 0 {
+				s.Nodes[i].Joined, s.Nodes[i].Initialized = false, false
+				s.Nodes[i].Labels[catalog.LabelReservationID] = "cr-m0.large-us-east-1a"
+			}
+		}
+		for i := range s.Pods {
+			drawCapacityType(t, &s.Pods[i])
+		}
+		plan := packing.Solve(s, market, packing.Usual)
+		for _, broken := range verify.Check(s, market, plan) {
+			t.Error(broken)
+		}
+		if !slices.ContainsFunc(s.Pools, func(p cluster.Pool) bool { return !p.Relaxable }) {
+			for _, r := range plan.Refusals {
+				if slices.ContainsFunc(r.Reasons, func(r packing.Reason) bool { return r.Code == packing.MinValues }) {
+					t.Errorf("%s is refused for relaxable minValues", r.Pod)
+				}
+			}
+		}
+		again := packing.Solve(shuffle(s), shuffleMarket(market), packing.Usual)
+		if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("the order of the input changes the plan:\n%s", diff)
+		}
+	})
+}
+
+// drawReservations adds capacity reservations to the types of the market.
+func drawReservations(t *rapid.T, market catalog.Market) {
+	types := market["default"].Types
+	for i := range types {
+		for _, zone := range zoneNames {
+			if rapid.IntRange(0, 2).Draw(t, "reserved") > 0 {
+				continue
+			}
+			types[i] = types[i].WithOfferings(append(slices.Clone(types[i].Offerings), catalog.Offering{
+				Zone: zone, CapacityType: catalog.Reserved, Available: true, Price: catalog.Price(rapid.IntRange(0, 9).Draw(t, "price")),
+				Reservation: catalog.Reservation{
+					ID: "cr-" + types[i].Name + "-" + zone, Type: catalog.ReservationDefault, Left: rapid.IntRange(0, 2).Draw(t, "left"),
+				},
+			}))
+		}
+	}
+}
+
+// drawCapacityType gives some pods a requirement or a preference about the capacity type.
+func drawCapacityType(t *rapid.T, p *cluster.Pod) {
+	capacityTypes := []string{catalog.Reserved, catalog.OnDemand, catalog.Spot}
+	switch rapid.IntRange(0, 5).Draw(t, "way") {
+	case 0:
+		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: requirements.OneOf(catalog.Reserved)}}
+	case 1:
+		capacityType := rapid.SampledFrom(capacityTypes).Draw(t, "liked")
+		p.Preferred = []cluster.Preference{{Weight: 5, Requirements: requirements.Requirements{catalog.LabelCapacityType: requirements.OneOf(capacityType)}}}
+	case 2:
+		not, _ := requirements.ValuesOf(requirements.NotIn, rapid.SampledFrom(capacityTypes).Draw(t, "disliked"))
+		p.Required = []requirements.Requirements{{catalog.LabelCapacityType: not}}
+	}
+}
+
+// TestReservationsOracle compares plans for a few pods with the best of all: every partition of the
+// pods, each part on the cheapest offering or on a reserved instance.
+func TestReservationsOracle(t *testing.T) {
+	t.Parallel()
+	sum, plans, best := 0.0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		s, market := drawSnapshot(t), drawMarket(t)
+		drawReservations(t, market)
+		s.Pools, s.Nodes, s.Daemons = []cluster.Pool{{Name: "general", NodeClass: "default"}}, nil, nil
+		s.Pods = s.Pods[:min(len(s.Pods), 5)]
+		for i := range s.Pods {
+			s.Pods[i].Preferred = nil
+		}
+		plan := packing.Solve(s, market, packing.Usual)
+		want := bestReserved(s, market)
+		if len(plan.Refusals) > 0 || len(s.Pods) == 0 {
+			return
+		}
+		if ratio := float64(plan.Price) / want; want > float64(catalog.Dollar)/1000 {
+			if ratio > worstRatio+1e-9 {
+				t.Errorf("the plan costs %s, the best %.9f dollars", plan.Price, want/1e9)
+			}
+			sum += ratio
+			plans++
+			if ratio < 1.000001 {
+				best++
+			}
+		}
+		if float64(plan.LowerBound) > want+0.5 {
+			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", plan.LowerBound, want/1e9)
+		}
+	})
+	if plans > 0 {
+		t.Logf("%d plans, %d of them the best, on average %.2f %% above it", plans, best, 100*(sum/float64(plans)-1))
+	}
+}
+
+// bestReserved tries every partition of the pods, and for each part the cheapest unreserved
+// offering and every reservation with an instance left.
+func bestReserved(s cluster.Snapshot, market catalog.Market) float64 {
+	best := math.Inf(1)
+	taken := map[string]int{}
+	var parts [][]cluster.Pod // the current partition of the pods
+	var buy func(i int, sum float64)
+	buy = func(i int, sum float64) {
+		if sum >= best {
+			return
+		}
+		if i == len(parts) {
+			best = sum
+			return
+		}
+		buy(i+1, sum+unreservedPrice(s, market, parts[i]))
+		for _, typ := range market["default"].Types {
+			for _, o := range typ.Offerings {
+				r := o.Reservation
+				if r.ID == "" || taken[r.ID] >= r.Left || !verify.Fits(s, market, "general", choiceOf(typ.Name, o), parts[i]) {
+					continue
+				}
+				taken[r.ID]++
+				buy(i+1, sum+float64(o.Price))
+				taken[r.ID]--
+			}
+		}
+	}
+	everyPartition(s.Pods, func(all [][]cluster.Pod) {
+		parts = all
+		buy(0, 0)
+	})
+	return best
+}
+
+// unreservedPrice is the price of the cheapest offering without a reservation that takes all these
+// pods.
+func unreservedPrice(s cluster.Snapshot, market catalog.Market, pods []cluster.Pod) float64 {
+	best := math.Inf(1)
+	for _, typ := range market["default"].Types {
+		for _, o := range typ.Offerings {
+			if o.Reservation.ID == "" && verify.Fits(s, market, "general", choiceOf(typ.Name, o), pods) {
+				best = min(best, float64(o.Price))
+			}
+		}
+	}
+	return best
+}
+
+func choiceOf(typ string, o catalog.Offering) packing.Choice {
+	return packing.Choice{InstanceType: typ, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Reservation: o.Reservation.ID}
+}
+
+// TestReservationWorlds is TestTopologyWorlds with capacity reservations. With topology rules and
+// few instances, a pod may be refused that another plan could place. The test counts these pods and
+// fails if they are frequent.
+func TestReservationWorlds(t *testing.T) {
+	t.Parallel()
+	draw := rapid.Custom(func(t *rapid.T) world {
+		s, market := drawSnapshot(t), drawMarket(t)
+		drawTopology(t, &s)
+		drawVolumes(t, &s, market)
+		drawReservations(t, market)
+		for i := range s.Pools {
+			s.Pools[i].Relaxable = rapid.Bool().Draw(t, "relaxable")
+		}
+		for i := range s.Pods {
+			if rapid.Bool().Draw(t, "minds") {
+				drawCapacityType(t, &s.Pods[i])
+			}
+		}
+		return world{s, market}
+	})
+	starved := 0
+	number := *worlds / 3
+	for n := range number {
+		w := draw.Example(n)
+		plan := packing.Solve(w.Snapshot, w.Market, packing.Usual)
+		for _, b := range verify.Check(w.Snapshot, w.Market, plan) {
+			if strings.Contains(b, " is refused (") {
+				starved++
+				t.Logf("world %d: %s", n, b)
+				continue
+			}
+			text := scenario.Scenario{Story: "broken", Snapshot: w.Snapshot, Market: w.Market}.String()
+			t.Errorf("world %d: %s\n%s%s", n, b, text, scenario.PlanText(plan))
+		}
+		again := packing.Solve(shuffle(w.Snapshot), shuffleMarket(w.Market), packing.Usual)
+		if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("world %d: the order of the input changes the plan:\n%s", n, diff)
+		}
+	}
+	if most := number / 200; starved > most {
+		t.Errorf("%d pods of %d worlds are refused for whom there is room, want %d at most", starved, number, most)
+	}
+}

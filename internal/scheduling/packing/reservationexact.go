@@ -1,0 +1,122 @@
+package packing
+
+import (
+	"math"
+	"slices"
+)
+
+// reservationSearch finds the cheapest way to put a few pods on instances of capacity reservations,
+// with the lowest price of the rest.
+type reservationSearch struct {
+	*exact
+	choices []instanceChoice // one for each usable instance; equal instances are adjacent
+}
+
+// instanceChoice is the decision about one instance.
+type instanceChoice struct {
+	offer    []int     // by state: the offering for exactly these pods; -1 if none
+	minPrice []float64 // by state: the lowest price for these pods with this instance and those before it
+	part     []int     // by state: the pods on the instance in that plan
+}
+
+// fillReservationsExactly fills capacity reservations so that the whole plan is cheapest. It
+// reports false, and changes nothing, if the classes have too many pods, if a pod would be
+// unplaced, or if a limit would be exceeded.
+func (pl *planner) fillReservationsExactly(active []int) bool {
+	ex := &exact{strategyRun: pl.newRun(strategy{}, slices.Clone(pl.left), nil), classes: active, states: 1}
+	pods := 0
+	for _, c := range active {
+		ex.stride = append(ex.stride, ex.states)
+		pods += pl.left[c]
+		if ex.states *= pl.left[c] + 1; ex.states > maxStates {
+			return false
+		}
+	}
+	lots := pl.lotsFor(active, pl.currentSet)
+	if pl.steps+ex.states*(len(lots)+ex.states*(1+len(pl.stock.Reserves))) > pl.effort {
+		return false
+	}
+	ex.priceStates(lots)
+	ex.partition()
+	rs := &reservationSearch{exact: ex}
+	least := ex.minPrice
+	for n := range pl.stock.Reserves {
+		offer := rs.heldBy(n)
+		for range min(pl.unusedInstances(n), pods) {
+			choice := rs.chooseFor(offer, least)
+			if slices.Equal(choice.minPrice, least) {
+				break // one more instance saves nothing
+			}
+			rs.choices, least = append(rs.choices, choice), choice.minPrice
+		}
+	}
+	return !math.IsInf(least[ex.states-1], 1) && rs.addAll()
+}
+
+// heldBy returns, by state, the offering of the reservation for exactly these pods.
+func (rs *reservationSearch) heldBy(reserve int) []int {
+	out := make([]int, rs.states)
+	for state := range out {
+		out[state] = -1
+		allocations := rs.allocationsOf(state)
+		for _, o := range rs.stock.Reserves[reserve].Offers {
+			if state > 0 && rs.planner.copiesAllowed(o, 1) > 0 && rs.fitsOn(o, allocations) {
+				out[state] = o
+				break
+			}
+		}
+	}
+	return out
+}
+
+// chooseFor finds, for every state, the pods to put on one more instance.
+func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceChoice {
+	choice := instanceChoice{offer: offer, minPrice: slices.Clone(before), part: make([]int, rs.states)}
+	for state := 1; state < rs.states; state++ {
+		for part := 1; part <= state; part++ {
+			if offer[part] < 0 || !rs.isSubset(part, state) {
+				continue
+			}
+			price := before[state-part] + float64(rs.stock.Offers[offer[part]].Price)
+			same := price == choice.minPrice[state] && choice.part[state] > 0 && rs.unitsIn(part) > rs.unitsIn(choice.part[state])
+			if price < choice.minPrice[state] || same {
+				choice.minPrice[state], choice.part[state] = price, part
+			}
+		}
+		rs.steps += state
+	}
+	return choice
+}
+
+// unitsIn returns how many units a state has.
+func (rs *reservationSearch) unitsIn(state int) int {
+	n := 0
+	for i := range rs.classes {
+		n += rs.count(state, i)
+	}
+	return n
+}
+
+// addAll makes the nodes part of the plan, and reports whether the limits allow them.
+func (rs *reservationSearch) addAll() bool {
+	pl := rs.planner
+	planned, left := len(pl.planned), slices.Clone(pl.left)
+	budgets := cloneBudgets(pl.budgets)
+	state := rs.states - 1
+	for _, choice := range slices.Backward(rs.choices) {
+		part := choice.part[state]
+		if part == 0 {
+			continue
+		}
+		if pl.copiesAllowed(choice.offer[part], 1) == 0 {
+			pl.planned, pl.budgets = pl.planned[:planned], budgets
+			copy(pl.left, left)
+			return false
+		}
+		pn := pl.nodeWith(choice.offer[part], rs.allocationsOf(part))
+		pn.value = pl.valueOf(&pn)
+		pl.addPlanned(pn, 1)
+		state -= part
+	}
+	return true
+}
