@@ -53,7 +53,7 @@ var allowed = words(`machine images?|machine-readable|virtual machines?|state ma
 
 // languageDebt is how many findings each folder still has. A number may only fall; a folder that is not listed has none.
 var languageDebt = map[string]int{
-	".":                                 32,
+	".":                                 31,
 	"bench":                             156,
 	"cmd":                               30,
 	"deploy":                            39,
@@ -102,7 +102,7 @@ var languageDebt = map[string]int{
 	"internal/scheduling/existing":      47,
 	"internal/scheduling/lowerbound":    128,
 	"internal/scheduling/offering":      78,
-	"internal/scheduling/packing":       535,
+	"internal/scheduling/packing":       133,
 	"internal/scheduling/parallel":      2,
 	"internal/scheduling/podgroup":      7,
 	"internal/scheduling/topology":      58,
