@@ -25,29 +25,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// regionMarket asks EC2 what there is.
+// regionMarket reads the instance types, zones and offerings of the region from EC2.
 type regionMarket interface {
 	Market(ctx context.Context) (ec2.Market, error)
 }
 
-// priceBook knows prices.
+// priceBook holds the prices that are in use, and refreshes them from the price list and the spot price history.
 type priceBook interface {
 	Book() pricing.Book
 	Refresh(ctx context.Context) error
 }
 
-// Market is what can be bought, per node class. It is built anew for a class only when something that it is made from
-// has changed; shortages are laid over it each time.
+// Market builds the catalog of offerings of each EC2NodeClass.
+// A class's catalog is cached and rebuilt only when one of its inputs changes. Unavailable offerings are marked at each call.
 type Market struct {
 	Region    string
 	EC2       regionMarket
 	Prices    priceBook
-	Table     catalog.Table // for what EC2's API does not say
+	Table     catalog.Table // fills in the facts that EC2's API does not return
 	Cache     client.Reader
 	Shortages *ec2.Shortages
-	Measured  *Measured // what nodes turned out to have; nil: nothing is known of it
+	Measured  *Measured // capacity that Nodes reported; nil: predicted capacity is used
 	Options   MarketOptions
-	Batch     *Batch // asked when there is news
+	Batch     *Batch // asked for a plan when the catalogs have changed
 	Metrics   *metrics.Metrics
 	Log       *slog.Logger
 
@@ -56,40 +56,40 @@ type Market struct {
 	shifted    shiftBook
 	placements placementBook
 
-	dedicatedOf map[string]dedicatedTypes // by class and pool
+	dedicatedOf map[string]dedicatedTypes // by EC2NodeClass and NodePool
 
 	mu      sync.Mutex
 	offered ec2.Market // empty until EC2 has answered
-	version int        // goes up with each answer of EC2 or the price book
+	version int        // increases with each answer of EC2 or the price book
 	built   map[string]builtCatalog
 	assumed map[string]catalog.Price
-	laid    *overlaid // nil until NodeOverlays were looked at
+	laid    *overlaid // nil until NodeOverlays were evaluated
 }
 
-// MarketOptions are the settings of the controller that change what nodes offer.
+// MarketOptions are the settings of the controller that change the capacity or the price of instance types.
 type MarketOptions struct {
 	ReservedENIs   int64
 	MemoryOverhead float64
-	Overlays       bool // NodeOverlays count
+	Overlays       bool // NodeOverlays are evaluated
 }
 
 type builtCatalog struct {
-	key     string // of what it was built from
+	key     string // fingerprint of the inputs
 	catalog catalog.Catalog
 }
 
-// How often EC2 and the price list are asked for news, and how soon again after a failure: at first, and at most once
-// there is something to plan with.
+// Intervals between refreshes from EC2 and the price list, and between retries after a failure.
+// marketRetry is the first pause, and the longest one until EC2 has answered once; marketRetryMost is the longest one after that.
 const (
 	marketRefresh   = 12 * time.Hour
 	marketRetry     = time.Minute
 	marketRetryMost = time.Hour
 
-	// marketPatience is how long each of the two may take in all. What is known stays in use for so long.
+	// marketPatience is the timeout of each of the two refreshes. The previous data stays in use until then.
 	marketPatience = 5 * time.Minute
 )
 
-// Start keeps the market up to date until ctx ends.
+// Start refreshes the market until ctx ends.
 func (m *Market) Start(ctx context.Context) error {
 	m.Measured.Load(ctx, time.Now())
 	pause := time.Duration(0)
@@ -108,8 +108,8 @@ func (m *Market) Start(ctx context.Context) error {
 	}
 }
 
-// pause returns how long to wait after a refresh that ended with err, and whether the error is news. Each refresh costs
-// dozens of calls, so what goes on failing is tried less and less often, unless nothing can be bought without it.
+// pause returns how long to wait after a refresh that ended with err, and whether the error is new.
+// Each refresh costs dozens of calls, so retries are backed off, unless there is nothing yet to plan with.
 func (m *Market) pause(now time.Time, err error) (time.Duration, bool) {
 	if err == nil {
 		m.failures.Clear("market")
@@ -126,7 +126,7 @@ func (m *Market) pause(now time.Time, err error) (time.Duration, bool) {
 	return until.Sub(now), isNews
 }
 
-// Refresh asks EC2 and the price list for news. What could not be had stays as it was.
+// Refresh reads instance types and prices. Data that cannot be read keeps its previous value.
 func (m *Market) Refresh(ctx context.Context) error {
 	defer working(ctx, LoopMarket, "").End()
 	offered, err := m.ask(ctx)
@@ -141,7 +141,7 @@ func (m *Market) Refresh(ctx context.Context) error {
 		m.Log.Info("refreshed instance types", "types", len(offered.Facts))
 		m.warm()
 	}
-	// Prices come late, and the embedded ones do until then.
+	// Prices arrive later; until then the embedded prices are used.
 	priceErr := m.priced(ctx)
 	m.mu.Lock()
 	m.version++
@@ -162,7 +162,7 @@ func (m *Market) ask(ctx context.Context) (ec2.Market, error) {
 	return m.EC2.Market(ctx)
 }
 
-// priced asks for prices, and tells which are in use then.
+// priced refreshes the prices, and reports the age of those in use in the log and the metrics.
 func (m *Market) priced(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, marketPatience)
 	defer cancel()
@@ -180,13 +180,13 @@ func (m *Market) priced(ctx context.Context) error {
 	return err
 }
 
-// warm builds what the next plan will need, so that no pod waits for it, and asks for that plan.
+// warm builds the catalogs ahead of the next plan, so that no pod waits for it, and asks for that plan.
 func (m *Market) warm() {
 	m.Market(time.Now())
 	m.Batch.Ask("market")
 }
 
-// Market returns what can be bought at now; nil as long as EC2 has not said.
+// Market returns the catalogs of all EC2NodeClasses, with the availability at now; nil until EC2 has returned instance types.
 func (m *Market) Market(now time.Time) catalog.Market {
 	var classes awsv1.EC2NodeClassList
 	if err := m.Cache.List(context.Background(), &classes, client.UnsafeDisableDeepCopy); err != nil {
@@ -211,8 +211,8 @@ func (m *Market) Market(now time.Time) catalog.Market {
 	return out
 }
 
-// Catalog returns what can be bought at now with one class; false as long as EC2 has not said, of the types or of the
-// class's placement group.
+// Catalog returns the catalog of one class, with the availability at now.
+// The second result is false until EC2 has returned instance types and the class's placement group.
 func (m *Market) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Catalog, bool) {
 	c, ok := m.catalog(class)
 	if _, placed := m.placements.of(class); !ok || !placed {
@@ -221,7 +221,7 @@ func (m *Market) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Cata
 	return m.short(class, m.own(class.Name, c.catalog), now), true
 }
 
-// overlay brings what NodeOverlays make of the classes up to date. What cannot be read leaves it as it was.
+// overlay applies the NodeOverlays to the catalogs. On an error the previous result stays in use.
 func (m *Market) overlay(classes map[string]*builtCatalog) {
 	if !m.Options.Overlays {
 		return
@@ -234,13 +234,13 @@ func (m *Market) overlay(classes map[string]*builtCatalog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !maps.Equal(laid.assumed, m.assumed) {
-		m.assumed = laid.assumed // the next plan builds with it
+		m.assumed = laid.assumed // the next plan is built with them
 		m.version++
 	}
 }
 
-// own returns the catalog of a class with the types of the pools for which NodeOverlays make them others, or which are for
-// hardware of one's own.
+// own returns the catalog of a class with separate types for the NodePools that need them: those that NodeOverlays
+// change, and those with a dedicated-instance or dedicated-host tenancy.
 func (m *Market) own(class string, c catalog.Catalog) catalog.Catalog {
 	m.mu.Lock()
 	if m.laid != nil {
@@ -254,7 +254,7 @@ func (m *Market) own(class string, c catalog.Catalog) catalog.Catalog {
 	return c
 }
 
-// verdicts says of each NodeOverlay whether it counts; nil as long as EC2 has not said what there is.
+// verdicts returns whether each NodeOverlay is applied; nil until EC2 has returned instance types.
 func (m *Market) verdicts(now time.Time) map[string]overlayVerdict {
 	if m.Market(now) == nil {
 		return nil
@@ -267,7 +267,7 @@ func (m *Market) verdicts(now time.Time) map[string]overlayVerdict {
 	return m.laid.verdicts
 }
 
-// short returns the catalog of a class with its capacity reservations, and what cannot be had at now marked so.
+// short adds the capacity reservations of a class to its catalog, and marks the offerings that are unavailable at now.
 func (m *Market) short(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
 	closed := dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })
 	closed = append(closed, m.placements.closed(now, c.PlacementGroup, zonesOf(class))...)
@@ -285,7 +285,7 @@ func dryZones(class *awsv1.EC2NodeClass, isDry func(subnet string) bool) []strin
 	return slices.Sorted(maps.Keys(left))
 }
 
-// Type returns one type as a node of the class and the pool would be, whether it can be bought now or not.
+// Type returns one instance type as a node of the class and the NodePool would have it, available or not.
 func (m *Market) Type(class, pool, name string) (catalog.Type, bool) {
 	m.mu.Lock()
 	built := m.built[class]
@@ -300,7 +300,7 @@ func (m *Market) Type(class, pool, name string) (catalog.Type, bool) {
 	return types[i], true
 }
 
-// ListPrice returns what AWS asks for a type in a zone, whether a class has a subnet there or not; 0 as long as nobody knows.
+// ListPrice returns the price of a type in a zone, whether the class has a subnet there or not; 0 until it is known.
 func (m *Market) ListPrice(name, zone, way string) catalog.Price {
 	m.mu.Lock()
 	assumed, sold := m.assumed, m.offered
@@ -319,7 +319,7 @@ func (m *Market) ListPrice(name, zone, way string) catalog.Price {
 	return 0
 }
 
-// catalog returns what the class's own settings make of the market.
+// catalog returns the catalog of a class, before reservations and unavailable offerings are applied.
 func (m *Market) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -339,7 +339,7 @@ func (m *Market) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 	return built, true
 }
 
-// key changes when, and only when, what the class's catalog is made from does.
+// key returns a fingerprint of the inputs of the class's catalog: equal keys mean an equal catalog.
 func (m *Market) key(class *awsv1.EC2NodeClass) string {
 	group, placed := m.placements.of(class)
 	group.Members = nil
@@ -370,7 +370,7 @@ func (m *Market) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 	settings.PlacementGroup, settings.PlacementStrategy = group.ID, group.Strategy
 	out := catalog.Catalog{Region: m.Region, PlacementGroup: group.ID, PodVolume: catalog.PodVolume(settings)}
 	if !placed {
-		return out // which types there are depends on the group, and EC2 has not said
+		return out // the allowed types depend on the group, and EC2 has not returned it yet
 	}
 	for _, facts := range m.offered.Facts {
 		if catalog.Incompatible(facts, settings) != "" {
@@ -393,7 +393,7 @@ func (m *Market) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 	return out
 }
 
-// zonesOf returns the zones that the class has subnets in, sorted by name.
+// zonesOf returns the zones of the class's subnets, sorted by name.
 func zonesOf(class *awsv1.EC2NodeClass) []catalog.Zone {
 	var out []catalog.Zone
 	for _, s := range class.Status.Subnets {
@@ -406,7 +406,7 @@ func zonesOf(class *awsv1.EC2NodeClass) []catalog.Zone {
 	return out
 }
 
-// imagesOf returns the images that the class has found, in its order.
+// imagesOf returns the AMIs in the class's status, in its order.
 func imagesOf(class *awsv1.EC2NodeClass) []ami.Image {
 	var out []ami.Image
 	for _, a := range class.Status.AMIs {

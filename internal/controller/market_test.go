@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestPricesOutliveRefreshes: a refresh that fails takes nothing off the market; where prices are from is told after each.
+// TestPricesOutliveRefreshes: a failed refresh keeps the previous prices; the age of the prices is reported after each refresh.
 func TestPricesOutliveRefreshes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")

@@ -16,40 +16,40 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// measuredStore keeps measurements beyond the process.
+// measuredStore persists measurements.
 type measuredStore interface {
 	Read(ctx context.Context) (catalog.Measurements, error)
 	Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error)
 }
 
-// Measured knows what nodes turned out to have, so that the next plan with a type and image that were there before is
-// exact. It is read from the store and from the Nodes that are there when the process starts, and written some seconds
-// after it has changed. Its methods may be called at the same time, and all but the loop on nil, which knows nothing.
+// Measured holds the capacity that ready Nodes reported, by instance type and AMI. Plans with a type and AMI that were seen before are exact.
+// Its content is loaded from the store and from the existing Nodes at startup, and saved some seconds after each change.
+// All methods are safe for concurrent use. All but Start accept a nil receiver, which holds no measurement.
 type Measured struct {
 	Store measuredStore
 	Cache client.Reader // informers
-	Batch *Batch        // asked when there is news
+	Batch *Batch        // asked for a plan when a measurement has changed
 	Log   *slog.Logger
 
 	failures Backoff
-	work     sync.Mutex // held by a pass
-	isLoaded bool       // by a pass
+	work     sync.Mutex // held during a pass
+	isLoaded bool       // the store was read
 
 	mu      sync.Mutex
 	known   catalog.Measurements
-	version int // goes up with each change
-	saved   int // the version that the store has
+	version int // increases with each change
+	saved   int // the version in the store
 }
 
 const (
 	measuredPause     = 10 * time.Second
 	measuredPatience  = 30 * time.Second // for the API server
-	measuredRetryMost = time.Hour        // a permission that is missing
-	// measuredLife is how many days a measurement is kept after the last node that said so.
+	measuredRetryMost = time.Hour        // for example while a permission is missing
+	// measuredLife is how many days a measurement is kept after the last Node that confirmed it.
 	measuredLife = 60
 )
 
-// Note takes up what the Node of a claim has, now that it is ready.
+// Note records the capacity of the claim's Node, which must be ready.
 func (m *Measured) Note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) {
 	if m == nil {
 		return
@@ -76,7 +76,7 @@ func (m *Measured) note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Tim
 	return isNews
 }
 
-// of returns what nodes of a type from an image have; false if none was seen.
+// of returns the measured capacity of a type with an AMI; false if no such Node was seen.
 func (m *Measured) of(image, instanceType string) (catalog.Measured, bool) {
 	if m == nil {
 		return catalog.Measured{}, false
@@ -87,7 +87,7 @@ func (m *Measured) of(image, instanceType string) (catalog.Measured, bool) {
 	return is, ok
 }
 
-// at returns a number that changes when, and only when, what is known does.
+// at returns the version of the measurements: it changes exactly when they do.
 func (m *Measured) at() int {
 	if m == nil {
 		return 0
@@ -97,14 +97,14 @@ func (m *Measured) at() int {
 	return m.version
 }
 
-// Load reads the store and the Nodes, unless that is done. What the store does not give is read again by the loop.
+// Load reads the store and the Nodes, unless that is done. If the store cannot be read, the loop in Start retries.
 func (m *Measured) Load(ctx context.Context, now time.Time) {
 	if m != nil {
 		m.tell(m.pass(ctx, now), now)
 	}
 }
 
-// Start keeps the store up to date until ctx ends.
+// Start saves changes to the store until ctx ends.
 func (m *Measured) Start(ctx context.Context) error {
 	pause := time.Duration(0)
 	for {
@@ -133,7 +133,7 @@ func (m *Measured) tell(err error, now time.Time) time.Duration {
 	return until.Sub(now)
 }
 
-// pass loads what is not loaded yet and saves what is not saved yet.
+// pass loads the store if that is not done, and saves unsaved changes.
 func (m *Measured) pass(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, measuredPatience)
 	defer cancel()
@@ -142,7 +142,7 @@ func (m *Measured) pass(ctx context.Context, now time.Time) error {
 	if !m.isLoaded {
 		kept, err := m.Store.Read(ctx)
 		m.take(kept)
-		// After the store: a Node that was promised what was measured says nothing new, which shows only beside it.
+		// After the store: a Node whose predicted capacity was a measurement adds nothing new, and only the store shows that.
 		m.replay(ctx, now)
 		if kept == nil {
 			return err
@@ -170,7 +170,7 @@ func (m *Measured) pass(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// take adds what the store has.
+// take merges the content of the store.
 func (m *Measured) take(kept catalog.Measurements) {
 	m.mu.Lock()
 	merged := m.known.Merge(kept)
@@ -189,7 +189,7 @@ func (m *Measured) take(kept catalog.Measurements) {
 	}
 }
 
-// replay takes up what the Nodes have that were ready before this process was: what it knew and had not saved.
+// replay records the capacity of the Nodes that were ready before this process started: its predecessor may not have saved them.
 func (m *Measured) replay(ctx context.Context, now time.Time) {
 	var claims karpv1.NodeClaimList
 	var nodes corev1.NodeList

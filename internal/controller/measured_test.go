@@ -18,13 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// What a t3.medium of these tests turns out to have. Reckoned are 3788Mi of memory (of 4096), 20Gi of disk and 17 pods.
+// Capacity that the t3.medium of these tests reports. Predicted are 3788Mi of memory (of 4096Mi), 20Gi of disk and 17 pods.
 var shown = corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("3950Mi"),
 	corev1.ResourceEphemeralStorage: resource.MustParse("20893676Ki"), corev1.ResourcePods: resource.MustParse("17"),
 }
 
-// measuredRig has a node that is ready and shows what it has, and a pod that fits such a node and none that is reckoned.
+// measuredRig has a ready node that reports its capacity, and a pod that fits the reported but not the predicted capacity.
 func measuredRig(t *testing.T) (*rig, karpv1.NodeClaim) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -57,7 +57,7 @@ func (r *rig) want(t *testing.T, when string, m *Measured, claim karpv1.NodeClai
 	}
 }
 
-// TestNextPlanIsExact: a pod that no node seemed large enough for gets one as soon as one of the type has shown its size.
+// TestNextPlanIsExact: a pod that no predicted node could hold gets a node as soon as a node of the type has reported its capacity.
 func TestNextPlanIsExact(t *testing.T) {
 	t.Parallel()
 	r, _ := measuredRig(t)
@@ -78,11 +78,11 @@ func TestNextPlanIsExact(t *testing.T) {
 	}
 }
 
-// TestMeasuredSurvivesRestarts: the store has it when no Node is left, and the Nodes when it was never saved.
+// TestMeasuredSurvivesRestarts: measurements are read from the store when no Node is left, and from the Nodes when they were never saved.
 func TestMeasuredSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	r, claim := measuredRig(t)
-	r.start(t) // it died before it saved
+	r.start(t) // it ended before it saved
 	if _, ok := r.Market.Measured.of(claim.Status.ImageID, "t3.medium"); ok {
 		t.Fatal("a new process knows what it has not read")
 	}
@@ -111,7 +111,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	}
 	r.start(t)
 	m := r.Market.Measured
-	m.Cache = fake.NewClientBuilder().WithScheme(scheme).Build() // all nodes are gone
+	m.Cache = fake.NewClientBuilder().WithScheme(scheme).Build() // no Node is left
 	m.Load(t.Context(), r.now())
 	r.want(t, "after a restart, from the ConfigMap", m, claim)
 	if m.saved != m.version {
@@ -119,7 +119,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// denied is a store that may not be read or written as long as it is closed, and counts the writes.
+// denied is a store that may not be read or written while it is closed. It counts the writes.
 type denied struct {
 	measuredStore
 	closed bool
@@ -142,8 +142,8 @@ func (d *denied) Write(ctx context.Context, m catalog.Measurements, since catalo
 	return d.measuredStore.Write(ctx, m, since)
 }
 
-// TestMeasuredWithoutPermission: plans are exact all the same, the reason is told once, and once the store can be
-// reached it is written.
+// TestMeasuredWithoutPermission: plans are exact without the permission, the error is logged once, and the measurements are written once
+// the store is accessible.
 func TestMeasuredWithoutPermission(t *testing.T) {
 	t.Parallel()
 	r, claim := measuredRig(t)
@@ -168,7 +168,7 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 	}
 }
 
-// TestMeasuredIsSavedOnce: nothing new is no write, and what comes in the middle of one is in the next.
+// TestMeasuredIsSavedOnce: without a change nothing is written, and a change during a write is saved by the next one.
 func TestMeasuredIsSavedOnce(t *testing.T) {
 	t.Parallel()
 	r, claim := measuredRig(t)

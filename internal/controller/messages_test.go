@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator"
 )
 
-// TestMessagesFromElsewhere: a message of any kind whose account, region, capacity type or instance is not that of a NodeClaim here does
-// nothing, and is counted and logged.
+// TestMessagesFromElsewhere: a message of any kind whose account, region, capacity type or instance is not that of a NodeClaim here has
+// no effect, and is counted and logged.
 func TestMessagesFromElsewhere(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(id string) string{

@@ -19,7 +19,7 @@ import (
 func (m *Moves) begin(ctx context.Context, mark moveMark, leaving []*karpv1.NodeClaim, nodes []*corev1.Node, buy func(annotations map[string]string) error, now time.Time) error {
 	err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.put(c, now) })
 	for _, c := range leaving {
-		m.Gate.note(c.UID, m.Now.now()) // others may have begun for a while before this one
+		m.Gate.note(c.UID, m.Now.now()) // starting the moves before this one may have taken a while
 	}
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (m *Moves) buy(ctx context.Context, machines []packing.Machine, annotations
 	return nil
 }
 
-// act does what a move needs next.
+// act does the next step of a move.
 func (m *Moves) act(ctx context.Context, f *flight, seen replacement.Seen, step replacement.Step, now time.Time) error {
 	switch step.Action {
 	case replacement.Wait:
@@ -68,7 +68,7 @@ func (m *Moves) act(ctx context.Context, f *flight, seen replacement.Seen, step 
 	return nil
 }
 
-// open are the Nodes of the move that are not closed.
+// open returns the Nodes of the move that are not tainted.
 func (f *flight) open() []*corev1.Node {
 	var out []*corev1.Node
 	for _, n := range f.nodes {
@@ -79,7 +79,7 @@ func (f *flight) open() []*corev1.Node {
 	return out
 }
 
-// commit writes on the claims that their nodes go, whatever comes.
+// commit marks the move as committed on its claims: from then on it is not undone.
 func (m *Moves) commit(ctx context.Context, f *flight, now time.Time) error {
 	mark := f.mark
 	mark.Committed = true
@@ -99,7 +99,7 @@ func (m *Moves) commit(ctx context.Context, f *flight, now time.Time) error {
 	return nil
 }
 
-// delete gives the nodes of a committed move away.
+// delete deletes the claims of a committed move.
 func (m *Moves) delete(ctx context.Context, f *flight, now time.Time) error {
 	var group errgroup.Group
 	group.SetLimit(parallelClaims)
@@ -117,8 +117,8 @@ func (m *Moves) delete(ctx context.Context, f *flight, now time.Time) error {
 	return nil
 }
 
-// undo opens the nodes of a move again, gives back what came in their place and is of no use, and takes the marks off; in that
-// order, so that one who dies in between finds what is left to do.
+// undo removes the taint from the nodes of a move, deletes the replacements that are of no use, and removes the annotations.
+// In this order a controller that restarts in between finds what is left to do.
 func (m *Moves) undo(ctx context.Context, f *flight, step replacement.Step, now time.Time) error {
 	if err := m.onNodes(ctx, f.closed(), openNode); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (m *Moves) giveBack(ctx context.Context, f *flight, step replacement.Step, 
 	return nil
 }
 
-// isUsed reports whether pods have come to a node that was made in place of others.
+// isUsed reports whether pods other than DaemonSet pods run on a replacement.
 func (f *flight) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
 	return c.Status.NodeName != "" && slices.ContainsFunc(f.pods[c.Status.NodeName], func(pod *corev1.Pod) bool {
 		p := drainPod(pod)
@@ -172,7 +172,7 @@ func (f *flight) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
 	})
 }
 
-// closed are the Nodes of the move that take no new pods because of it, and for no other reason.
+// closed returns the Nodes of the move that are tainted because of it, and for no other reason.
 func (f *flight) closed() []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range f.leaving {
@@ -186,7 +186,7 @@ func (f *flight) closed() []*corev1.Node {
 	return out
 }
 
-// onAll changes claims, side by side. One that is gone needs no change.
+// onAll patches claims in parallel. A claim that no longer exists is no error.
 func (m *Moves) onAll(ctx context.Context, claims []*karpv1.NodeClaim, change func(*karpv1.NodeClaim)) error {
 	var group errgroup.Group
 	group.SetLimit(parallelClaims)
@@ -205,7 +205,7 @@ func (m *Moves) onAll(ctx context.Context, claims []*karpv1.NodeClaim, change fu
 	return group.Wait()
 }
 
-// onNodes changes Nodes, side by side.
+// onNodes patches Nodes in parallel. A Node that no longer exists is no error.
 func (m *Moves) onNodes(ctx context.Context, nodes []*corev1.Node, change func(*corev1.Node)) error {
 	var group errgroup.Group
 	group.SetLimit(parallelClaims)

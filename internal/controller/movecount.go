@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// decision is the move in the words of Karpenter's metrics: what becomes of its nodes, why, and how it was found.
+// decision returns the labels of Karpenter's metrics for a move: the decision, the reason and the consolidation type.
 func (m moveMark) decision() (decision, reason, kind string) {
 	decision, reason = "replace", strings.ToLower(string(m.Reason))
 	if m.Claims == 0 {
@@ -27,7 +27,7 @@ func (m moveMark) decision() (decision, reason, kind string) {
 	return decision, reason, kind
 }
 
-// count counts a move that is begun.
+// count counts a move that has started.
 func (m moveMark) count(to *metrics.Metrics, leaving []*karpv1.NodeClaim) {
 	decision, reason, kind := m.decision()
 	to.Decisions.WithLabelValues(decision, reason, kind).Inc()
@@ -40,14 +40,14 @@ func (m moveMark) count(to *metrics.Metrics, leaving []*karpv1.NodeClaim) {
 	}
 }
 
-// Kinds of consolidation, as Karpenter's metrics have them.
+// The consolidation types in Karpenter's metrics.
 const (
 	kindEmpty  = "empty"
 	kindSingle = "single"
 	kindMulti  = "multi"
 )
 
-// kindOf is the kind of a move to save money.
+// kindOf returns the consolidation type of a move that saves money.
 func kindOf(nodes int) string {
 	if nodes > 1 {
 		return kindMulti
@@ -55,7 +55,7 @@ func kindOf(nodes int) string {
 	return kindSingle
 }
 
-// countWeighed counts what one look at all nodes approved and declined, once for each NodePool that has a part in a move.
+// countWeighed counts the moves that a scan approved and rejected, once for each NodePool with a node in the move.
 func countWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.Result) {
 	by := nodesByName(in.Snapshot)
 	count := func(decision string, moves []consolidation.Move) {
@@ -77,8 +77,8 @@ func countWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.
 	count("rejected", found.Declined)
 }
 
-// countInvalid counts the nodes of moves that were found, and that the second look did not confirm: one that lost a node to somebody
-// else's word by then, and one of which the nodes that were granted are not all among those that go after all.
+// countInvalid counts the nodes of moves that were found, but not confirmed on revalidation.
+// A move is invalid if one of its nodes is no longer a candidate, or if one of its granted nodes is in no confirmed move.
 func countInvalid(to *metrics.Metrics, found []consolidation.Move, may map[string]bool, granted []string, confirmed []consolidation.Move) {
 	goes := nodesOfMoves(confirmed)
 	for i := range found {
@@ -95,7 +95,7 @@ func countInvalid(to *metrics.Metrics, found []consolidation.Move, may map[strin
 	}
 }
 
-// countRooms tells how many nodes of each pool may go, and how many use its budgets up.
+// countRooms sets the metrics of how many nodes of each pool may be disrupted, and how many count against its budgets.
 func countRooms(to *metrics.Metrics, rooms []disruption.Room) {
 	for _, room := range rooms {
 		to.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
@@ -103,12 +103,12 @@ func countRooms(to *metrics.Metrics, rooms []disruption.Room) {
 	}
 }
 
-// countEvaluation tells how long a look took for nodes that may go.
+// countEvaluation records how long the search for candidates took.
 func countEvaluation(to *metrics.Metrics, reason disruption.Reason, kind string, begun time.Time) {
 	to.Evaluation.WithLabelValues(strings.ToLower(string(reason)), kind).Observe(time.Since(begun).Seconds())
 }
 
-// countEligible tells how many nodes may go for a reason.
+// countEligible sets the metric of how many nodes are candidates for a reason.
 func countEligible(to *metrics.Metrics, reason disruption.Reason, nodes int) {
 	to.Eligible.WithLabelValues(strings.ToLower(string(reason))).Set(float64(nodes))
 }

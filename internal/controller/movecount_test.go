@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// TestDecisionsInKarpentersWords: what is counted has the words that Karpenter's dashboards ask for.
+// TestDecisionsInKarpentersWords: the metric labels are those of Karpenter's dashboards.
 func TestDecisionsInKarpentersWords(t *testing.T) {
 	t.Parallel()
 	for want, m := range map[[3]string]moveMark{
@@ -24,7 +24,7 @@ func TestDecisionsInKarpentersWords(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreCounted: a move that is undone, and one that is done after it.
+// TestDecisionsAreCounted: a move that is undone, and a later one that completes.
 func TestDecisionsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")

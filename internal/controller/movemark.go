@@ -15,15 +15,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// What is written of a move. It outlives this process: whoever leads next goes on.
+// Annotations that describe a move. They persist across restarts, so that the next leader continues it.
 const (
-	// annotationMove on a claim whose node goes is a moveMark as JSON.
+	// annotationMove on the NodeClaim of a leaving node holds the move as JSON.
 	annotationMove = "joiner.sh/move"
-	// annotationReplaces on a claim that was made in the place of others is the move's ID.
+	// annotationReplaces on a replacement NodeClaim is the ID of the move.
 	annotationReplaces = "joiner.sh/replaces"
 )
 
-// moveMark is what the claims of all nodes that go together bear.
+// moveMark is the annotation on the claims of all nodes that leave together.
 type moveMark struct {
 	ID     string            `json:"id"`
 	Reason disruption.Reason `json:"reason"`
@@ -34,13 +34,13 @@ type moveMark struct {
 	Saving float64           `json:"savingPerHour,omitempty"` // that was promised, in dollars
 	// PaysBack is after how many seconds it has saved what being paid twice costs, as was promised; 0: at once.
 	PaysBack int64 `json:"paysBackSeconds,omitempty"`
-	// Turns are the pods in the order in which they leave, one after the other; none: they leave together. See consolidation.Move.
+	// Turns are the pods in the order in which they are evicted one after the other; empty: all at once. See consolidation.Move.
 	Turns []string `json:"turns,omitempty"`
-	// Committed: the node goes, whatever comes.
+	// Committed: the move is not undone any more.
 	Committed bool `json:"committed,omitempty"`
 }
 
-// moveID names a move by the claims whose nodes go, and when.
+// moveID returns an ID for the move of these claims at this time.
 func moveID(claims []*karpv1.NodeClaim, now time.Time) string {
 	var names []string
 	for _, c := range claims {
@@ -51,7 +51,7 @@ func moveID(claims []*karpv1.NodeClaim, now time.Time) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// moveOf reads the mark of a claim. The first result is nil without one; what cannot be read is an error and a mark of its own.
+// moveOf returns the mark of a claim, or nil without one. An unreadable mark gives an error and a placeholder mark.
 func moveOf(claim *karpv1.NodeClaim) (*moveMark, error) {
 	text, ok := claim.Annotations[annotationMove]
 	if !ok {
@@ -65,28 +65,28 @@ func moveOf(claim *karpv1.NodeClaim) (*moveMark, error) {
 	return m, nil
 }
 
-// put writes the mark on the claim.
+// put writes the annotation and the DisruptionReason condition to the claim.
 func (m moveMark) put(claim *karpv1.NodeClaim, now time.Time) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
 	}
-	text, _ := json.Marshal(m) // it has no field that could fail
+	text, _ := json.Marshal(m) // none of its fields can fail
 	claim.Annotations[annotationMove] = string(text)
 	claim.StatusConditions().Set(now, disruptionReason(m.Reason))
 }
 
-// dropReason takes off the claim why its node was to go. It comes before dropMove: of a claim that bears the mark it is known that there is
-// something left to do, and of one that bears the reason alone nothing would be.
+// dropReason removes the DisruptionReason condition. It comes before dropMove: a claim that still has the mark is known to need cleanup,
+// and a claim with only the condition is not.
 func dropReason(claim *karpv1.NodeClaim) {
 	claim.StatusConditions().Remove(karpv1.ConditionDisruptionReason)
 }
 
-// dropMove takes the mark off the claim.
+// dropMove removes the mark from the claim.
 func dropMove(claim *karpv1.NodeClaim) {
 	delete(claim.Annotations, annotationMove)
 }
 
-// openNode lets new pods come to the Node again.
+// openNode removes the karpenter.sh/disrupted taint from the Node.
 func openNode(node *corev1.Node) {
 	node.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
 }

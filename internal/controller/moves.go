@@ -22,14 +22,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// replacementMaker makes the NodeClaims that take the place of others.
+// replacementMaker creates replacement NodeClaims.
 type replacementMaker interface {
 	CreateReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) []kube.Created
 	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
 }
 
-// Moves replaces nodes that have drifted, and those whose pods cost less elsewhere, and leads what it has begun to its end: the
-// nodes that come are ready before the first pod is asked to leave, and a move that cannot come to its end is undone without a trace.
+// Moves replaces drifted nodes and nodes whose pods cost less elsewhere, and completes the moves that it has started.
+// The replacements are initialized before the first pod is evicted. A move that cannot complete is undone.
 type Moves struct {
 	Cluster snapshots
 	Reader  objectReader
@@ -38,9 +38,9 @@ type Moves struct {
 	Solve   Solver
 	Claims  replacementMaker
 	Ledger  *kube.Ledger
-	Holds   *Holds // of the Provisioner: what does not join is not bought here either
+	Holds   *Holds // of the Provisioner: they hold back replacements too
 	Objects objectWriter
-	Late    *Diagnoses // knows which claims will not join; nil: nothing is known of it
+	Late    *Diagnoses // finds claims that will not join; nil disables this
 	Pods    *PodWatch
 	Pauses  *Pauses
 	Travel  *Travel
@@ -52,28 +52,28 @@ type Moves struct {
 	Log     *slog.Logger
 	Now     Clock
 
-	// Drift says which drifted nodes may go now; nil: all that the budgets allow.
+	// Drift limits which drifted nodes may go now; nil: only the budgets do.
 	Drift *Drift
 
-	// SpotToSpot: spot instances may be replaced by cheaper spot instances.
+	// SpotToSpot allows to replace spot instances with cheaper spot instances.
 	SpotToSpot bool
 
 	newest  newest
 	held    map[types.UID]holding   // claims of moves that were undone
 	blocked map[string]blockage     // by ID of the move
-	told    map[string]string       // what each move waits for, by its ID
-	strays  map[types.UID]time.Time // Nodes that are closed for no reason that is known, and since when
+	told    map[string]string       // the logged reason why each move waits, by its ID
+	strays  map[types.UID]time.Time // tainted Nodes without a known cause, and since when
 	search  searching
 }
 
-// holding is a claim that is left alone for a while.
+// holding excludes a claim from moves for a while.
 type holding struct {
 	until time.Time
 	cause string
-	times int // moves of it that were undone in a row
+	times int // consecutive moves of it that were undone
 }
 
-// blockage is what holds a move up that could be done otherwise.
+// blockage is why a move cannot continue.
 type blockage struct {
 	cause string
 	since time.Time
@@ -85,7 +85,7 @@ const (
 	advanceEvery = time.Second
 	searchEvery  = 10 * time.Second
 	searchLeast  = 5 * time.Minute
-	searchShare  = 4 // of the time that a look takes, the pause after it
+	searchShare  = 4 // the pause after a scan is this many times its duration
 	holdFirst    = 2 * time.Minute
 	holdMost     = time.Hour
 )
@@ -93,7 +93,7 @@ const (
 // Start runs the loop until ctx ends.
 func (m *Moves) Start(ctx context.Context) error {
 	for _, kind := range []string{kindSingle, kindMulti} {
-		m.Metrics.Timeouts.WithLabelValues(kind).Add(0) // so that who alerts on it finds it
+		m.Metrics.Timeouts.WithLabelValues(kind).Add(0) // creates the series, so that alerts can refer to it
 	}
 	ticker := time.NewTicker(advanceEvery)
 	defer ticker.Stop()
@@ -118,7 +118,7 @@ func (m *Moves) complain(err error) {
 	}
 }
 
-// advance takes each move a step further.
+// advance does the next step of each move.
 func (m *Moves) advance(ctx context.Context) error {
 	defer working(ctx, LoopMoves, "").End()
 	// 1. read
@@ -141,13 +141,13 @@ func (m *Moves) advance(ctx context.Context) error {
 	for i, f := range flights {
 		// 2. decide
 		step := replacement.Next(seen[i], now)
-		// 3. act, 4. tell
+		// 3. act, 4. report
 		errs = append(errs, m.act(ctx, f, seen[i], step, now))
 	}
 	return errors.Join(errs...)
 }
 
-// flights are the moves that have begun.
+// flights returns the moves in progress.
 func (m *Moves) flights(o kube.Objects) []*flight {
 	claims := make([]*karpv1.NodeClaim, 0, len(o.Claims))
 	for _, c := range o.Claims {
@@ -165,7 +165,7 @@ func (m *Moves) flights(o kube.Objects) []*flight {
 	return out
 }
 
-// see is what move.Next looks at, for each move. A plan is made where it matters whether the pods have a place.
+// see collects the input of replacement.Next for each move. A plan is made only if a move needs to know whether its pods can be placed.
 func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now time.Time) ([]replacement.Seen, error) {
 	seen := make([]replacement.Seen, len(flights))
 	isDue := false
@@ -187,7 +187,7 @@ func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now 
 	market := m.Market.Market(now)
 	if why := unsaid(paused, market); why != "" {
 		for i := range flights {
-			seen[i].Blocked, seen[i].BlockedSince = why, now // it waits, and is not undone for it
+			seen[i].Blocked, seen[i].BlockedSince = why, now // the move waits, and is not undone because of it
 		}
 		return seen, nil
 	}
@@ -208,7 +208,8 @@ func (m *Moves) see(ctx context.Context, flights []*flight, o kube.Objects, now 
 	return seen, nil
 }
 
-// unsaid is what must be known before a move is carried out and is not, soon after the start or as long as nobody answers; empty if all is.
+// unsaid returns what must be known before a move continues and is not known yet: after a start, or while an API does not answer.
+// Empty if all is known.
 func unsaid(paused standstill, market catalog.Market) string {
 	switch {
 	case market == nil:
@@ -219,7 +220,7 @@ func unsaid(paused standstill, market catalog.Market) string {
 	return ""
 }
 
-// unboundOf are the pods of nodes that could go now for which kube-scheduler, which does not know the plan, would find no place.
+// unboundOf returns the pods of nodes ready to leave that kube-scheduler, which does not know the plan, could not schedule.
 func unboundOf(flights []*flight, seen []replacement.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
 	var nodes, turns []string
 	for i, f := range flights {
@@ -240,7 +241,7 @@ func unboundOf(flights []*flight, seen []replacement.Seen, s cluster.Snapshot, p
 	return out
 }
 
-// block remembers since when something holds the move up.
+// block records the time since when something blocks the move.
 func (m *Moves) block(f *flight, cause string, now time.Time) (string, time.Time) {
 	if cause == "" {
 		delete(m.blocked, f.mark.ID)
@@ -258,7 +259,7 @@ func (m *Moves) block(f *flight, cause string, now time.Time) (string, time.Time
 	return b.cause, b.since
 }
 
-// forget drops what is remembered of what is gone.
+// forget drops the records of claims and moves that no longer exist.
 func (m *Moves) forget(o kube.Objects, flights []*flight) {
 	if len(m.held)+len(m.blocked)+len(m.told) == 0 {
 		return
@@ -288,14 +289,14 @@ func (m *Moves) forget(o kube.Objects, flights []*flight) {
 	}
 }
 
-// hold leaves the nodes of a move that was undone alone for a while.
+// hold excludes the nodes of a move that was undone from moves for a while.
 func (m *Moves) hold(f *flight, why string, now time.Time) {
 	if m.held == nil {
 		m.held = map[types.UID]holding{}
 	}
 	for _, c := range f.leaving {
 		h := m.held[c.UID]
-		if now.Sub(h.until) > holdMost { // that is long over
+		if now.Sub(h.until) > holdMost { // the last hold ended long ago
 			h.times = 0
 		}
 		h.times++
@@ -305,7 +306,7 @@ func (m *Moves) hold(f *flight, why string, now time.Time) {
 	}
 }
 
-// nodeNames are the Nodes that go, for a log line.
+// nodeNames returns the names of the leaving nodes, for logs.
 func (f *flight) nodeNames() string {
 	var out []string
 	for _, c := range f.leaving {
@@ -339,7 +340,7 @@ func (m moveMark) said() string {
 	return out + " and moves " + count(m.Pods, "pod")
 }
 
-// nodesByName are the nodes of a snapshot.
+// nodesByName returns the nodes of a snapshot by name.
 func nodesByName(s cluster.Snapshot) map[string]*cluster.Node {
 	out := make(map[string]*cluster.Node, len(s.Nodes))
 	for i := range s.Nodes {
@@ -348,7 +349,7 @@ func nodesByName(s cluster.Snapshot) map[string]*cluster.Node {
 	return out
 }
 
-// holdStuck leaves a node alone for a while whose pods find no place.
+// holdStuck holds back a node whose pods cannot be placed.
 func (m *Moves) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim != nil {
 		m.hold(&flight{leaving: []*karpv1.NodeClaim{claim}}, why, now)

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestNodesAreDoneWithout: what is left of the pods fits on fewer nodes, which are there.
+// TestNodesAreDoneWithout: the remaining pods fit on fewer of the existing nodes.
 func TestNodesAreDoneWithout(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
@@ -33,8 +33,8 @@ func TestNodesAreDoneWithout(t *testing.T) {
 	}
 }
 
-// TestNodesAreDoneWithoutTheirSubnet: that somebody has taken the tag off the subnets that the nodes are in, so that no more can be bought
-// there, does not make them cost nothing: money is saved as before.
+// TestNodesAreDoneWithoutTheirSubnet: when the tag of the nodes' subnets is removed, so that nothing can be launched there,
+// the nodes keep their price, and consolidation works as before.
 func TestNodesAreDoneWithoutTheirSubnet(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
@@ -55,7 +55,7 @@ func TestNodesAreDoneWithoutTheirSubnet(t *testing.T) {
 	}
 }
 
-// TestNodesAreReplaced: two large nodes make way for a small one, which is ready before the first pod is asked to leave.
+// TestNodesAreReplaced: a small node replaces two large ones, and is ready before the first pod is evicted.
 func TestNodesAreReplaced(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -75,7 +75,7 @@ func TestNodesAreReplaced(t *testing.T) {
 	}
 }
 
-// TestBudgetsBoundMoves: never do more nodes leave at once than the budget says.
+// TestBudgetsBoundMoves: never do more nodes leave at once than the budget allows.
 func TestBudgetsBoundMoves(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 6, "1500m", "400m", "t3.medium")
@@ -86,7 +86,7 @@ func TestBudgetsBoundMoves(t *testing.T) {
 	}
 }
 
-// TestMoveIsUndone: a node that does not come leaves all as it was.
+// TestMoveIsUndone: if the replacement does not join, nothing changes.
 func TestMoveIsUndone(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -109,7 +109,7 @@ func TestMoveIsUndone(t *testing.T) {
 	if f.events.has("NodeClaim/DisruptionUndone", "undone") == "" || counted(t, f.Moves.Metrics.Ended, "Underutilized", "undone") != 1 {
 		t.Errorf("nobody said so, or it was tried again at once: %v", f.events.told)
 	}
-	// After a while it is tried again, and works.
+	// After a while the move is tried again, and works.
 	f.slow = false
 	f.ahead += holdFirst
 	f.live(t)
@@ -118,7 +118,7 @@ func TestMoveIsUndone(t *testing.T) {
 	}
 }
 
-// TestWhatKeepsNodes: nothing is begun where the pool, or a pod, does not want it.
+// TestWhatKeepsNodes: no move starts if the pool or a pod forbids it.
 func TestWhatKeepsNodes(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(t *testing.T, f *park){
@@ -157,7 +157,7 @@ func TestWhatKeepsNodes(t *testing.T) {
 	}
 }
 
-// TestMoveWaitsForProtectedPod: a pod that asks for peace after a move has begun keeps its node, and the move is undone.
+// TestMoveWaitsForProtectedPod: a pod that becomes protected after a move has started keeps its node, and the move is undone.
 func TestMoveWaitsForProtectedPod(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -175,7 +175,7 @@ func TestMoveWaitsForProtectedPod(t *testing.T) {
 	}
 }
 
-// TestUnreadableMark: a mark that nobody can read is taken off.
+// TestUnreadableMark: a mark that cannot be parsed is removed.
 func TestUnreadableMark(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
@@ -190,9 +190,9 @@ func TestUnreadableMark(t *testing.T) {
 	}
 }
 
-// TestCrashWhileMoving kills the process after each of its writes in turn, from the beginning of a move to its end, and starts
-// it again with an empty memory. However it dies, the move is done in the end, or was undone and is done again; at no time
-// does a pod wait for a place, and nothing is left marked or tainted.
+// TestCrashWhileMoving ends the process after each of its writes in turn, from the start of a move to its end, and restarts
+// it with an empty memory. In each case the move is completed, or undone and done again. At no time
+// is a pod without a node, and no mark or taint is left behind.
 func TestCrashWhileMoving(t *testing.T) {
 	t.Parallel()
 	afterEachWrite(t, 14, moved)
@@ -220,7 +220,7 @@ func moved(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// TestWhatDoesNotHoldIsLeftAlone: a move that is found in each look, and not when it is to be made, does not keep all others from being found for ever.
+// TestWhatDoesNotHoldIsLeftAlone: a move that each scan finds, but no revalidation confirms, does not prevent other moves.
 func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 3, "1500m", "1400m", "t3.medium") // nobody has room for another

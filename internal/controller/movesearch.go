@@ -19,12 +19,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// searching is when the nodes are looked at for moves.
+// searching is the state of the scans for moves.
 type searching struct {
-	next time.Time // not before
-	last uint64    // what the last look rested on
-	full time.Time // when it found nothing
-	told string    // what was said of the nodes that stay
+	next time.Time // the next scan is not before
+	last uint64    // fingerprint of the input of the last scan
+	full time.Time // time of the last scan that found nothing
+	told string    // the last logged counts of nodes that stay
 
 	steady consolidation.Steady
 
@@ -38,8 +38,8 @@ type scenery struct {
 	objects kube.Objects
 	claims  map[string]*karpv1.NodeClaim // by name
 	flights []*flight
-	pods    map[string][]*corev1.Pod // by the name of their Node; made where it is asked for
-	// steady: nobody has come or gone for a while; restless: pods do all the time. See consolidation.Steady.
+	pods    map[string][]*corev1.Pod // by Node; nil until needed
+	// steady: no pod has come or gone for a while; restless: pods come and go all the time. See consolidation.Steady.
 	steady, restless bool
 }
 
@@ -106,7 +106,7 @@ func (m *Moves) scenery(ctx context.Context, now time.Time) (*scenery, error) {
 	return out, nil
 }
 
-// begunIn notes in the records which nodes are going already, and leaves alone those that were made in their place.
+// begunIn marks the nodes that are leaving already, and holds back their replacements.
 func begunIn(in disruption.Input, flights []*flight, claims map[string]*karpv1.NodeClaim, gate *Gate) {
 	going, made := map[string]bool{}, map[string]bool{}
 	for _, f := range flights {
@@ -144,7 +144,7 @@ func (m *Moves) settled(s *scenery, reason disruption.Reason, nodes []string, to
 	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return stay[name] }), stays
 }
 
-// countDeadlocks tells the metrics what keeps nodes from being emptied until somebody mends it, now and then.
+// countDeadlocks sets the metric of what blocks the draining of nodes until a user fixes it, at most every deadlocksEvery.
 func (m *Moves) countDeadlocks(o kube.Objects, now time.Time) {
 	if now.Sub(m.search.blockers) < deadlocksEvery {
 		return
@@ -209,7 +209,7 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	s.steady, s.restless = m.search.steady.Is(now), m.search.steady.Restless(now)
 	mark := s.fingerprint(nodes)
 	if slices.ContainsFunc(s.flights, func(f *flight) bool { return f.isInTurn(now) }) {
-		return nil // whoever closes nodes now takes away places that were counted on; why nodes stay is as it was
+		return nil // nodes that leave now take away room that a move would count on; the recorded reasons to stay remain valid
 	}
 	if len(nodes) == 0 || mark == m.search.last && now.Sub(m.search.full) < searchLeast {
 		countEvaluation(m.Metrics, disruption.Underutilized, kindMulti, looked)
@@ -223,7 +223,7 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	m.search.last, m.search.full = mark, now
 	countEvaluation(m.Metrics, disruption.Underutilized, kindMulti, looked)
 	if found.Waits {
-		return nil // why nodes stay is as it was
+		return nil // the recorded reasons to stay remain valid
 	}
 	countWeighed(m.Metrics, s.in, found)
 	m.tellStays(stays, nodes, found.Moves)
@@ -236,7 +236,7 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	return m.choose(ctx, found.Moves)
 }
 
-// choose begins those of the moves that the budgets allow, if they still hold.
+// choose starts the moves that the budgets allow, if they are still valid.
 func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 	now := m.Now.now()
 	s, err := m.scenery(ctx, now)
@@ -298,7 +298,7 @@ func (m *Moves) grantMoves(s *scenery, moves []consolidation.Move, now time.Time
 	return nodes, granted
 }
 
-// nodesOfMoves are the nodes that go with any of the moves.
+// nodesOfMoves returns the nodes that leave with any of the moves.
 func nodesOfMoves(moves []consolidation.Move) map[string]bool {
 	var names []string
 	for i := range moves {
@@ -422,5 +422,5 @@ func (s *scenery) fingerprint(nodes []string) uint64 {
 	return h.Sum64()
 }
 
-// fingerprintSeed is one for all fingerprints of this process.
+// fingerprintSeed is shared by all fingerprints of this process.
 var fingerprintSeed = maphash.MakeSeed()

@@ -35,7 +35,7 @@ func (m *Moves) refreshStatic(ctx context.Context, s *scenery, nodes []string, n
 			continue
 		case !m.Holds.allows([]packing.Machine{{Pool: pool.Name}}, now):
 			m.Gate.forget(claim.UID)
-			continue // its pool waits, and says why
+			continue // launches for its pool are backed off, which is reported elsewhere
 		}
 		claims[pool.Name]++
 		leaving := []*karpv1.NodeClaim{m.newest.of(claim)}

@@ -12,14 +12,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// strayAfter is for how long a Node must have been closed for no reason that is known, until it is opened: whoever closed it may have written
-// the reason a moment ago, and the cache may not show it yet.
+// strayAfter is how long a Node must have been tainted without a known cause before the taint is removed.
+// The cause may have been written a moment ago, and the cache may not show it yet.
 const strayAfter = time.Minute
 
-// clear opens Nodes that were closed to be emptied and that nobody empties, and takes the reason off their claims. A move that was undone
-// before the cache showed that its node was closed leaves such, and so does another controller that was taken away in the middle of a move.
+// clear removes the disrupted taint from Nodes that no move or deletion drains, and the DisruptionReason condition from their claims.
+// Such Nodes are left when a move was undone before the cache showed the taint, and when another controller was uninstalled during a move.
 func (m *Moves) clear(ctx context.Context, o kube.Objects, now time.Time) error {
-	claims := map[string]*karpv1.NodeClaim{} // by provider id
+	claims := map[string]*karpv1.NodeClaim{} // by provider ID
 	for _, c := range o.Claims {
 		if isServed(c.Spec.NodeClassRef) && c.Status.ProviderID != "" {
 			claims[c.Status.ProviderID] = m.newest.of(c)
@@ -50,7 +50,7 @@ func (m *Moves) clear(ctx context.Context, o kube.Objects, now time.Time) error 
 	err := errors.Join(m.onNodes(ctx, nodes, openNode), m.onAll(ctx, marked, dropReason))
 	if err != nil {
 		for _, n := range nodes {
-			strays[n.UID] = now // what is refused is not tried again at once
+			strays[n.UID] = now // a refused patch is not retried at once
 		}
 		return err
 	}
@@ -58,7 +58,7 @@ func (m *Moves) clear(ctx context.Context, o kube.Objects, now time.Time) error 
 	return nil
 }
 
-// isStray reports whether Node or claim say that the node is to go, and nothing says who takes it.
+// isStray reports whether the Node is tainted or its claim has a DisruptionReason, and nothing drains it.
 func isStray(n *corev1.Node, claim *karpv1.NodeClaim) bool {
 	_, hasReason := claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
 	return (!isOpen(n) || hasReason) && claim.DeletionTimestamp == nil && !isOnItsWayOut(claim) && claim.Annotations[annotationInterrupted] == ""

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// comer goes round until what comes in the place of a node is bought, and returns its claim.
+// comer runs the loops until a replacement is launched, and returns its claim.
 func (f *park) comer(t *testing.T) karpv1.NodeClaim {
 	t.Helper()
 	f.slow = true
@@ -33,7 +33,7 @@ func (f *park) comer(t *testing.T) karpv1.NodeClaim {
 	return karpv1.NodeClaim{}
 }
 
-// isReopened says what is left of a move on the nodes that were there before; empty if nothing is.
+// isReopened returns what a move has left on the old nodes; empty without any.
 func (f *park) isReopened(t *testing.T) string {
 	t.Helper()
 	for _, c := range f.claims(t) {
@@ -49,7 +49,7 @@ func (f *park) isReopened(t *testing.T) string {
 	return ""
 }
 
-// TestLostReplacementUndoesAtOnce: whatever ends what comes, the nodes that were to go take pods again with the next round.
+// TestLostReplacementUndoesAtOnce: whatever ends the replacement, the old nodes accept pods again in the next round.
 func TestLostReplacementUndoesAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, f *park, c karpv1.NodeClaim){
@@ -68,7 +68,7 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 					}
 				}
 			})
-			for range 20 { // until EC2 would have shown it
+			for range 20 { // until EC2 would return a new instance
 				f.ahead += 15 * time.Second
 				f.check(t, f.Sweeper.pass(t.Context(), f.now()))
 				if left := f.claim(t, c.Name); left == nil || left.DeletionTimestamp != nil {
@@ -97,8 +97,8 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 	}
 }
 
-// TestDoomedReplacementUndoesAtOnce: as soon as it is known why what comes does not join, the node that was to go takes pods again, and its
-// pool buys nothing more. What was bought stays for as long as any claim may take: it joins when the cause is mended, and the node goes.
+// TestDoomedReplacementUndoesAtOnce: as soon as the cause is known that keeps the replacement from joining, the old node accepts pods again, and its
+// pool launches no more. The replacement is kept for the time that any claim has to join: if the cause is fixed it joins, and the old node goes.
 func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 	})
 }
 
-// TestDoomedReplacementIsGivenUp: what does not join is given up in its own time, also after its move.
+// TestDoomedReplacementIsGivenUp: an instance that does not join is given up after its own timeout, also when its move has ended.
 func TestDoomedReplacementIsGivenUp(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -162,8 +162,8 @@ func TestDoomedReplacementIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestUnfitReplacementUndoes: a node that joined and does not become fit for pods is given back after ten minutes, and what it was made from is
-// remembered, so that no more nodes are replaced by such.
+// TestUnfitReplacementUndoes: a node that joined, but is not initialized within ten minutes, is terminated. Its template is
+// recorded as failed, so that no further nodes are replaced with it.
 func TestUnfitReplacementUndoes(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -194,7 +194,7 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	}
 }
 
-// TestSlowPoolsAreGivenLonger: where nodes take long to be fit for pods, those that come may take twice as long.
+// TestSlowPoolsAreGivenLonger: in pools whose nodes take long to initialize, replacements may take twice as long.
 func TestSlowPoolsAreGivenLonger(t *testing.T) {
 	t.Parallel()
 	begun := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -215,8 +215,8 @@ func TestSlowPoolsAreGivenLonger(t *testing.T) {
 	}
 }
 
-// TestDriftWaitsForNodesOnTheirWay: a drifted node whose pod would go to a node that is not ready yet is not closed before it is, and then goes
-// without another being bought.
+// TestDriftWaitsForNodesOnTheirWay: a drifted node whose pod would go to a node that is not initialized yet is not tainted before it is. Then
+// it goes without a further launch.
 func TestDriftWaitsForNodesOnTheirWay(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "1500m", "1500m", "t3.medium")

@@ -42,7 +42,7 @@ func (m *Moves) driftsNoMore(c *karpv1.NodeClaim, w wishes) string {
 // wishes are what users say of moves while these are on their way.
 type wishes struct {
 	policies map[string]disruption.Policy // by pool
-	kept     map[string]string            // by Node: who asked to keep it
+	kept     map[string]string            // by Node: which object asked to keep it
 }
 
 // against says why the claim's node is not to go for the reason; empty if nobody minds.

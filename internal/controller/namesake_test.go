@@ -25,9 +25,9 @@ import (
 
 const otherUID = "uid-of-the-other-kube-system"
 
-// TestNamesakes lets two controllers of one cluster name work in one account and region, with the same manifests, tags and
-// queue, for a thousand minutes in which pods come and go and spot instances are taken back. Whatever one does, all that
-// is the other's stays as it was: instances, tags, launch templates, instance profiles, messages.
+// TestNamesakes runs two controllers with the same cluster name in one account and region, with the same manifests, tags and
+// queue, for a thousand minutes in which pods come and go and spot instances are interrupted. Neither changes
+// resources of the other: instances, tags, launch templates, instance profiles, messages.
 func TestNamesakes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		for range 3 { // what EC2 has said it takes back is gone by then: moving out lasts, and would be blamed for it
+		for range 3 { // interrupted instances are gone by then: moveOut takes long, and would be blamed for their end
 			for _, n := range both {
 				n.leaveInPeace(t, 1000, func() { n.loops(t) })
 			}
@@ -75,7 +75,7 @@ func TestNamesakes(t *testing.T) {
 	})
 }
 
-// inProcess asks a server without a network, which would not know of simulated time.
+// inProcess calls a server without a network, which would not follow simulated time.
 type inProcess struct{ http.Handler }
 
 func (s inProcess) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -87,16 +87,16 @@ func (s inProcess) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// neighbour is one of two clusters of one name.
+// neighbour is one of two clusters with the same name.
 type neighbour struct {
 	*rig
-	other               string // UID of the other one
-	minutes, stirred    int    // the last, and that of the last change that it had to heed
-	pods                int    // ever made
+	other               string // UID of the other cluster
+	minutes, stirred    int    // the last one, and that of the last change that it had to process
+	pods                int    // created so far
 	bought, interrupted int
 }
 
-// moveIn starts the loops, all that there are.
+// moveIn starts all loops.
 func (n *neighbour) moveIn(t *testing.T) {
 	t.Helper()
 	n.wire, n.events, n.log, n.fuse = inProcess{n.Server}, &events{}, &bytes.Buffer{}, &fuse{}
@@ -115,7 +115,7 @@ func (n *neighbour) moveIn(t *testing.T) {
 	}
 }
 
-// leaveInPeace fails the test if what is done alters anything of the other's.
+// leaveInPeace fails the test if the function changes resources of the other cluster.
 func (n *neighbour) leaveInPeace(t *testing.T, minute int, do func()) {
 	t.Helper()
 	before := n.belongings(t, n.other)
@@ -131,8 +131,8 @@ func (n *neighbour) leaveInPeace(t *testing.T, minute int, do func()) {
 	}
 }
 
-// belongings is all in AWS that is of one cluster: instances that have not ended, launch templates, instance profiles, and
-// messages about the instances; how each looks.
+// belongings returns the state of all AWS resources of one cluster: instances that are not terminated, launch templates, instance profiles, and
+// messages about the instances.
 func (n *neighbour) belongings(t *testing.T, uid string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -156,7 +156,7 @@ func (n *neighbour) belongings(t *testing.T, uid string) map[string]string {
 	return out
 }
 
-// minute is one of a cluster's life.
+// minute simulates one minute of a cluster.
 func (n *neighbour) minute(t *testing.T, minute int, dice *rand.Rand) {
 	t.Helper()
 	n.minutes = minute
@@ -179,7 +179,7 @@ func (n *neighbour) minute(t *testing.T, minute int, dice *rand.Rand) {
 	if minute%10 == 0 {
 		n.classes(t)
 	}
-	if minute-n.stirred > 2 && minute%5 > 0 { // nothing goes on
+	if minute-n.stirred > 2 && minute%5 > 0 { // no change is in progress
 		n.read(t)
 		n.depart(t)
 		n.sweep(t)
@@ -188,7 +188,7 @@ func (n *neighbour) minute(t *testing.T, minute int, dice *rand.Rand) {
 	n.loops(t)
 }
 
-// loops lets each loop of the controller look once or twice.
+// loops runs each loop of the controller once or twice.
 func (n *neighbour) loops(t *testing.T) {
 	t.Helper()
 	n.read(t)
@@ -217,7 +217,7 @@ func (n *neighbour) sweep(t *testing.T) {
 	}
 }
 
-// visit visits each claim on its way up or down; those that are ready now and then.
+// visit reconciles each claim that is starting or terminating, and the ready ones now and then.
 func (n *neighbour) visit(t *testing.T) {
 	t.Helper()
 	for i, c := range n.claims(t) {
@@ -231,7 +231,7 @@ func (n *neighbour) visit(t *testing.T) {
 	}
 }
 
-// alive returns the cluster's own instances, in order.
+// alive returns the cluster's own instances, sorted.
 func (n *neighbour) alive() []string {
 	var out []string
 	for _, i := range n.instances() {
@@ -242,7 +242,7 @@ func (n *neighbour) alive() []string {
 	return out
 }
 
-// all returns the pods that there are.
+// all returns all pods.
 func (n *neighbour) all(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var list corev1.PodList
@@ -264,7 +264,7 @@ func (n *neighbour) stop(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// schedule binds pods to nodes with room, as kube-scheduler does, and returns how many still wait.
+// schedule binds pods to nodes with room, as kube-scheduler does, and returns how many are still pending.
 func (n *neighbour) schedule(t *testing.T) int {
 	t.Helper()
 	free := map[string]int64{} // by node, in thousandths of a core
@@ -299,7 +299,7 @@ func (n *neighbour) schedule(t *testing.T) int {
 	return waiting
 }
 
-// moveOut takes everything down that the cluster has.
+// moveOut deletes all objects of the cluster.
 func (n *neighbour) moveOut(t *testing.T) {
 	t.Helper()
 	if err := n.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("ns")); err != nil {

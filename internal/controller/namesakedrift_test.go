@@ -12,12 +12,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// tenants is how many nodes each of two clusters has in TestNamesakesWhoseTagsChange, one for each pod.
+// tenants is how many nodes each cluster in TestNamesakesWhoseTagsChange has, one for each pod.
 const tenants = 6
 
-// TestNamesakesWhoseTagsChange lets two controllers of one cluster name work in one account, with drift and consolidation on and with
-// security groups that both find by the same tag. Somebody tags one more: all nodes of both drift at once, and none is replaced, until the
-// user of one of the two allows it, there. Whatever one does, all that is the other's stays as it was, and both keep working.
+// TestNamesakesWhoseTagsChange runs two controllers with the same cluster name in one account, with drift and consolidation
+// enabled and with security groups that both select by the same tag. When the tag is added to one more group, all nodes of both
+// drift at once. None is replaced until the user of one cluster allows it there. Neither changes resources of the other, and both
+// keep working.
 func TestNamesakesWhoseTagsChange(t *testing.T) {
 	t.Parallel()
 	embedded(t) // the bubbles share it
@@ -68,7 +69,7 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 			t.Errorf("%s, who has not, had %v and has %v\n%s", two.uid, before[1], now, two.tail())
 		}
 
-		two.pods++ // both keep working: it may buy, although its nodes drift
+		two.pods++ // both keep working: it may launch, although its nodes are drifted
 		live(t, 4, both...)
 		if now := two.alive(); len(now) != tenants+1 || slices.ContainsFunc(before[1], func(id string) bool { return !slices.Contains(now, id) }) {
 			t.Errorf("with one more pod %s has %v, and had %v\n%s", two.uid, now, before[1], two.tail())
@@ -85,7 +86,7 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 	})
 }
 
-// live lets the clusters live so many minutes, each with all of its loops, and looks that none alters what is another's.
+// live simulates the given number of minutes with all loops of both clusters, and checks that neither changes resources of the other.
 func live(t *testing.T, minutes int, all ...*neighbour) {
 	t.Helper()
 	for minute := range minutes {
@@ -96,7 +97,7 @@ func live(t *testing.T, minutes int, all ...*neighbour) {
 	}
 }
 
-// busy is a minute of a cluster whose nodes are moved, and whose pods are kept at their number.
+// busy simulates a minute of a cluster whose nodes are replaced, and whose number of pods is kept.
 func (n *neighbour) busy(t *testing.T) {
 	t.Helper()
 	for there := len(n.all(t)); there < n.pods; there++ {
@@ -105,7 +106,7 @@ func (n *neighbour) busy(t *testing.T) {
 	}
 	n.classes(t)
 	n.loops(t)
-	_ = n.Drift.pass(t.Context(), n.now()) // what somebody else has changed in between it reads again the next time
+	_ = n.Drift.pass(t.Context(), n.now()) // after a conflict it reads the object again in the next pass
 	n.Moves.Drift, n.Moves.search.next = n.Drift, time.Time{}
 	if err := n.Moves.look(t.Context()); err != nil {
 		t.Fatal(err)

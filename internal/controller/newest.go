@@ -9,14 +9,14 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// newest remembers each claim as this loop wrote it last, because the cache may show an older one for a moment. Acting
-// on the older one would repeat a step. Its methods may be called at the same time; the zero value remembers nothing.
+// newest holds each claim as this loop wrote it last. The cache may show an older version for a moment, and acting
+// on that would repeat a step. All methods are safe for concurrent use; the zero value is empty.
 type newest struct {
 	mu     sync.Mutex
 	claims map[string]*karpv1.NodeClaim // by name
 }
 
-// note remembers a claim as the API server answered.
+// note records a claim as the API server returned it.
 func (n *newest) note(claim *karpv1.NodeClaim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -26,7 +26,7 @@ func (n *newest) note(claim *karpv1.NodeClaim) {
 	n.claims[claim.Name] = claim
 }
 
-// of returns the newer of the claim that the cache shows and the one remembered.
+// of returns the newer of the cached and the recorded claim.
 func (n *newest) of(cached *karpv1.NodeClaim) *karpv1.NodeClaim {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -41,7 +41,7 @@ func (n *newest) of(cached *karpv1.NodeClaim) *karpv1.NodeClaim {
 	return known.DeepCopy()
 }
 
-// forget drops the claim of that name and returns its UID.
+// forget drops the claim with that name and returns its UID.
 func (n *newest) forget(name string) (types.UID, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,8 +53,8 @@ func (n *newest) forget(name string) (types.UID, bool) {
 	return known.UID, true
 }
 
-// isOlder compares resource versions, which API servers from 1.35 on promise to count up. Where they cannot be
-// compared the cache is believed.
+// isOlder compares resource versions, which API servers from 1.35 on guarantee to increase. If they cannot be
+// compared the cached claim is used.
 func isOlder(a, b string) bool {
 	x, err1 := strconv.ParseUint(a, 10, 64)
 	y, err2 := strconv.ParseUint(b, 10, 64)

@@ -22,13 +22,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// claimFinder finds the claims of a machine.
+// claimFinder finds the claims with a provider ID.
 type claimFinder interface {
 	ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error)
 }
 
-// Orphans leads Nodes out that carry our finalizer and have no claim any more: without it they would stay for ever.
-// Nodes with a claim are the claim's business.
+// Orphans drains and terminates deleted Nodes that have our finalizer and no NodeClaim any more. Without it they would never go away.
+// Nodes with a claim are handled by Claims.
 type Orphans struct {
 	Cache    client.Reader
 	Finder   claimFinder
@@ -43,7 +43,7 @@ type Orphans struct {
 	failures Backoff
 }
 
-// Reconcile takes one Node without a claim as far as it goes now.
+// Reconcile does the next steps for one Node without a claim.
 func (o *Orphans) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	until, err := o.visit(ctx, request.Name)
 	return outcome(outcomeOf{
@@ -68,7 +68,7 @@ func (o *Orphans) visit(ctx context.Context, name string) (time.Time, error) {
 	}
 	now := time.Now()
 	if len(claims) > 0 {
-		// It is one of them that leads its own Node out. Another Node with our finalizer is led out by none.
+		// The claim drains its own Node. Another Node with our finalizer is handled here.
 		if isOther := !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return mayLead(c, node) }); isOther {
 			return time.Time{}, o.free(ctx, node, "its NodeClaim was registered with another Node")
 		}
@@ -83,16 +83,16 @@ func (o *Orphans) visit(ctx context.Context, name string) (time.Time, error) {
 	}
 	// 2. decide
 	step := lifecycle.Next(seen, now)
-	// 3. act, 4. tell
+	// 3. act, 4. report
 	return step.Until, o.act(ctx, node, step, leaving, now)
 }
 
-// mayLead reports whether the claim is what leads the Node out: it was registered with it, or is about to leave or to be registered.
+// mayLead reports whether the claim handles the end of the Node: it was registered with it, or it is being deleted before registration and owns it.
 func mayLead(c *karpv1.NodeClaim, node *corev1.Node) bool {
 	return isRegistered(c, node) || c.DeletionTimestamp != nil && isOwnedBy(node, c) && c.Status.NodeName == ""
 }
 
-// free takes our finalizer off a Node that is being deleted and is not the Node of the instance that it names. That instance is not touched.
+// free removes our finalizer from a deleted Node that does not belong to the instance in its provider ID. The instance is not touched.
 func (o *Orphans) free(ctx context.Context, node *corev1.Node, why string) error {
 	_, err := o.Objects.PatchNode(ctx, node, release)
 	if err != nil && kube.WhatNext(err) != kube.Gone {
@@ -102,7 +102,7 @@ func (o *Orphans) free(ctx context.Context, node *corev1.Node, why string) error
 	return nil
 }
 
-// isOrphan reports whether a Node is one that this loop looks at: being deleted, and held by us.
+// isOrphan reports whether a Node is handled by this loop: it is being deleted and has our finalizer.
 func isOrphan(node *corev1.Node) bool {
 	return node.DeletionTimestamp != nil && node.Labels[awsv1.LabelNodeClass] != "" &&
 		slices.Contains(node.Finalizers, karpv1.FinalizerTermination)
@@ -137,7 +137,7 @@ func (o *Orphans) see(ctx context.Context, node *corev1.Node, now time.Time) (li
 	return seen, step, nil
 }
 
-// mismatch says why the Node is not the instance's, or nothing. An instance that has ended cannot be compared, and needs not be.
+// mismatch returns why the Node does not belong to the instance; empty if it does. A terminated instance is not compared.
 func (o *Orphans) mismatch(ctx context.Context, node *corev1.Node, i ec2.Instance) (string, error) {
 	if i.State.Ended() {
 		return "", nil
@@ -171,12 +171,12 @@ func (o *Orphans) act(ctx context.Context, node *corev1.Node, step lifecycle.Ste
 	return nil
 }
 
-// release takes our finalizer off.
+// release removes our finalizer.
 func release(n *corev1.Node) {
 	n.Finalizers = slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
 }
 
-// releaseNode takes our finalizer off the Node and tells the metrics that it has ended.
+// releaseNode removes our finalizer from the Node, and counts its termination.
 func releaseNode(ctx context.Context, objects objectWriter, m *metrics.Metrics, pool string, node *corev1.Node, now time.Time) error {
 	_, err := objects.PatchNode(ctx, node, release)
 	if err != nil && kube.WhatNext(err) != kube.Gone {

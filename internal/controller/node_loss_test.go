@@ -28,7 +28,7 @@ func (r *rig) readyNode(t *testing.T) corev1.Node {
 	return r.nodes(t)[0]
 }
 
-// tearOut removes a Node as somebody does who takes its finalizers off.
+// tearOut deletes a Node as a user does who removes its finalizers.
 func (r *rig) tearOut(t *testing.T, node corev1.Node) {
 	t.Helper()
 	node.Finalizers = nil
@@ -40,7 +40,7 @@ func (r *rig) tearOut(t *testing.T, node corev1.Node) {
 	}
 }
 
-// TestClaimFollowsItsNode: a Node that vanishes although we hold it leaves no machine behind that costs money for ever.
+// TestClaimFollowsItsNode: if a Node disappears in spite of our finalizer, its instance does not run on forever.
 func TestClaimFollowsItsNode(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -55,7 +55,7 @@ func TestClaimFollowsItsNode(t *testing.T) {
 	}
 }
 
-// TestNodeThatCameBackIsPrepared: a kubelet that starts anew makes its Node again, with the taint that keeps pods off.
+// TestNodeThatCameBackIsPrepared: a restarted kubelet creates its Node again, with the taint that keeps pods away.
 func TestNodeThatCameBackIsPrepared(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -63,7 +63,7 @@ func TestNodeThatCameBackIsPrepared(t *testing.T) {
 	claim := findClaim(t, r)
 	r.create(t, r.nodeOf(t, *claim))
 	node := r.nodes(t)[0]
-	node.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute)) // as an API server says whose clock is behind ours
+	node.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute)) // the API server's clock is behind ours
 	if err := r.api.Update(t.Context(), &node); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestNodeThatCameBackIsPrepared(t *testing.T) {
 	}
 }
 
-// TestPrepare covers what a Node gets when it joins, and what it does not.
+// TestPrepare covers what a Node gets when it joins, and what it does not get.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -92,7 +92,7 @@ func TestPrepare(t *testing.T) {
 	}{
 		"bare":                             {nil, true},
 		"its bootstrap has set the taints": {map[string]string{karpv1.LabelDoNotSyncTaints: "true"}, false},
-		// We died before we wrote so on the claim, and the CNI has taken its taint off since.
+		// The process ended before it recorded this on the claim, and the CNI has removed its taint since.
 		"prepared before": {map[string]string{karpv1.LabelRegistered: "true"}, false},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}
@@ -106,7 +106,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// silence does to a Node what node-lifecycle-controller does when nobody reports for it any more.
+// silence changes a Node as node-lifecycle-controller does when its kubelet stops reporting.
 func (r *rig) silence(t *testing.T, name string) {
 	t.Helper()
 	for _, node := range r.nodes(t) {
@@ -120,12 +120,12 @@ func (r *rig) silence(t *testing.T, name string) {
 	}
 }
 
-// TestTwoNodesOfOneMachine: its kubelet registers under another name. As long as nobody can tell which of them is right,
-// the claim waits; the one that goes silent is left behind, whether it was the first or not.
+// TestTwoNodesOfOneMachine: the kubelet registers under another name. While both Nodes are ready the claim waits; the Node
+// whose kubelet stops reporting is the stray, whether it was the first or not.
 func TestTwoNodesOfOneMachine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		registered bool // the first was registered before the second came
+		registered bool // the first was registered before the second appeared
 		silent     string
 		want       string
 	}{
@@ -170,8 +170,8 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 	}
 }
 
-// TestClocksApart: by the API server's clock it is five minutes earlier or later than by ours and AWS's. Pods get nodes all the
-// same, and nodes that are deleted go as soon as ever.
+// TestClocksApart: the API server's clock is five minutes behind or ahead of ours and AWS's. Pods get nodes
+// in both cases, and deleted nodes go as fast as with equal clocks.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
 	for name, server := range map[string]time.Duration{

@@ -28,34 +28,34 @@ type networks interface {
 	Groups(ctx context.Context, vpc string, terms []vpc.Term) ([]vpc.Group, []vpc.Miss, error)
 }
 
-// images finds machine images.
+// images finds AMIs.
 type images interface {
 	Images(ctx context.Context, version string, terms []ami.Term) ([]ami.Image, []ami.Unmatched, error)
 }
 
-// profiles makes and removes instance profiles.
+// profiles creates and deletes instance profiles.
 type profiles interface {
 	EnsureProfile(ctx context.Context, class access.NodeClass) (access.Profile, error)
 	Profile(ctx context.Context, name string) (access.Profile, error)
 	DeleteProfiles(ctx context.Context, nodeClassUID string) error
 }
 
-// templates removes the launch templates of a class.
+// templates deletes the launch templates of a class.
 type templates interface {
 	DeleteTemplates(ctx context.Context, nodeClass string) (int, error)
 }
 
-// versions knows the Kubernetes version of the control plane, "1.33".
+// versions returns the Kubernetes version of the control plane, for example "1.33".
 type versions interface {
 	Version(ctx context.Context) (string, error)
 }
 
-// classWriter changes node classes.
+// classWriter patches EC2NodeClasses.
 type classWriter interface {
 	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
 }
 
-// NodeClasses finds out what each EC2NodeClass stands for in AWS, and whether it can be used.
+// NodeClasses resolves each EC2NodeClass to AWS resources, and keeps its status.
 type NodeClasses struct {
 	Cache     client.Reader
 	Objects   classWriter
@@ -64,15 +64,15 @@ type NodeClasses struct {
 	Profiles  profiles
 	Templates templates
 	Versions  versions
-	// Reservations finds capacity reservations; nil: none count.
+	// Reservations finds capacity reservations; nil: none are used.
 	Reservations reservations
 	Placements   placements
-	Tester       tester // nil: EC2 is not asked about launches before there is one
+	Tester       tester // dry runs of launches; nil disables them
 	Offers       *Offers
-	Diagnoses    *Diagnoses    // whether nodes can join, before there are any; nil: nobody looks
+	Diagnoses    *Diagnoses    // preflight checks whether nodes can join; nil disables them
 	VPC          string        // of the cluster; empty if it is not known
-	Isolated     bool          // there is no way to IAM, so it is not asked about profiles that a class names
-	Refresh      time.Duration // how often AWS is asked
+	Isolated     bool          // IAM cannot be reached: the instance profiles that classes name are not checked
+	Refresh      time.Duration // how often AWS resources are read
 	Batch        *Batch        // asked when a class becomes ready
 	Tell         teller
 	Metrics      *metrics.Metrics
@@ -104,10 +104,10 @@ func (n *NodeClasses) Reconcile(ctx context.Context, request reconcile.Request) 
 	})
 }
 
-// visit looks at a class that stays.
+// visit updates the status of a class that is not being deleted.
 func (n *NodeClasses) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
-		// Before anything is made for it: a class that is deleted in between would leave that behind.
+		// Before anything is created for the class: if it were deleted in between, its resources would be left behind.
 		held, err := n.Objects.PatchClass(ctx, class, holdClass)
 		if err != nil {
 			return time.Time{}, err
@@ -126,24 +126,24 @@ func (n *NodeClasses) visit(ctx context.Context, class *awsv1.EC2NodeClass) (tim
 	if err != nil {
 		return time.Time{}, err
 	}
-	// 4. tell
+	// 4. report
 	n.report(written, wasReady)
 	if err := found.retry(); err != nil {
 		return time.Time{}, err
 	}
 	if found.pending {
-		return now.Add(aheadPatience), nil // a report wakes us earlier
+		return now.Add(aheadPatience), nil // the end of the checks triggers an earlier reconcile
 	}
 	if pause := found.settles(); pause > 0 {
 		return now.Add(min(pause, n.Refresh)), nil
 	}
 	if !written.StatusConditions().IsReady() {
-		return now.Add(min(brokenRefresh, n.Refresh)), nil // the user may be fixing it in AWS, of which no event comes
+		return now.Add(min(brokenRefresh, n.Refresh)), nil // the user may be fixing it in AWS, which sends no event
 	}
 	return now.Add(n.Refresh), nil
 }
 
-// brokenRefresh is how often AWS is asked about a class that is not ready.
+// brokenRefresh is how often AWS resources are read for a class that is not ready.
 const brokenRefresh = 20 * time.Second
 
 func holdClass(class *awsv1.EC2NodeClass) {
@@ -170,14 +170,14 @@ func (n *NodeClasses) report(class *awsv1.EC2NodeClass, wasReady bool) {
 		if wasReady {
 			n.Log.Error("EC2NodeClass is not ready any more", "EC2NodeClass", class.Name, "cause", strings.Join(wrong, "; "))
 		}
-		// What is not known yet, as of each new class, is nothing to warn of.
+		// Unknown conditions, as each new class has them, are no reason for a warning.
 		if slices.ContainsFunc(class.Status.Conditions, isFalse) {
 			n.Tell.Tell(class, kube.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
 		}
 	}
 }
 
-// isFalse reports whether a condition of a class that is not Ready itself is false, and Ready is based on it.
+// isFalse reports whether a condition that Ready depends on is false.
 func isFalse(c metav1.Condition) bool {
 	return c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status == metav1.ConditionFalse
 }
@@ -212,7 +212,7 @@ func (n *NodeClasses) look(ctx context.Context, class *awsv1.EC2NodeClass) found
 func (n *NodeClasses) profile(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
 	if given := class.Spec.InstanceProfile; given != nil {
 		if n.Isolated {
-			return *given, nil // EC2 will tell at launch
+			return *given, nil // EC2 reports a wrong name at launch
 		}
 		profile, err := n.Profiles.Profile(ctx, *given)
 		if err == nil && profile.Role == "" {
@@ -224,7 +224,7 @@ func (n *NodeClasses) profile(ctx context.Context, class *awsv1.EC2NodeClass) (s
 				"there is no instance profile %q in this account: correct spec.instanceProfile of the EC2NodeClass", *given)
 		}
 		if awserr.Is(err, awserr.Denied) {
-			return *given, nil // Karpenter's policy lacks the permission to look; EC2 will tell at launch
+			return *given, nil // Karpenter's policy lacks iam:GetInstanceProfile; EC2 reports a wrong name at launch
 		}
 		return *given, err
 	}
@@ -234,7 +234,7 @@ func (n *NodeClasses) profile(ctx context.Context, class *awsv1.EC2NodeClass) (s
 	return profile.Name, err
 }
 
-// finalize removes what was made for the class, once no claim uses it.
+// finalize deletes what was created for the class, once no NodeClaim uses it.
 func (n *NodeClasses) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
 		return time.Time{}, nil
@@ -245,14 +245,14 @@ func (n *NodeClasses) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (
 	}
 	var waiting []string
 	for _, c := range claims.Items {
-		if isServed(c.Spec.NodeClassRef) { // and not of another cloud's class of the same name
+		if isServed(c.Spec.NodeClassRef) { // not a class of another provider with the same name
 			waiting = append(waiting, c.Name)
 		}
 	}
 	if len(waiting) > 0 {
 		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+count(len(waiting), "NodeClaim")+" to end: "+
 			strings.Join(waiting[:min(5, len(waiting))], ", "))
-		return time.Now().Add(time.Minute), nil // the end of a claim wakes us earlier
+		return time.Now().Add(time.Minute), nil // the deletion of a claim triggers an earlier reconcile
 	}
 	if class.Spec.InstanceProfile == nil {
 		if err := n.Profiles.DeleteProfiles(ctx, string(class.UID)); err != nil {

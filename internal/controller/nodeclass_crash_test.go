@@ -10,15 +10,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestCrashWhileClassIsMade kills the process after each of its writes in turn while it makes what a new class needs. The
-// class is deleted before the next process has begun. However it dies, nothing is left in the end.
+// TestCrashWhileClassIsMade ends the process after each of its writes in turn while it creates the resources of a new class. The
+// class is deleted before the next process starts. In each case nothing is left in the end.
 func TestCrashWhileClassIsMade(t *testing.T) {
 	t.Parallel()
 	afterEachWrite(t, 4, madeAndDeleted)
 }
 
-// madeAndDeleted lets a process that dies after so many writes visit a new class, which is deleted then, and the next one
-// see to the rest. It returns how many writes the first one made.
+// madeAndDeleted reconciles a new class in a process that ends after the given number of writes. Then the class is deleted, and the next process
+// does the rest. It returns how many writes the first one made.
 func madeAndDeleted(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")

@@ -190,7 +190,7 @@ func TestNodeClassStatus(t *testing.T) {
 	}
 }
 
-// TestReadyClassStaysReady: what was found stays good while AWS cannot be asked.
+// TestReadyClassStaysReady: resolved resources stay valid while AWS does not answer.
 func TestReadyClassStaysReady(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -210,7 +210,7 @@ func TestReadyClassStaysReady(t *testing.T) {
 	}
 }
 
-// TestClassGoesLast: a class that is deleted waits for its claims, and takes along what was made for it.
+// TestClassGoesLast: a deleted class waits for its claims, and its own resources are deleted.
 func TestClassGoesLast(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -249,8 +249,7 @@ func TestClassGoesLast(t *testing.T) {
 	}
 }
 
-// TestClassGoesSoon: that a class was refused by AWS again and again before it was deleted does not make its going wait: each of its own
-// failures does.
+// TestClassGoesSoon: errors from before the deletion of a class do not delay its deletion; errors of the deletion itself do.
 func TestClassGoesSoon(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -272,7 +271,7 @@ func TestClassGoesSoon(t *testing.T) {
 	}
 }
 
-// TestClassMetadata holds that the loop leaves other people's finalizers alone.
+// TestClassMetadata checks that the loop keeps other finalizers.
 func TestClassMetadata(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -290,7 +289,7 @@ func TestClassMetadata(t *testing.T) {
 	}
 }
 
-// TestIsolatedClassNeedsNoIAM: in a VPC without a way to IAM, a class that names its instance profile gets ready.
+// TestIsolatedClassNeedsNoIAM: in a VPC without access to IAM, a class that names its instance profile becomes ready.
 func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 	t.Parallel()
 	for _, isolated := range []bool{false, true} {
@@ -310,7 +309,7 @@ func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 	}
 }
 
-// noIAM is IAM where no way leads.
+// noIAM is IAM that cannot be reached.
 type noIAM struct{ profiles }
 
 func (noIAM) Profile(context.Context, string) (access.Profile, error) {

@@ -9,8 +9,9 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestNonsenseKeepsNodesAndIsNamed: a budget that no schema has refused, and a schedule of nobody, keep the pool's nodes, and its condition names
-// them; nodes are bought as ever. When it is mended, the condition goes, and then the nodes.
+// TestNonsenseKeepsNodesAndIsNamed: an invalid budget that the schema accepts, and an invalid schedule, block the disruption of
+// the pool's nodes, and its condition names them. Nodes are launched as before. When the settings are fixed, the condition and
+// then the nodes go.
 func TestNonsenseKeepsNodesAndIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

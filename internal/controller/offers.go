@@ -22,10 +22,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// errNoMarket says that EC2 has not said yet which instance types there are.
+// errNoMarket is returned until EC2 has returned the instance types.
 var errNoMarket = errors.New("the instance types are not known yet")
 
-// Offers turns a claim into what EC2 is asked for, and what EC2 sold into what the claim is told.
+// Offers builds the launch request of a NodeClaim, and the facts about the launched instance for the claim's status.
+// It also records unavailable offerings and the addresses that launches take. All methods are safe for concurrent use.
 type Offers struct {
 	Market    *Market
 	Cluster   bootstrap.Cluster
@@ -33,19 +34,19 @@ type Offers struct {
 
 	taken   vpc.Addresses
 	mu      sync.Mutex
-	subnets map[string][]vpc.Subnet // by class, with their free addresses, as last seen
+	subnets map[string][]vpc.Subnet // by class, with their free addresses, as last read
 }
 
-// Facts are what is known of a machine once it is bought.
+// Facts are the properties of a launched instance.
 type Facts struct {
 	Labels                requirements.Labels
 	Capacity, Allocatable resources.Amounts
 	Price                 catalog.Price // 0 if not known
 
-	Repriced, Overlaid bool // NodeOverlays say what it costs, or what it has
+	Repriced, Overlaid bool // NodeOverlays set the price, or the capacity
 }
 
-// Saw notes the subnets of a class as EC2 showed them.
+// Saw records the subnets of a class as EC2 returned them.
 func (o *Offers) Saw(class string, subnets []vpc.Subnet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +56,7 @@ func (o *Offers) Saw(class string, subnets []vpc.Subnet) {
 	o.subnets[class] = subnets
 }
 
-// Request returns what EC2 is asked for. The error is fault.Shortage when nothing that the claim accepts can be had now.
+// Request returns the launch request. The error has kind awserr.Shortage if all offerings that the claim accepts are unavailable now.
 func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, number int, now time.Time) (ec2.LaunchRequest, error) {
 	const op = "choose offerings"
 	market, ok := o.Market.Catalog(class, now)
@@ -63,7 +64,7 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 		return ec2.LaunchRequest{}, errNoMarket
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
-	o.Over(claim) // what was asked for before
+	o.Over(claim) // drop the reservations of an earlier attempt
 	subnets := o.perZone(class, now)
 	accepted, wrong := requirements.All(requirementsOf(claim)...)
 	if wrong != nil {
@@ -88,7 +89,7 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
 		NodePool: pool, NodeClass: class.Name,
 		CapacityType: way, Groups: groups, Tags: class.Spec.Tags,
-		// EC2 knows only its own prices: where the user's count, they go along as priorities.
+		// EC2 knows only its own prices: where NodeOverlays set other prices, they are passed as priorities.
 		ByPrice: slices.ContainsFunc(picks, func(p pick) bool { return p.offering.Repriced }),
 	}
 	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
@@ -98,7 +99,7 @@ func (o *Offers) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, num
 	return request, nil
 }
 
-// take returns the picks that may be asked for: where EC2 was short not long ago, one launch probes for all.
+// take returns the picks that may be requested: an offering that was unavailable recently is probed by one launch at a time.
 func (o *Offers) take(now time.Time, launch, way, group string, picks []pick) []pick {
 	choices := make([]ec2.Choice, len(picks))
 	for i, p := range picks {
@@ -113,7 +114,7 @@ func (o *Offers) take(now time.Time, launch, way, group string, picks []pick) []
 	return out
 }
 
-// wanted returns how many addresses a launch takes at least, by subnet: it takes them in one.
+// wanted returns the least number of addresses that a launch takes, by subnet: it takes them in one of the subnets.
 func (o *Offers) wanted(picks []pick, subnets map[string]vpc.Subnet) map[string]int {
 	out := map[string]int{}
 	for _, p := range picks {
@@ -125,8 +126,8 @@ func (o *Offers) wanted(picks []pick, subnets map[string]vpc.Subnet) map[string]
 	return out
 }
 
-// addresses returns how many IPv4 addresses of its subnet a node takes: its own and one for each pod, which have IPv6
-// addresses in a cluster of IPv6.
+// addresses returns how many IPv4 addresses of its subnet a node takes: its own and one for each pod. In an IPv6 cluster
+// pods take none.
 func (o *Offers) addresses(t catalog.Type) int {
 	if o.Cluster.IPv6 {
 		return 1
@@ -134,14 +135,14 @@ func (o *Offers) addresses(t catalog.Type) int {
 	return 1 + int(t.Capacity.Pods)
 }
 
-// Over is told that nothing is asked for on behalf of the claim any more, whatever came of it.
+// Over records that no launch for the claim is in progress any more, whatever its result.
 func (o *Offers) Over(claim *karpv1.NodeClaim) {
 	o.taken.Release(string(claim.UID))
 	o.Shortages.Over(string(claim.UID))
 	o.Market.placements.over(string(claim.UID))
 }
 
-// Explained reports whether some of what the claim accepts is known to be short at now: then the next plan avoids it.
+// Explained reports whether an offering that the claim accepts is marked as unavailable at now: then the next plan avoids it.
 func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
 	market, ok := o.Market.Catalog(class, now)
 	accepted, wrong := requirements.All(requirementsOf(claim)...)
@@ -160,7 +161,7 @@ func (o *Offers) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, n
 	return false
 }
 
-// typesText names the instance types that a claim accepts, the first few of them.
+// typesText lists the first few instance types that a claim accepts.
 func typesText(accepted requirements.Requirements) string {
 	names, ok := accepted[catalog.LabelInstanceType]
 	if !ok || names.Complement {
@@ -173,7 +174,7 @@ func typesText(accepted requirements.Requirements) string {
 	return strings.Join(names.Listed, ", ")
 }
 
-// groups gathers picks that share a launch template: one image, one number of pods, one of EFA interfaces, one capacity reservation.
+// groups groups picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and capacity reservation.
 func (o *Offers) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []pick, subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
 	type key struct {
 		image       string
@@ -231,10 +232,10 @@ func (o *Offers) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]vp
 	return vpc.PerZone(o.taken.Left(now, usable), func(s vpc.Subnet) bool { return o.Shortages.Exhausted(now, s.ID) })
 }
 
-// Short remembers what EC2 had none of.
+// Short records unavailable offerings.
 func (o *Offers) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now, short...) }
 
-// Sold remembers what EC2 sold, and reports whether it had been short of it.
+// Sold records a launched instance, and reports whether its offering had been marked as unavailable.
 func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
 	belied := o.Shortages.Sold(i)
 	o.Shortages.Over(request.ClaimUID)
@@ -247,7 +248,7 @@ func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest)
 	return belied
 }
 
-// Bought returns what a claim of the pool is told about its machine.
+// Bought returns the facts about an instance for the status of a claim of the pool.
 func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType, Reservation: i.Reservation}
 	f := Facts{Labels: requirements.Labels{catalog.LabelInstanceType: i.Type}}
@@ -267,7 +268,7 @@ func (o *Offers) Bought(class, pool string, i ec2.Instance) Facts {
 		f.Labels[key] = value
 	}
 	f.Labels[catalog.LabelTenancy] = cmp.Or(i.Tenancy, catalog.TenancyDefault)
-	delete(f.Labels, catalog.LabelPlacementGroup) // the class may select another one by now
+	delete(f.Labels, catalog.LabelPlacementGroup) // the class may select another group by now
 	for key, value := range placementLabels(i.Placement) {
 		f.Labels[key] = value
 	}
@@ -282,7 +283,7 @@ func requirementsOf(claim *karpv1.NodeClaim) []requirements.Requirement {
 	return out
 }
 
-// wantsChoice reports whether the claim asks that a variety of offerings stays possible.
+// wantsChoice reports whether the claim has minValues.
 func wantsChoice(claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil })
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// outcomeOf is the end of a visit to an object.
+// outcomeOf is the result of reconciling an object.
 type outcomeOf struct {
 	loop, kind, name string
-	until            time.Time // zero: come back when something changes
+	until            time.Time // when to reconcile again; zero: when something changes
 	err              error
 
 	failures *Backoff
@@ -25,7 +25,7 @@ type outcomeOf struct {
 	now      Clock
 }
 
-// Clock tells the time; nil: time.Now.
+// Clock returns the current time; nil means time.Now.
 type Clock func() time.Time
 
 func (c Clock) now() time.Time {
@@ -41,8 +41,8 @@ const (
 	tellAfter   = time.Minute
 )
 
-// outcome says when to come back. The error is always nil: what went wrong is logged here, one line for each cause, and
-// tried again with a back-off of our own.
+// outcome returns when to reconcile again. Its error is always nil: errors are logged here, once for each cause, and
+// retried with a back-off of our own.
 func outcome(o outcomeOf) (reconcile.Result, error) {
 	if o.err == nil {
 		o.failures.Clear(o.name)
@@ -52,7 +52,7 @@ func outcome(o outcomeOf) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: max(o.until.Sub(o.now.now()), time.Millisecond)}, nil
 	}
 	if errors.Is(o.err, context.Canceled) {
-		return reconcile.Result{}, nil // we are being stopped
+		return reconcile.Result{}, nil // the controller is shutting down
 	}
 	next, hint := sortError(o.err)
 	switch next {
@@ -72,7 +72,7 @@ func outcome(o outcomeOf) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
-// sortError says what comes next after an error of any door, and what a user can do.
+// sortError returns how to continue after an error of AWS or the API server, and a hint for the user.
 func sortError(err error) (kube.Next, string) {
 	var aws *awserr.Error
 	if !errors.As(err, &aws) {
@@ -82,6 +82,6 @@ func sortError(err error) (kube.Next, string) {
 	case awserr.Denied, awserr.Misconfigured, awserr.Refused, awserr.Unknown:
 		return kube.Tell, aws.Hint
 	}
-	// Gone, too: whom it is news to has dealt with it, and what AWS does not show yet it shows later.
+	// This includes Gone: callers for which it matters handle it, and what AWS does not show yet appears later.
 	return kube.Retry, aws.Hint
 }

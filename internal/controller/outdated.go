@@ -15,16 +15,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Edits of a NodePool or its class replace the claims that they outdate at once, but for those that follow an edit within editPause. That pause
-// doubles with each edit up to maxEditPause, until an instance of the pool joins.
+// After an edit of a NodePool or its class, the claims that it outdates are replaced at once. Further edits within editPause wait.
+// That pause doubles with each edit up to maxEditPause, until an instance of the pool joins.
 const (
 	editPause    = 30 * time.Second
 	maxEditPause = 10 * time.Minute
 )
 
-// outdated returns from when on a claim whose instance has no Node is replaced, zero if it is not: its NodePool and EC2NodeClass now give another
-// launch, or what kept the instance from joining is gone and it has not joined all the same. An instance for which no cause is known gets
-// JoinGrace from its launch, so that an edit does not end one that is about to join.
+// outdated returns from when on a claim whose instance has no Node is replaced; zero if it is not. It is replaced if its NodePool
+// and EC2NodeClass now give a different launch, or if the known cause that kept it from joining is gone and it still has not
+// joined. Without a known cause the instance gets JoinGrace from its launch, so that an edit does not terminate an instance that
+// is about to join.
 func (c *Claims) outdated(ctx context.Context, claim *karpv1.NodeClaim, bought, now time.Time) (time.Time, error) {
 	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
 	err := c.Cache.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.LabelNodePool]}, pool)
@@ -32,7 +33,7 @@ func (c *Claims) outdated(ctx context.Context, claim *karpv1.NodeClaim, bought, 
 		err = c.Cache.Get(ctx, client.ObjectKey{Name: claim.Spec.NodeClassRef.Name}, class)
 	}
 	if apierrors.IsNotFound(err) {
-		return time.Time{}, nil // nothing would be launched in its place
+		return time.Time{}, nil // no replacement could be launched
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -66,7 +67,7 @@ func (c *Claims) outdated(ctx context.Context, claim *karpv1.NodeClaim, bought, 
 	return at, nil
 }
 
-// outdatedText says why an instance that has not joined is replaced.
+// outdatedText returns the message about replacing an instance that has not joined.
 func (c *Claims) outdatedText(claim *karpv1.NodeClaim) string {
 	out := "The instance " + claim.Status.ProviderID + " has not joined the cluster, and "
 	if cured, _ := c.Late.curedAt(claim); !cured.IsZero() {
@@ -75,14 +76,14 @@ func (c *Claims) outdatedText(claim *karpv1.NodeClaim) string {
 	return out + "its NodePool or EC2NodeClass has changed since its launch: the instance is replaced at once"
 }
 
-// isReadyNow reports whether the class, as its spec is now, was found to be ready.
+// isReadyNow reports whether the class is ready with its current spec.
 func isReadyNow(class *awsv1.EC2NodeClass) bool {
 	ready, ok := class.StatusConditions().Find(karpv1.ConditionReady)
 	return ok && ready.Status == "True" && ready.ObservedGeneration == class.Generation && class.DeletionTimestamp == nil
 }
 
-// launchOf says what pool and class give now, and whether the claim was made from something else. Hashes that were made in another way do not
-// tell.
+// launchOf returns what pool and class give now, and whether the claim was created from something else. Hashes of another
+// hash version are ignored.
 func (c *Claims) launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass) (given string, differs bool, err error) {
 	nowPool, err := kube.PoolMade(pool)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// rewriteClass changes the user data of the class, and lets its loop look at it.
+// rewriteClass changes the user data of the class, and reconciles it.
 func (r *rig) rewriteClass(t *testing.T, text string) {
 	t.Helper()
 	class := r.class(t)
@@ -36,8 +36,8 @@ func (r *rig) isLeaving(t *testing.T, name string) bool {
 	return true
 }
 
-// TestOutdatedClaim: an instance that has not joined is replaced at once when its class or pool changes; one that may be about to join gets its
-// time, and one that has joined stays.
+// TestOutdatedClaim: an instance that has not joined is replaced at once when its class or pool changes. An instance that may be
+// about to join gets its time, and one that has joined stays.
 func TestOutdatedClaim(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -121,8 +121,8 @@ func TestEditsInALoop(t *testing.T) {
 	}
 }
 
-// TestCuredClaims: instances that have not joined are replaced, all together, when what kept them from joining is gone and they have not joined
-// CureGrace later; also where the cause was found by a process that has ended.
+// TestCuredClaims: instances that have not joined CureGrace after their cause was fixed are replaced, all together. This also works
+// if an earlier process found the cause.
 func TestCuredClaims(t *testing.T) {
 	t.Parallel()
 	embedded(t)
@@ -178,7 +178,7 @@ func TestCuredClaims(t *testing.T) {
 	}
 }
 
-// untilCured lets all loops run until the cause of each claim is gone, and returns when.
+// untilCured runs all loops until the causes of all claims are fixed, and returns when.
 func (l *lateRig) untilCured(t *testing.T, claims []karpv1.NodeClaim) time.Time {
 	t.Helper()
 	for range 60 {
@@ -198,7 +198,7 @@ func (l *lateRig) untilCured(t *testing.T, claims []karpv1.NodeClaim) time.Time 
 	return time.Time{}
 }
 
-// TestCauseBetweenTries: the NodePool reports why no instance has joined until one joins, also when it does not wait for the next one, and after a
+// TestCauseBetweenTries: the NodePool reports why no instance has joined until one joins, also between back-offs, and after a
 // restart.
 func TestCauseBetweenTries(t *testing.T) {
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestCauseBetweenTries(t *testing.T) {
 	})
 }
 
-// TestNewClassWarnsOfNothing: no event says of a new EC2NodeClass that is right what is not known yet.
+// TestNewClassWarnsOfNothing: unknown conditions of a valid new EC2NodeClass cause no warning event.
 func TestNewClassWarnsOfNothing(t *testing.T) {
 	t.Parallel()
 	embedded(t)

@@ -12,15 +12,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// How an instance ended whose NodeClaim wanted it still, in the words of the metrics.
+// How an instance of an active NodeClaim was terminated, as metric labels.
 const (
 	endedByCall  = "call"    // somebody called TerminateInstances
 	endedWithin  = "within"  // it was shut down from within
 	endedUnknown = "unknown" // EC2 does not say any more
 )
 
-// howEnded reads EC2's word on why an instance ended; empty where AWS itself ended it: a spot instance that was taken back, a volume
-// that could not be made. known is false where EC2 has forgotten the instance.
+// howEnded classifies the state reason of a terminated instance. The result is empty if AWS terminated it: after a spot interruption, or because
+// a volume could not be created. known is false if EC2 no longer returns the instance.
 func howEnded(why string, known bool) string {
 	switch {
 	case !known:
@@ -36,8 +36,8 @@ func howEnded(why string, known bool) string {
 // outside is a claim whose machine neither we nor AWS ended.
 type outside struct {
 	claim *karpv1.NodeClaim
-	how   string // empty: it was AWS after all
-	why   string // EC2's word
+	how   string // empty: AWS terminated it
+	why   string // EC2's state reason
 }
 
 // tell counts it, and says it once, with the way to find out who it was.

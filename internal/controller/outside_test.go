@@ -10,7 +10,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestHowEnded: EC2's word on why an instance ended tells somebody's call from AWS's own doing.
+// TestHowEnded: EC2's state reason distinguishes terminations by API call from terminations by AWS.
 func TestHowEnded(t *testing.T) {
 	t.Parallel()
 	for why, want := range map[string]string{
@@ -31,8 +31,8 @@ func TestHowEnded(t *testing.T) {
 	}
 }
 
-// TestTerminatedFromOutside: an instance that somebody else terminates is counted and told once, with the way to find out who did,
-// whether the sweeper finds it, the queue tells of it, or the cloud's controller has deleted its Node. What we terminate ourselves is not.
+// TestTerminatedFromOutside: an instance that another client terminates is counted and reported once, with a way to find the caller. This holds
+// whether the sweeper, a queue message or the deletion of its Node by the cloud controller shows it. Our own terminations are not reported.
 func TestTerminatedFromOutside(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"found by the sweeper", "told by the queue", "its Node is deleted"} {
@@ -53,7 +53,7 @@ func TestTerminatedFromOutside(t *testing.T) {
 			node := r.nodes(t)[0]
 			switch name {
 			case "found by the sweeper":
-				node.Status.Conditions = nil // its kubelet is silent
+				node.Status.Conditions = nil // its kubelet does not report
 				if err := r.api.Status().Update(t.Context(), &node); err != nil {
 					t.Fatal(err)
 				}
@@ -62,7 +62,7 @@ func TestTerminatedFromOutside(t *testing.T) {
 				r.read(t)
 				r.depart(t)
 			default:
-				if err := r.api.Delete(t.Context(), &node); err != nil { // as the cloud's controller does
+				if err := r.api.Delete(t.Context(), &node); err != nil { // as the cloud controller does
 					t.Fatal(err)
 				}
 				r.work(t)
@@ -86,7 +86,7 @@ func TestTerminatedFromOutside(t *testing.T) {
 	}
 }
 
-// TestOwnTerminationsAreNotForeign: a claim that is deleted ends its instance by our own call.
+// TestOwnTerminationsAreNotForeign: deleting a claim terminates its instance by our own call.
 func TestOwnTerminationsAreNotForeign(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

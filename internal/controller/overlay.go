@@ -20,23 +20,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// overlaid is what NodeOverlays make of the market.
+// overlaid is the result of applying the NodeOverlays to the catalogs.
 type overlaid struct {
-	key      string                               // of what it was made from
-	types    map[string]map[string][]catalog.Type // by class and pool, where they differ from the class's
-	assumed  map[string]catalog.Price             // by instance type: what those cost that have no price
+	key      string                               // fingerprint of the inputs
+	types    map[string]map[string][]catalog.Type // by class and pool, where they differ from the types of the class
+	assumed  map[string]catalog.Price             // by instance type: prices of types that have none
 	verdicts map[string]overlayVerdict            // by overlay
 }
 
 // overlayPatience is how long a plan waits for the first list of NodeOverlays.
 const overlayPatience = 5 * time.Second
 
-// overlayVerdict says why an overlay is not reckoned with; zero if it is.
+// overlayVerdict is why an overlay is not applied; the zero value if it is.
 type overlayVerdict struct{ reason, message string }
 
-// overlays returns the valid NodeOverlays as values, and what is wrong with the others.
+// overlays returns the valid NodeOverlays as values, and the problems of the others.
 func (m *Market) overlays() ([]karpv1alpha1.NodeOverlay, []catalog.Overlay, map[string]overlayVerdict, error) {
-	// The first look starts their informer. Should it never come to list them, plans go on without.
+	// The first call starts the informer. If it cannot list them, plans continue without overlays.
 	ctx, cancel := context.WithTimeout(context.Background(), overlayPatience)
 	defer cancel()
 	var list karpv1alpha1.NodeOverlayList
@@ -59,7 +59,7 @@ func (m *Market) overlays() ([]karpv1alpha1.NodeOverlay, []catalog.Overlay, map[
 	return items, out, verdicts, nil
 }
 
-// overlayOf reads a NodeOverlay, and says what is wrong with it that the schema let through.
+// overlayOf converts a NodeOverlay, and returns the problems that the schema cannot find.
 func overlayOf(o *karpv1alpha1.NodeOverlay) (catalog.Overlay, string) {
 	out := catalog.Overlay{Name: o.Name, Capacity: kube.Amounts(o.Spec.Capacity)}
 	if o.Spec.Weight != nil {
@@ -120,8 +120,8 @@ func textOf(s *string) string {
 	return *s
 }
 
-// lay lays the NodeOverlays over the catalogs of the classes, for all pools at once, unless it has done so with all that it is
-// made from.
+// lay applies the NodeOverlays to the catalogs of the classes, for all pools at once. It returns the previous result if the
+// inputs have not changed.
 func (m *Market) lay(classes map[string]*builtCatalog) (*overlaid, error) {
 	items, overlays, verdicts, err := m.overlays()
 	if err != nil {
@@ -183,7 +183,7 @@ func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalo
 	}
 }
 
-// saysOf returns what a pool says of its nodes; false if no node can be so.
+// saysOf returns the requirements and labels of a pool's nodes; false if no node can meet them.
 func saysOf(pool *karpv1.NodePool) (requirements.Requirements, bool) {
 	var all []requirements.Requirement
 	for _, r := range pool.Spec.Template.Spec.Requirements {
@@ -202,8 +202,8 @@ func saysOf(pool *karpv1.NodePool) (requirements.Requirements, bool) {
 	return says.And(requirements.Exactly(labels)), true
 }
 
-// assumedBy returns what overlays say of the price of types that they name, and nothing else of: types so new that AWS has no
-// price for them cannot be bought without.
+// assumedBy returns the prices that overlays set for instance types by name, without any other requirement. Types so new that
+// AWS has no price for them can be launched only with such a price.
 func assumedBy(overlays []catalog.Overlay) map[string]catalog.Price {
 	out, weights := map[string]catalog.Price{}, map[string]int{}
 	for _, o := range overlays {

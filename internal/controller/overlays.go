@@ -14,27 +14,27 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// overlayWriter changes NodeOverlays.
+// overlayWriter patches NodeOverlays.
 type overlayWriter interface {
 	PatchOverlay(ctx context.Context, overlay *karpv1alpha1.NodeOverlay, change func(*karpv1alpha1.NodeOverlay)) (*karpv1alpha1.NodeOverlay, error)
 }
 
-// Overlays keeps the status of NodeOverlays: whether they are reckoned with. What they do to the market is the Market's.
+// Overlays keeps the status of NodeOverlays: whether they are applied. Market applies them.
 type Overlays struct {
 	Cache   client.Reader
 	Objects overlayWriter
 	Market  *Market
-	Batch   *Batch // asked when an overlay begins or ceases to count
+	Batch   *Batch // asked for a plan when an overlay is applied, or no longer
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 
 	failures Backoff
 }
 
-// allOverlays is the one request of the loop: a change of one overlay may put another in the right.
+// allOverlays is the only request of the loop: a change of one overlay may resolve the conflict of another.
 const allOverlays = "all"
 
-// overlayRefresh is how often overlays are held against the market although none of them changed.
+// overlayRefresh is how often overlays are evaluated without a change.
 const overlayRefresh = 5 * time.Minute
 
 // Reconcile brings the status of all overlays up to date.
@@ -56,7 +56,7 @@ func (o *Overlays) visit(ctx context.Context) (time.Time, error) {
 	now := time.Now()
 	verdicts := o.Market.verdicts(now)
 	if verdicts == nil {
-		return now.Add(recheck), nil // EC2 has not said yet what there is
+		return now.Add(recheck), nil // EC2 has not returned the instance types yet
 	}
 	// 3. act
 	isNews := false
@@ -71,7 +71,7 @@ func (o *Overlays) visit(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		// 4. tell
+		// 4. report
 		isReady := written.StatusConditions().IsReady()
 		isNews = isNews || isReady != wasReady
 		if isReady != wasReady {

@@ -32,14 +32,14 @@ func ofType(names ...string) karpv1alpha1.Requirement {
 
 func words(s string) *string { return &s }
 
-// overlays makes the loop, and NodeOverlays count.
+// overlays creates the loop, and enables NodeOverlays.
 func (r *rig) overlays() *Overlays {
 	r.Market.Options.Overlays = true
 	writer := &kube.Writer{Client: r.api}
 	return &Overlays{Cache: r.api, Objects: writer, Market: r.Market, Batch: r.Batch(), Metrics: r.Market.Metrics, Log: r.Market.Log}
 }
 
-// ready lets the loop look, and returns what the overlays' Ready and ValidationSucceeded say: "True", or the reason and the message.
+// ready reconciles, and returns the overlays' Ready and ValidationSucceeded conditions: "True", or the reason and the message.
 func (r *rig) ready(t *testing.T, loop *Overlays) map[string]string {
 	t.Helper()
 	result, err := loop.Reconcile(t.Context(), named(allOverlays))
@@ -62,8 +62,8 @@ func (r *rig) ready(t *testing.T, loop *Overlays) map[string]string {
 	return out
 }
 
-// TestOverlayPrice: a price of the user's decides what is planned, and what EC2 is asked for first; the claim says so. Without
-// the gate it decides nothing.
+// TestOverlayPrice: the price of an overlay decides the plan and the priorities of the launch request, and is recorded on the claim. Without
+// the feature gate it has no effect.
 func TestOverlayPrice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -102,7 +102,7 @@ func TestOverlayPrice(t *testing.T) {
 	}
 }
 
-// TestOverlayCapacity: what only an overlay knows of is planned with, and promised of the node.
+// TestOverlayCapacity: capacity that only an overlay defines is used in plans, and expected of the node.
 func TestOverlayCapacity(t *testing.T) {
 	t.Parallel()
 	const dongle = corev1.ResourceName("example.com/dongle")
@@ -148,7 +148,8 @@ func TestOverlayCapacity(t *testing.T) {
 	}
 }
 
-// TestOverlayConditions: what cannot be meant, and what contradicts another, does not count and says why; put right, it counts.
+// TestOverlayConditions: an invalid overlay, and one that conflicts with another, is not applied, and its condition says why.
+// Once fixed it is applied.
 func TestOverlayConditions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
@@ -196,7 +197,7 @@ func TestOverlayConditions(t *testing.T) {
 	}
 }
 
-// TestOverlayGivesAPrice: a type that AWS has no price for can be bought once somebody says what it costs.
+// TestOverlayGivesAPrice: a type without an AWS price can be launched once an overlay sets its price.
 func TestOverlayGivesAPrice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
@@ -226,7 +227,7 @@ func TestOverlayGivesAPrice(t *testing.T) {
 	}
 }
 
-// fixedBook has no news.
+// fixedBook never changes.
 type fixedBook struct{ book pricing.Book }
 
 func (b fixedBook) Book() pricing.Book            { return b.book }

@@ -13,30 +13,30 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 )
 
-// owners knows whose the instances are that no claim of ours has: the rules of EventBridge send the events of all
-// instances of an account. Its zero value knows none. Its methods are called one after another.
+// owners caches which cluster owns the instances that no claim has: EventBridge rules send the events of all
+// instances of an account. The zero value is empty. Its methods must not be called concurrently.
 type owners struct {
 	known map[string]standing
 }
 
-// standing is what EC2 says of an instance that is not known here.
+// standing is EC2's answer about an instance without a claim.
 type standing struct {
-	owner   ec2.Ownership // empty: EC2 does not know the instance
+	owner   ec2.Ownership // empty: EC2 does not return the instance
 	isEnded bool
 	until   time.Time // when to ask again
 }
 
-// EC2 is asked about askedAtOnce instances in one call or two, then not for askPause, and believed for ownersLife. Of
-// mostOwners instances the answer is kept.
+// EC2 is asked about askedAtOnce instances in one or two calls, and then not for askPause. Answers are valid for ownersLife;
+// at most mostOwners of them are kept.
 const (
 	askedAtOnce = 200
 	askPause    = time.Second
 	ownersLife  = 10 * time.Minute
-	ownersAnew  = 20 * time.Second // for what may change: ours, and what EC2 does not show yet
+	ownersAnew  = 20 * time.Second // of answers that may change: our instances, and those that EC2 does not show yet
 	mostOwners  = 20_000
 )
 
-// find returns whose the instances are. One that is missing from the result is not known yet.
+// find returns the owners of the instances. An instance that is missing from the result is not known yet.
 func (o *owners) find(ctx context.Context, machines machines, ids []string, now time.Time) map[string]standing {
 	out := map[string]standing{}
 	var ask []string
@@ -62,7 +62,7 @@ func (o *owners) find(ctx context.Context, machines machines, ids []string, now 
 	return out
 }
 
-// askOwners asks EC2. Its door makes one call of all that is asked at a moment.
+// askOwners asks EC2. The client combines concurrent requests into one call.
 func askOwners(ctx context.Context, machines machines, ids []string, now time.Time) map[string]standing {
 	out := map[string]standing{}
 	var mu sync.Mutex
@@ -75,7 +75,7 @@ func askOwners(ctx context.Context, machines machines, ids []string, now time.Ti
 			case awserr.Is(err, awserr.Gone):
 				s = standing{until: now.Add(ownersAnew)}
 			case err != nil:
-				return nil // it stays unknown; the message comes again
+				return nil // it stays unknown; the queue delivers the message again
 			case instance.Owner == ec2.Ours:
 				s.until = now.Add(ownersAnew)
 			}
@@ -89,7 +89,7 @@ func askOwners(ctx context.Context, machines machines, ids []string, now time.Ti
 	return out
 }
 
-// othersOf returns the instances of the letters that no claim of ours has, each once.
+// othersOf returns the instances in the messages that no claim of ours has, without duplicates.
 func othersOf(letters []*letter) []string {
 	var out []string
 	for _, l := range letters {
@@ -99,18 +99,18 @@ func othersOf(letters []*letter) []string {
 	return slices.Compact(out)
 }
 
-// ownerUnknown is the owner, in metrics, of instances that EC2 has not said anything about.
+// ownerUnknown is the owner label, in metrics, of instances for which EC2 has not answered.
 const ownerUnknown = "unknown"
 
-// ownerNobody is the owner, in metrics, of instances that no NodeClaim of a cluster of our name has.
+// ownerNobody is the owner label, in metrics, of instances without a NodeClaim in any cluster of our name.
 const ownerNobody = "nobody"
 
-// mostTurns is how often a message about nobody's instance is put back. Another cluster may read the same queue: it has
-// the first turns, and after them the message would only fill the queue.
+// mostTurns is how often a message about an instance without an owner is returned to the queue. Another cluster may read the same
+// queue and gets these deliveries; afterwards the message would only fill the queue.
 const mostTurns = 3
 
-// leave reports whether a letter must stay in the queue because it is about others than us, and whose they are. What is
-// about a cluster of our name is never removed: such clusters have one queue, and the other one has not read it yet.
+// leave reports whether a message must stay in the queue because it is about instances of another cluster, and the owner label.
+// Messages about another cluster with our name are never removed: such clusters share a queue, and the other one has not read them yet.
 func leave(l *letter, owners map[string]standing) (whose string, isLeft bool) {
 	turns := l.message.Received < mostTurns
 	if l.notice.Kind == interruption.BlockExpiring && len(l.claims) == 0 {
@@ -124,7 +124,7 @@ func leave(l *letter, owners map[string]standing) (whose string, isLeft bool) {
 		case s.owner == ec2.Namesake || s.owner == ec2.Legacy:
 			return "namesake", true
 		case s.owner == ec2.Ours && s.isEnded:
-			continue // an echo of what we have done
+			continue // the result of our own termination
 		case s.owner == ec2.Ours:
 			whose, isLeft = "ours", turns // its claim does not know it yet
 		case !isLeft:

@@ -14,27 +14,27 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// park is a rig whose pods are kept at a number, and bound where there is room, as a ReplicaSet and kube-scheduler do.
+// park is a rig with a fixed number of pods, which it binds where there is room, as a ReplicaSet and kube-scheduler do.
 type park struct {
 	*rig
 	wanted int // pods
 	cpu    string
 	made   int
-	slow   bool            // new machines do not join
-	broken map[string]bool // images with which no kubelet starts
-	most   int             // nodes that took no new pods at the same moment
+	slow   bool            // new instances do not join
+	broken map[string]bool // AMIs with which no kubelet starts
+	most   int             // largest number of nodes that were tainted at the same time
 
-	// fresh: the loops of classes and of drift go round, too, and drifted nodes go only as these allow.
+	// fresh: the loops of classes and drift run too, and limit how drifted nodes go.
 	fresh bool
 }
 
-// newPark has nodes with one pod each, which at first ask for most of a node, and from now on for cpu.
+// newPark has nodes with one pod each, which requests most of a node at first, and cpu from now on.
 func newPark(t *testing.T, nodes int, large, cpu string, types ...string) *park {
 	t.Helper()
 	return parkOn(t, newRig(t, types...), nodes, large, cpu)
 }
 
-// parkOn is newPark on a rig that has been prepared.
+// parkOn is newPark on a prepared rig.
 func parkOn(t *testing.T, r *rig, nodes int, large, cpu string) *park {
 	t.Helper()
 	f := &park{rig: r, wanted: nodes, cpu: cpu, broken: map[string]bool{}}
@@ -60,7 +60,7 @@ func parkOn(t *testing.T, r *rig, nodes int, large, cpu string) *park {
 		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
 		f.check(t, f.api.Update(t.Context(), &pod))
 	}
-	f.ahead += 2 * time.Minute // what was bought for pods that have come has long been theirs
+	f.ahead += 2 * time.Minute // the launches for pods that have been bound are past
 	f.Moves.Now = f.now
 	return f
 }
@@ -79,7 +79,7 @@ func (f *park) pods(t *testing.T) []corev1.Pod {
 	return list.Items
 }
 
-// round lets everybody do what is up to them once. Each pod must have a node at the end of it.
+// round runs all loops and the simulated kubelets and schedulers once. Each pod must have a node at the end of it.
 func (f *park) round(t *testing.T) {
 	t.Helper()
 	f.lead(t)
@@ -97,7 +97,7 @@ func (f *park) round(t *testing.T) {
 	f.ahead += time.Second
 }
 
-// boot lets kubelets start, but those of slow machines and of broken images.
+// boot starts kubelets, except those of slow instances and broken AMIs.
 func (f *park) boot(t *testing.T) {
 	t.Helper()
 	if f.slow {
@@ -114,7 +114,7 @@ func (f *park) boot(t *testing.T) {
 	}
 }
 
-// lead runs the loops that choose who goes.
+// lead runs the loops that choose nodes to disrupt.
 func (f *park) lead(t *testing.T) {
 	t.Helper()
 	if f.isDead() {
@@ -132,7 +132,7 @@ func (f *park) lead(t *testing.T) {
 	_ = f.Moves.look(t.Context())
 }
 
-// schedule makes the pods that are missing, and binds those that wait.
+// schedule creates missing pods, and binds pending ones.
 func (f *park) schedule(t *testing.T) {
 	t.Helper()
 	pods := f.pods(t)
@@ -164,7 +164,7 @@ func (f *park) schedule(t *testing.T) {
 	}
 }
 
-// live goes round until nothing is on its way, or the process is dead.
+// live runs rounds until nothing changes, or the process has ended.
 func (f *park) live(t *testing.T) {
 	t.Helper()
 	calm := 0
@@ -185,7 +185,7 @@ func (f *park) live(t *testing.T) {
 	t.Fatalf("it does not come to rest: %s\n%s\n%s", f.isWhole(t), f.text(t), f.log)
 }
 
-// text says who is there, and what is written on them of moves.
+// text describes the nodes, and the marks of moves on them.
 func (f *park) text(t *testing.T) string {
 	t.Helper()
 	var out []string
@@ -202,7 +202,7 @@ func (f *park) text(t *testing.T) string {
 	return strings.Join(out, "\n")
 }
 
-// isWhole says what is between the beginning and the end of a move; empty if nothing is.
+// isWhole returns what is between the start and the end of a move; empty without any.
 func (f *park) isWhole(t *testing.T) string {
 	t.Helper()
 	claims := f.claims(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// partition labels claims, and their Nodes, with the partition that EC2 has chosen for them: the answer to a launch does not
-// say it.
+// partition labels claims and their Nodes with the placement group partition that EC2 has chosen. The response to
+// a launch does not contain it.
 func (s *Sweeper) partition(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
-	chosen := map[string]ec2.PlacementRef{} // by provider id
+	chosen := map[string]ec2.PlacementRef{} // by provider ID
 	for _, i := range instances {
 		if i.Placement.Partition > 0 && !i.State.Ended() {
 			chosen[i.ProviderID()] = i.Placement
@@ -44,7 +44,7 @@ func (s *Sweeper) partitionOne(ctx context.Context, claim *karpv1.NodeClaim, lab
 			(*to)[key] = value
 		}
 	}
-	for _, n := range nodes { // before the claim: it is the claim's lack of a label that brings us here again
+	for _, n := range nodes { // before the claim: a claim without the label is processed again
 		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { put(&n.Labels) })
 		if err != nil && kube.WhatNext(err) != kube.Gone {
 			return err

@@ -10,22 +10,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// pauseSwitch is what can pause all pools; String is its name.
+// pauseSwitch is the object that can pause all pools; String is its name.
 type pauseSwitch interface {
 	fmt.Stringer
 	Read(ctx context.Context) (string, error)
 }
 
-// Pauses know whether all pools are paused. Its methods may be called at the same time; nil knows of no pause.
+// Pauses reads whether all NodePools are paused. Its methods are safe for concurrent use; on nil nothing is paused.
 type Pauses struct {
 	Switch pauseSwitch
 	Log    *slog.Logger
 
 	mu    sync.Mutex
-	asked time.Time // when the switch was looked at last
-	read  time.Time // when that went well last; zero for never
+	asked time.Time // when the switch was read last, successfully or not
+	read  time.Time // when it was last read successfully; zero for never
 	value string
-	told  string // what the log was last told
+	told  string // the last logged state
 }
 
 // How often the switch is looked at, at most, and for how long what it said counts when it cannot be read.
@@ -34,14 +34,14 @@ const (
 	pausesLast  = time.Minute
 )
 
-// standstill is who paused all pools, and until when; the zero value is nobody.
+// standstill is a pause of all pools; the zero value is none.
 type standstill struct {
 	by       string
-	until    time.Time // zero: somebody must end it
-	isUnread bool      // nobody is known to have: it cannot be read
+	until    time.Time // zero: until a user ends it
+	isUnread bool      // the switch cannot be read, which also pauses
 }
 
-// wanted is the pause that somebody has asked for, if one is known.
+// wanted returns the pause that a user has asked for; zero if the switch cannot be read.
 func (p standstill) wanted() standstill {
 	if p.isUnread {
 		return standstill{}
@@ -49,8 +49,8 @@ func (p standstill) wanted() standstill {
 	return p
 }
 
-// Current returns the pause at now. A switch that cannot be read pauses: a pause that is not seen is worse than one that was not
-// meant.
+// Current returns the pause at now. If the switch cannot be read, all pools are paused: missing a pause is worse than pausing
+// without need.
 func (p *Pauses) Current(ctx context.Context, now time.Time) standstill {
 	if p == nil {
 		return standstill{}
@@ -83,7 +83,7 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) standstill {
 	return standstill{by: p.Switch.String(), until: until}
 }
 
-// endText writes when a pause ends by itself.
+// endText returns when a pause ends.
 func endText(until time.Time) string {
 	if until.IsZero() {
 		return "somebody ends it"
@@ -104,7 +104,7 @@ func (p *Pauses) tell(text string, more ...any) {
 	}
 }
 
-// over returns the policy with the pause, if it has one that does not end sooner.
+// over returns the policy with this pause, unless the policy has one that lasts at least as long.
 func (p standstill) over(policy disruption.Policy) disruption.Policy {
 	isLonger := policy.Paused == "" || !policy.PausedUntil.IsZero() && (p.until.IsZero() || p.until.After(policy.PausedUntil))
 	if p.by != "" && isLonger {

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// idleRig has one node of the pool without pods, which may go at once.
+// idleRig has one empty node of the pool, which may be removed at once.
 func idleRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -34,7 +34,7 @@ func idleRig(t *testing.T) *rig {
 	return r
 }
 
-// leaving reports whether the loop gives the only node back.
+// leaving reports whether the loop removes the only node.
 func (r *rig) leaving(t *testing.T) bool {
 	t.Helper()
 	r.ahead += time.Minute
@@ -58,7 +58,7 @@ func TestPauseHoldsAllPools(t *testing.T) {
 	if !strings.Contains(r.log.String(), `"by":"ConfigMap kube-system/joiner"`) {
 		t.Errorf("the log does not say who paused: %s", r.log)
 	}
-	r.ahead += 2 * time.Hour // the last pause ends by itself
+	r.ahead += 2 * time.Hour // the last pause has ended
 	if !r.leaving(t) {
 		t.Error("the pause is over, and the node stays")
 	}
@@ -108,7 +108,7 @@ func TestAnnotatedClaimIsKept(t *testing.T) {
 	}
 }
 
-// lever is a switch that can break.
+// lever is a switch that can fail.
 type lever struct {
 	value  string
 	broken bool

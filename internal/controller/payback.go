@@ -8,11 +8,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 )
 
-// assumedJoin is how long a node takes to be ready for pods where none has been seen to.
+// assumedJoin is the time from NodeClaim to initialized node that is assumed while no node has been initialized.
 const assumedJoin = 90 * time.Second
 
-// usualJoin is how long nodes take to be ready for pods, from the NodeClaim on: the median of those that are. So long a move's nodes are
-// paid for twice.
+// usualJoin returns the median time from NodeClaim to initialized node. For that long the old and the new nodes of a move are
+// both paid for.
 func usualJoin(claims []*karpv1.NodeClaim) time.Duration {
 	var took []time.Duration
 	for _, c := range claims {
@@ -20,7 +20,7 @@ func usualJoin(claims []*karpv1.NodeClaim) time.Duration {
 		if !ok || is.Status != "True" {
 			continue
 		}
-		if d := is.LastTransitionTime.Sub(c.CreationTimestamp.Time); d > 0 { // the two are of different clocks
+		if d := is.LastTransitionTime.Sub(c.CreationTimestamp.Time); d > 0 { // the two are from different clocks
 			took = append(took, d)
 		}
 	}
@@ -30,11 +30,11 @@ func usualJoin(claims []*karpv1.NodeClaim) time.Duration {
 	return median(took)
 }
 
-// slowBy is how many times as long as usual a node may take that comes in the place of others.
+// slowBy is how many times the usual time a replacement may take to be initialized.
 const slowBy = 2
 
-// fitWithin is how long nodes of the pools of those that come may take from joining to being fit for pods: at least move.FitWithin, and
-// twice what the pool's nodes usually take, whose drivers may have to be installed first.
+// fitWithin returns how long replacements may take from registration to initialization: at least replacement.FitWithin, and
+// slowBy times the median of their pools' nodes, which may have to install drivers first.
 func fitWithin(claims, coming []*karpv1.NodeClaim) time.Duration {
 	out := replacement.FitWithin
 	for _, one := range coming {
@@ -53,7 +53,7 @@ func fitWithin(claims, coming []*karpv1.NodeClaim) time.Duration {
 	return out
 }
 
-// median is the one in the middle of some; it sorts them.
+// median sorts the durations and returns the middle one.
 func median(some []time.Duration) time.Duration {
 	slices.Sort(some)
 	return some[len(some)/2]

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// TestUsualJoin: the median of the claims that have become nodes.
+// TestUsualJoin: the median of the initialized claims.
 func TestUsualJoin(t *testing.T) {
 	t.Parallel()
 	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)

@@ -22,22 +22,22 @@ type placements interface {
 	PlacementGroup(ctx context.Context, t ec2.PlacementTerm) (ec2.PlacementGroup, error)
 }
 
-// placementBook knows the placement groups that classes select: nothing of them is in a status. It counts what is in them:
-// what EC2 said last, and what was bought since that EC2 may not show yet. The zero value knows none. Its methods may be
-// called at the same time.
+// placementBook holds the placement groups that classes select, because no status contains them. It counts their members:
+// those that EC2 returned last, and those launched since that EC2 may not show yet. The zero value is empty. Its methods
+// are safe for concurrent use.
 type placementBook struct {
 	mu      sync.Mutex
-	byClass map[string]selectedGroup // by the class's name
+	byClass map[string]selectedGroup // by the name of the class
 	byID    map[string]*placedGroup
 }
 
-// selectedGroup is what a class selects, and what was found for it.
+// selectedGroup is the selector of a class, and the group that it matches.
 type selectedGroup struct {
 	term  ec2.PlacementTerm
 	group ec2.PlacementGroup
 }
 
-// placedGroup is what is in one group.
+// placedGroup is the content of one group.
 type placedGroup struct {
 	strategy string
 	said     map[string]string // zones of instances by id, as EC2 said
@@ -50,7 +50,7 @@ type placedSale struct {
 	at   time.Time
 }
 
-// firstPlaced is a launch that is under way into a cluster group with nothing in it: it decides on the zone for all.
+// firstPlaced is a launch in progress into an empty cluster group: it determines the zone of the group.
 type firstPlaced struct {
 	launch, zone string
 	at           time.Time
@@ -63,7 +63,7 @@ const (
 	firstHolds  = time.Minute
 )
 
-// placementTerm is how the class selects a placement group; false if it selects none.
+// placementTerm returns the placement group selector of the class; false if it has none.
 func placementTerm(class *awsv1.EC2NodeClass) (ec2.PlacementTerm, bool) {
 	s := class.Spec.PlacementGroupSelector
 	if s == nil {
@@ -75,8 +75,8 @@ func placementTerm(class *awsv1.EC2NodeClass) (ec2.PlacementTerm, bool) {
 	return t, true
 }
 
-// of returns the group of the class, the zero value if it selects none. It is not known, the second result says, until EC2
-// has been asked.
+// of returns the group of the class; the zero value if it selects none. The second result is false until EC2
+// has returned the group.
 func (b *placementBook) of(class *awsv1.EC2NodeClass) (ec2.PlacementGroup, bool) {
 	term, selects := placementTerm(class)
 	if !selects {
@@ -88,7 +88,7 @@ func (b *placementBook) of(class *awsv1.EC2NodeClass) (ec2.PlacementGroup, bool)
 	return known.group, ok && known.term == term
 }
 
-// saw notes what EC2 says of the group of a class at now, and reports whether there is more room in it than before.
+// saw records what EC2 returned for the group of a class at now, and reports whether the group has more room than before.
 func (b *placementBook) saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.PlacementGroup) bool {
 	term, selects := placementTerm(class)
 	if !selects {
@@ -105,13 +105,13 @@ func (b *placementBook) saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.
 		g = &placedGroup{sold: map[string]placedSale{}}
 		b.byID[group.ID] = g
 	}
-	before := len(g.members(time.Time{})) // with all that was sold, however long ago
+	before := len(g.members(time.Time{})) // with all launched instances, however long ago
 	g.strategy, g.said = group.Strategy, group.Members
 	maps.DeleteFunc(g.sold, func(id string, s placedSale) bool { return g.said[id] != "" || now.Sub(s.at) >= placedShown })
 	return !ok || len(g.members(now)) < before
 }
 
-// members returns the zones of what is in the group, by the instances' ids.
+// members returns the zones of the members by instance ID.
 func (g *placedGroup) members(now time.Time) map[string]string {
 	out := maps.Clone(g.said)
 	if out == nil {
@@ -125,7 +125,7 @@ func (g *placedGroup) members(now time.Time) map[string]string {
 	return out
 }
 
-// zone is where the instances of a cluster group must be, empty as long as they may be anywhere.
+// zone returns the zone that the instances of a cluster group must be in; empty while any zone is possible.
 func (g *placedGroup) zone(now time.Time) string {
 	members := g.members(now)
 	for _, id := range slices.Sorted(maps.Keys(members)) {
@@ -137,7 +137,7 @@ func (g *placedGroup) zone(now time.Time) string {
 	return ""
 }
 
-// closed returns those of the zones in which nothing can be launched into the group at now.
+// closed returns the zones in which no instance can be launched into the group at now.
 func (b *placementBook) closed(now time.Time, group string, zones []catalog.Zone) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,8 +168,8 @@ func (b *placementBook) closed(now time.Time, group string, zones []catalog.Zone
 	return out
 }
 
-// settle returns the picks that a launch into the group may ask for. The first into an empty cluster group takes the zone
-// of its best pick: asked for in several zones at once, all but one of the launches would be in vain.
+// settle returns the picks that a launch into the group may request. The first launch into an empty cluster group is limited
+// to the zone of its best pick: concurrent launches in several zones would all fail but one.
 func (b *placementBook) settle(now time.Time, group, launch string, picks []pick) []pick {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +185,7 @@ func (b *placementBook) settle(now time.Time, group, launch string, picks []pick
 	return slices.DeleteFunc(slices.Clone(picks), func(p pick) bool { return p.offering.Zone != zone })
 }
 
-// over notes that the launch is not under way any more.
+// over records that the launch is no longer in progress.
 func (b *placementBook) over(launch string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,7 +196,7 @@ func (b *placementBook) over(launch string) {
 	}
 }
 
-// take notes that an instance was bought at now.
+// take records an instance that was launched at now.
 func (b *placementBook) take(now time.Time, i ec2.Instance) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -214,13 +214,13 @@ func (n *NodeClasses) lookPlacement(ctx context.Context, class *awsv1.EC2NodeCla
 	book := &n.Offers.Market.placements
 	f.placement, f.placementErr = n.Placements.PlacementGroup(ctx, term)
 	if f.placementErr != nil {
-		f.placement, _ = book.of(class) // which reservations are usable hangs on it
+		f.placement, _ = book.of(class) // decides which reservations are usable
 	} else if book.saw(time.Now(), class, f.placement) {
-		n.Batch.Ask(string(class.UID)) // pods may have waited for room in it
+		n.Batch.Ask(string(class.UID)) // pods may be waiting for room in the group
 	}
 }
 
-// writePlacement says whether there is the placement group that the class selects.
+// writePlacement sets the condition that the selected placement group exists.
 func (f foundClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionPlacementGroupReady
 	switch e := awserr.Of(f.placementErr); {
@@ -231,17 +231,17 @@ func (f foundClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
 	case !c.IsTrue(condition):
 		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupResolutionFailed, awserr.Lasting(f.placementErr))
 	default:
-		c.SetTrue(now, condition) // what was found earlier stays good: it is retried, and told in the log
+		c.SetTrue(now, condition) // the earlier result stays valid: the call is retried, and the error is logged
 	}
 }
 
-// usable returns those of the reservations that launches of the class can use: instances are in the placement group of their
-// reservation, or both in none. Those of spread and partition groups never run in reservations.
+// usable returns the reservations that launches of the class can use: the instance and the reservation must be in the same placement group,
+// or both in none. Instances of spread and partition groups never run in reservations.
 func (f foundClass) usable(found []ec2.Reservation) []ec2.Reservation {
 	return slices.DeleteFunc(found, func(r ec2.Reservation) bool { return r.PlacementGroup != f.placement.ARN })
 }
 
-// place writes into the groups of a launch for the claim where its instance goes.
+// place sets the placement of the launch in its groups.
 func (o *Offers) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted requirements.Requirements, groups []ec2.Group) error {
 	group, _ := o.Market.placements.of(class)
 	ref, err := placementOf(claim, group, accepted)
@@ -251,7 +251,7 @@ func (o *Offers) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accep
 	return err
 }
 
-// placementLabels are those of a node that was launched there.
+// placementLabels returns the labels of a node with this placement.
 func placementLabels(ref ec2.PlacementRef) requirements.Labels {
 	out := requirements.Labels{}
 	if ref.Group != "" {
@@ -263,8 +263,8 @@ func placementLabels(ref ec2.PlacementRef) requirements.Labels {
 	return out
 }
 
-// placementOf is where a launch for the claim goes. A partition that the claim does not care about is left to EC2, which
-// spreads instances evenly; of several that it accepts it gets one, always the same.
+// placementOf returns the placement of a launch for the claim. If the claim accepts all partitions EC2 chooses, and
+// spreads instances evenly. Of several accepted partitions the claim gets one, always the same.
 func placementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted requirements.Requirements) (ec2.PlacementRef, error) {
 	ref := ec2.PlacementRef{Group: group.ID}
 	values, asks := accepted[catalog.LabelPartition]

@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// placedRig is a rig whose class selects a placement group by its name, once it has been looked at.
+// placedRig is a rig whose class selects a placement group by its name, once it has been reconciled.
 func placedRig(t *testing.T, q world.PlacementGroup, instanceTypes ...string) (*rig, *world.PlacementGroup) {
 	t.Helper()
 	r := newRig(t, instanceTypes...)
@@ -47,7 +47,7 @@ func placedRig(t *testing.T, q world.PlacementGroup, instanceTypes ...string) (*
 	return r, made
 }
 
-// alone makes n pending pods that fill an m5.large each.
+// alone creates n pending pods that fill an m5.large each.
 func (r *rig) alone(t *testing.T, name string, n int) {
 	t.Helper()
 	for i := range n {
@@ -55,7 +55,7 @@ func (r *rig) alone(t *testing.T, name string, n int) {
 	}
 }
 
-// inZones counts the living instances by zone.
+// inZones counts the running instances by zone.
 func (r *rig) inZones() map[string]int {
 	out := map[string]int{}
 	for _, i := range r.instances() {
@@ -64,8 +64,8 @@ func (r *rig) inZones() map[string]int {
 	return out
 }
 
-// TestClusterGroupIsOneZone: all of a cluster group is launched in one zone at the first try, of types that can be in it, and
-// so is what comes later, by a process that remembers nothing too.
+// TestClusterGroupIsOneZone: all instances of a cluster group are launched in one zone at the first attempt, of types that may be in it.
+// Later launches use the same zone, also after a restart.
 func TestClusterGroupIsOneZone(t *testing.T) {
 	t.Parallel()
 	r, made := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large", "t3.large")
@@ -107,7 +107,7 @@ func TestClusterGroupIsOneZone(t *testing.T) {
 	}
 }
 
-// TestClusterGroupGoesElsewhere: where the first zone has nothing, the group begins in another one.
+// TestClusterGroupGoesElsewhere: if the first zone has no capacity, the group starts in another one.
 func TestClusterGroupGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	r, _ := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large")
@@ -124,8 +124,8 @@ func TestClusterGroupGoesElsewhere(t *testing.T) {
 	}
 }
 
-// TestSpreadGroupIsSevenPerZone: pods beyond what a spread group takes wait, and nobody asks EC2 for them again and again; what
-// leaves makes room.
+// TestSpreadGroupIsSevenPerZone: pods beyond the limit of a spread group wait, without repeated launch requests. A terminated
+// instance makes room.
 func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 	t.Parallel()
 	r, _ := placedRig(t, world.PlacementGroup{Strategy: world.SpreadGroup}, "m5.large")
@@ -167,8 +167,8 @@ func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 	}
 }
 
-// TestPartitionGroup: a claim that asks for a partition is launched there, one that accepts all leaves it to EC2, and one that
-// asks for what there is not is told so.
+// TestPartitionGroup: a claim that requires a partition is launched there, and for one that accepts all of them EC2 chooses. A claim
+// that requires a missing partition is reported.
 func TestPartitionGroup(t *testing.T) {
 	t.Parallel()
 	r, made := placedRig(t, world.PlacementGroup{Strategy: world.PartitionGroup, Partitions: 3}, "m5.large")
@@ -219,7 +219,7 @@ func TestPartitionGroup(t *testing.T) {
 	}
 }
 
-// TestPoolsOfPartitions: pods spread over the partitions that their pool lists, and what a pool is confined to it gets.
+// TestPoolsOfPartitions: pods spread over the partitions that their pool lists, and a pool limited to one partition gets it.
 func TestPoolsOfPartitions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -275,7 +275,7 @@ func TestPoolsOfPartitions(t *testing.T) {
 	}
 }
 
-// TestPlacementGroupGoes: a group that is gone ends the readiness of its class; AWS that does not answer does not.
+// TestPlacementGroupGoes: the class is not ready when its group is deleted, but stays ready when AWS does not answer.
 func TestPlacementGroupGoes(t *testing.T) {
 	t.Parallel()
 	r, _ := placedRig(t, world.PlacementGroup{Strategy: world.SpreadGroup}, "m5.large")
@@ -304,7 +304,7 @@ func TestPlacementGroupGoes(t *testing.T) {
 	condition("False PlacementGroupResolutionFailed", "DescribePlacementGroups")
 }
 
-// TestPlacedReservations: launches into a cluster group use the reservations that are in it, and those outside of any are for others.
+// TestPlacedReservations: launches into a cluster group use the reservations in it, and no reservations outside of it.
 func TestPlacedReservations(t *testing.T) {
 	t.Parallel()
 	r, made := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large")
@@ -337,7 +337,7 @@ func TestPlacedReservations(t *testing.T) {
 	}
 }
 
-// TestPlacementBook: what was bought counts at once, and once; a cluster group is where its first launch is, until that fails.
+// TestPlacementBook: a launched instance counts at once, and only once. The zone of a cluster group is that of its first launch, until that fails.
 func TestPlacementBook(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -398,7 +398,7 @@ func TestPlacementBook(t *testing.T) {
 	}
 }
 
-// TestPlacementOf: a partition is chosen only where the claim does not accept all.
+// TestPlacementOf: a partition is chosen only if the claim does not accept all of them.
 func TestPlacementOf(t *testing.T) {
 	t.Parallel()
 	parts := ec2.PlacementGroup{ID: "pg-1", Strategy: catalog.PlacePartition, Partitions: 3}
@@ -410,7 +410,7 @@ func TestPlacementOf(t *testing.T) {
 		group ec2.PlacementGroup
 		label string
 		needs []requirements.Requirement
-		want  []int32 // any of them; none: refused
+		want  []int32 // any of them; empty: an error
 	}{
 		"does not care":       {parts, "", nil, []int32{0}},
 		"all":                 {parts, "", is(requirements.In, "1", "2", "3"), []int32{0}},

@@ -13,23 +13,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// PodWatch sees each change of a pod: it asks for plans, remembers when pods came to and left nodes, and measures how
-// long they took. Its methods are called one after another; Quiet may be called at any time.
+// PodWatch handles changes of pods: it asks for plans, records when pods came to and left nodes, and measures the time
+// until they are bound and running. Its handlers must not be called concurrently; Touched and Keep may be called at any time.
 type PodWatch struct {
 	Batch   *Batch
 	Metrics *metrics.Metrics
 
 	mu    sync.Mutex
-	event map[string]time.Time // by node name: when a pod last came or left
+	event map[string]time.Time // by node name: when a pod last came to or left the node
 }
 
-// podInformer tells of each pod that there is, and of each change.
+// podInformer delivers existing pods and their changes.
 type podInformer interface {
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }
 
-// follow watches pods from now on, until ctx ends. A process that does not lead must not: nobody would ever take what it
-// remembers.
+// follow watches pods until ctx ends. Only the leader may call it: in other processes nothing would ever remove the
+// recorded times.
 func (w *PodWatch) follow(ctx context.Context, pods podInformer) error {
 	if _, err := pods.AddEventHandler(w.handler()); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
@@ -90,7 +90,7 @@ func (w *PodWatch) changed(old, pod *corev1.Pod) {
 	}
 }
 
-// touch notes that a pod came to its node or left it. Pods of DaemonSets come and go with their node.
+// touch records that a pod came to its node or left it. DaemonSet and static pods come and go with their node and are ignored.
 func (w *PodWatch) touch(pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
 	if pod.Spec.NodeName == "" || owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node") {
@@ -104,14 +104,14 @@ func (w *PodWatch) touch(pod *corev1.Pod) {
 	w.event[pod.Spec.NodeName] = time.Now()
 }
 
-// Touched returns when a pod last came to the node or left it, as far as this process has seen; zero if it has not.
+// Touched returns when a pod last came to the node or left it; zero if this process has seen none.
 func (w *PodWatch) Touched(node string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.event[node]
 }
 
-// Keep forgets all nodes but those named.
+// Keep drops the records of all other nodes.
 func (w *PodWatch) Keep(nodes map[string]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *PodWatch) Keep(nodes map[string]bool) {
 	}
 }
 
-// needsPlan reports whether kube-scheduler has found no place for the pod.
+// needsPlan reports whether kube-scheduler has marked the pod as unschedulable.
 func needsPlan(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || isFinished(pod) {
 		return false

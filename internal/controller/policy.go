@@ -13,15 +13,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/cron"
 )
 
-// policyOf is what a pool allows at now: its spec.disruption and its annotations. What makes no sense is among the policy's
-// problems, and allows nothing.
+// policyOf returns the disruption policy of a pool at now, from spec.disruption and its annotations. Invalid settings are
+// reported as problems of the policy, and block the disruption that they concern.
 func policyOf(pool *karpv1.NodePool, now time.Time) disruption.Policy {
 	d := pool.Spec.Disruption
 	out := disruption.Policy{
 		After: d.ConsolidateAfter.Duration, Method: disruption.Method(d.ConsolidationPolicy), Static: pool.Spec.Replicas != nil,
 	}
 	if out.Static {
-		out.After = nil // consolidation never looks at them
+		out.After = nil // consolidation does not apply to static pools
 	}
 	for i, b := range d.Budgets {
 		budget, problems := budgetOf(fmt.Sprintf("spec.disruption.budgets[%d]", i), b)
@@ -50,7 +50,7 @@ func policyOf(pool *karpv1.NodePool, now time.Time) disruption.Policy {
 	return out
 }
 
-// budgetOf reads a budget. One that cannot be read allows none.
+// budgetOf parses a budget. An invalid budget allows no disruption.
 func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Problem) {
 	out := disruption.Budget{Nodes: b.Nodes}
 	var problems []disruption.Problem
@@ -101,7 +101,7 @@ func chosen() []disruption.Reason {
 // have expired by then are thrown away and bought again, for ever.
 const soonest = 5 * time.Minute
 
-// shortLives are the problems of nodes that expire too soon.
+// shortLives returns the problems of an expireAfter that is too short.
 func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
 	expires := after.Duration
 	if expires != nil && p.LeastLife > *expires {
@@ -119,7 +119,7 @@ func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disru
 	return out
 }
 
-// contradictions are what two of the pool's wishes together, or one beside what machines are able to, make impossible.
+// contradictions returns the problems of settings that cannot all hold: two of them together, or one and the time that instances take to join.
 func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
 	out := shortLives(pool.Spec.Template.Spec.ExpireAfter, p)
 	wave, waveShare, err := disruption.ParseNodes(p.Wave)
@@ -128,7 +128,7 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 			continue
 		}
 		most, isShare, badNodes := disruption.ParseNodes(b.Nodes)
-		if badNodes != nil || most == 0 { // 0 says that none goes, whatever else is said
+		if badNodes != nil || most == 0 { // 0 blocks all disruption, whatever the other settings are
 			continue
 		}
 		told := disruption.Problem{Reasons: []disruption.Reason{disruption.Drifted}}
@@ -146,7 +146,7 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 	return out
 }
 
-// writePolicy says on a pool's conditions what is wrong with its policy, and whether it is paused.
+// writePolicy sets the pool's conditions about an invalid disruption policy and about a pause.
 func writePolicy(c karpv1.ConditionSet, p disruption.Policy, now time.Time) {
 	if text := policyProblem(p); text != "" {
 		c.SetFalse(now, karpv1.ConditionDisruptionPolicyValid, karpv1.ReasonDisruptionPolicyInvalid, text)
@@ -166,7 +166,7 @@ func writePolicy(c karpv1.ConditionSet, p disruption.Policy, now time.Time) {
 	})
 }
 
-// policyProblem is what a pool's condition says is wrong with its policy; nothing if it is all right.
+// policyProblem returns the problems of a pool's policy for its condition; empty without any.
 func policyProblem(p disruption.Policy) string {
 	var texts []string
 	for _, problem := range p.Problems {

@@ -114,7 +114,7 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 	}
 }
 
-// TestExpiresBeforeItJoins: a pool whose machines are thrown away before they can join is told so; nothing stays for it.
+// TestExpiresBeforeItJoins: a pool whose instances expire before they can join has a condition about it, which blocks nothing.
 func TestExpiresBeforeItJoins(t *testing.T) {
 	t.Parallel()
 	for life, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than", 2 * time.Second: "again and again", soonest: ""} {

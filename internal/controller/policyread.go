@@ -17,13 +17,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// policyNote is an annotation of a NodePool: how it is read, and for which reasons nodes stay where it cannot be.
+// policyNote is an annotation of a NodePool: its parser, and the reasons for disruption that an invalid value blocks.
 type policyNote struct {
 	read func(value string, p *disruption.Policy) error
 	held []disruption.Reason
 }
 
-// policyNotes are the annotations that are read, other than karpv1.AnnotationPaused.
+// policyNotes returns the known annotations, other than karpv1.AnnotationPaused.
 func policyNotes() map[string]policyNote {
 	money, drift := []disruption.Reason{disruption.Underutilized}, []disruption.Reason{disruption.Drifted}
 	both := []disruption.Reason{disruption.Drifted, disruption.Underutilized}
@@ -44,7 +44,7 @@ func policyNotes() map[string]policyNote {
 	}
 }
 
-// readAnnotations adds what a pool's annotations say to its policy.
+// readAnnotations adds the settings in a pool's annotations to its policy.
 func readAnnotations(annotations map[string]string, now time.Time, p *disruption.Policy) {
 	readPause(annotations, now, p)
 	known := policyNotes()
@@ -63,7 +63,7 @@ func readAnnotations(annotations map[string]string, now time.Time, p *disruption
 	}
 }
 
-// notOfPolicy are annotations of NodePools in our domain that say something else, or are read elsewhere.
+// notOfPolicy returns annotations of NodePools in our domain that are not about the policy, or are read elsewhere.
 func notOfPolicy() []string {
 	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, annotationDriftAllow, annotationDriftState, kube.AnnotationFailed}
 }
@@ -78,8 +78,8 @@ func misspelt(key string, known map[string]policyNote) disruption.Problem {
 	return out
 }
 
-// readPause reads whether the pool is paused. Whoever writes the annotation wants peace, so that a value that is not understood
-// pauses.
+// readPause reads whether the pool is paused. A value that cannot be parsed pauses it, as that is what the annotation
+// is for.
 func readPause(annotations map[string]string, now time.Time, p *disruption.Policy) {
 	value, ok := annotations[karpv1.AnnotationPaused]
 	if !ok {
@@ -94,8 +94,8 @@ func readPause(annotations map[string]string, now time.Time, p *disruption.Polic
 	}
 }
 
-// pauseOf reads the value of a pause: "true", "false", or until when. The error says that it is none of these, and then it pauses
-// without an end.
+// pauseOf parses the value of a pause: "true", "false", or an end time. If it is none of these the pause has no end, and
+// the error quotes the value.
 func pauseOf(value string, now time.Time) (until time.Time, isPaused bool, err error) {
 	switch value = strings.TrimSpace(value); value {
 	case "false":
@@ -168,7 +168,7 @@ func readWave(value string, p *disruption.Policy) error {
 	return nil
 }
 
-// readIgnored reads a list of fields. Those that are known count, whatever stands beside them.
+// readIgnored parses a list of fields. Known fields are ignored even if others in the list are unknown.
 func readIgnored(value string, p *disruption.Policy) error {
 	var unknown []string
 	for word := range strings.SplitSeq(value, ",") {

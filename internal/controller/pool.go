@@ -22,29 +22,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// poolWriter changes NodePools.
+// poolWriter patches NodePools.
 type poolWriter interface {
 	PatchPool(ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool)) (*karpv1.NodePool, error)
 }
 
-// Pools keeps the status of NodePools: whether they can be used, and what they hold.
+// Pools keeps the status of NodePools: whether they are usable, and their resources.
 type Pools struct {
 	Cache   client.Reader
 	Cluster nodeReader
 	Objects poolWriter
 	Holds   *Holds
-	Market  typeMarket // what machines cost; nil: nobody knows
-	// Registrations are how the launches of pools ended; nil: nobody knows.
+	Market  typeMarket // prices of nodes; nil: the cost is not computed
+	// Registrations are the results of the pools' launches; nil: none are known.
 	Registrations *Registrations
 	Pauses        *Pauses
-	Batch         *Batch // asked when a pool becomes ready
+	Batch         *Batch // asked for a plan when a pool becomes ready
 	Metrics       *metrics.Metrics
 	Log           *slog.Logger
 
 	failures Backoff
 }
 
-// poolRefresh is how often the usage of a pool is counted.
+// poolRefresh is how often the resources of a pool are counted.
 const poolRefresh = 5 * time.Second
 
 // Reconcile brings the status of one pool up to date.
@@ -68,7 +68,7 @@ func (p *Pools) visit(ctx context.Context, name string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if !isServed(pool.Spec.Template.Spec.NodeClassRef) {
-		return time.Time{}, nil // another controller's
+		return time.Time{}, nil // handled by another controller
 	}
 	seen, err := p.see(ctx, pool)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Pools) visit(ctx context.Context, name string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	// 4. tell
+	// 4. report
 	p.measure(written, seen)
 	if isReady := written.StatusConditions().IsReady(); isReady != wasReady {
 		p.Log.Info("NodePool changed", "NodePool", name, "ready", isReady, "cause", seen.cause())
@@ -90,21 +90,21 @@ func (p *Pools) visit(ctx context.Context, name string) (time.Time, error) {
 	return now.Add(poolRefresh), nil
 }
 
-// poolSeen is what decides the status of a pool.
+// poolSeen is the input for the status of a pool.
 type poolSeen struct {
-	class   *awsv1.EC2NodeClass // nil if there is none
-	invalid string              // what is wrong with the spec; empty if nothing
+	class   *awsv1.EC2NodeClass // nil if it does not exist
+	invalid string              // problems of the spec; empty without any
 	policy  disruption.Policy
 	usage   corev1.ResourceList
 	nodes   int64
 	byType  map[string]int // NodeClaims by capacity type
-	cost    catalog.Price  // an hour
+	cost    catalog.Price  // per hour
 
-	held     string // why launches wait, and until when; empty if they do not
-	heldBy   string // the check that has found why; empty if none has
-	isAnew   bool   // it, or its node class, is another than the one that launches are known of
+	held     string // why launches are backed off, and until when; empty if they are not
+	heldBy   string // the check that found the cause; empty if none did
+	isAnew   bool   // the pool or its class has changed since the recorded launches
 	launches lifecycle.Outcomes
-	joined   time.Time // when the last of its claims became a node; zero if none has
+	joined   time.Time // when the last of its claims registered; zero if none has
 }
 
 func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error) {
@@ -152,13 +152,13 @@ func (p *Pools) see(ctx context.Context, pool *karpv1.NodePool) (poolSeen, error
 	seen.cost = costs.sum
 	seen.usage[karpv1.ResourceNodes] = *resource.NewQuantity(seen.nodes, resource.DecimalSI)
 	if seen.isAnew {
-		seen.joined = time.Time{} // it says nothing of the pool as it is
+		seen.joined = time.Time{} // it does not apply to the changed pool
 	}
 	seen.launches = p.Registrations.recall(pool, seen.joined)
 	return seen, nil
 }
 
-// count adds one claim to what the pool holds: as its Node reports it, before that as the claim expects it.
+// count adds one claim to the pool's resources: the capacity of its Node, or of its status before there is one.
 func (p *Pools) count(ctx context.Context, claim *karpv1.NodeClaim, seen *poolSeen) error {
 	seen.nodes++
 	seen.byType[claim.Labels[karpv1.LabelCapacityType]]++
@@ -198,8 +198,8 @@ func (s poolSeen) write(pool *karpv1.NodePool, now time.Time) {
 	pool.Status.Nodes = s.nodes
 }
 
-// writeRegistration says whether the pool's last launches led to nodes. The answer is of the pool and the node class as they
-// are: what was before is nothing to it.
+// writeRegistration sets the condition whether the pool's last launches registered. It applies to the current generation of pool and
+// class: earlier launches are ignored.
 func (s poolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
 	known, _ := s.launches.Count()
 	switch {
@@ -223,7 +223,7 @@ func (s poolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet
 	}
 }
 
-// isAnew reports whether the pool's condition about registrations is missing, or about another pool or node class than there is.
+// isAnew reports whether the pool's registration condition is missing, or about an earlier generation of the pool or the class.
 func isAnew(pool *karpv1.NodePool, class *awsv1.EC2NodeClass) bool {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	return !ok || c.ObservedGeneration != pool.Generation ||
@@ -255,7 +255,7 @@ func (s poolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now t
 	c.SetFalse(now, karpv1.ConditionNodeClassReady, ready.Reason, message)
 }
 
-// cause says in words why the pool is not ready.
+// cause returns why the pool is not ready.
 func (s poolSeen) cause() string {
 	switch {
 	case s.invalid != "":
@@ -267,7 +267,7 @@ func (s poolSeen) cause() string {
 	return ready.Message
 }
 
-// sameAmounts compares amounts and not how they are written: a status must not be written for 1000m instead of 1.
+// sameAmounts compares amounts regardless of their format: writing 1 instead of 1000m is no change.
 func sameAmounts(a, b corev1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false

@@ -14,7 +14,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// poolProblem returns what is wrong with the spec of a pool that the schema let through, or nothing.
+// poolProblem returns the problems of a pool's spec that the schema cannot find; empty without any.
 func poolProblem(pool *karpv1.NodePool) string {
 	var wrong []string
 	template := pool.Spec.Template
@@ -50,7 +50,7 @@ func labelProblems(field, key, value string) []string {
 	return wrong
 }
 
-// restricted says why users may not set or require a label, or nothing.
+// restricted returns why users must not set or require a label; empty if they may.
 func restricted(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
@@ -115,7 +115,7 @@ func requirementProblems(field string, r karpv1.Requirement) []string {
 	return wrong
 }
 
-// arity says what is wrong with the operator of a requirement and the number of its values.
+// arity returns what is wrong with the operator of a requirement or the number of its values.
 func arity(r karpv1.Requirement) string {
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn:

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// nodeMatters lets those changes of a Node through that a claim could act on; a heartbeat is none.
+// nodeMatters passes the changes of a Node that can affect its claim, and no heartbeats.
 func nodeMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok1 := e.ObjectOld.(*corev1.Node)
@@ -30,7 +30,7 @@ func nodeMatters() predicate.Predicate {
 	}}
 }
 
-// onlyDeletes lets through that an object is gone.
+// onlyDeletes passes deletions.
 func onlyDeletes() predicate.Predicate {
 	no := func() bool { return false }
 	return predicate.Funcs{
@@ -40,7 +40,7 @@ func onlyDeletes() predicate.Predicate {
 	}
 }
 
-// poolMatters lets through that the spec of a NodePool changed, or whether it is ready.
+// poolMatters passes changes of a NodePool's spec and readiness.
 func poolMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok1 := e.ObjectOld.(*karpv1.NodePool)
@@ -49,8 +49,7 @@ func poolMatters() predicate.Predicate {
 	}}
 }
 
-// classMatters lets through that the spec of an EC2NodeClass changed, what is to come of problems that are found before a launch, or
-// which of its images are good.
+// classMatters passes changes of an EC2NodeClass's spec, of its preflight mode, and of the results that its AMIs had.
 func classMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
@@ -59,7 +58,7 @@ func classMatters() predicate.Predicate {
 	}}
 }
 
-// crewMatters lets through that a NodeClaim is one more or one less of its pool.
+// crewMatters passes changes of how many NodeClaims a pool has.
 func crewMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||

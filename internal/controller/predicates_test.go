@@ -10,8 +10,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestNodeMatters: every change of a Node that we make ourselves on its way out leads back to its claim, or the claim would stay
-// where it is; a heartbeat does not.
+// TestNodeMatters: every change that we make to a leaving Node triggers a reconcile of its claim, which would otherwise stay
+// as it is. A heartbeat does not.
 func TestNodeMatters(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()

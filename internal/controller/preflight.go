@@ -16,19 +16,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// maxSentences is how many problems a condition tells; the rest is counted.
+// maxSentences is how many problems a condition lists; the others are counted.
 const maxSentences = 3
 
-// preflight is what is wrong before anything is launched: with user data, and with all that nodes join by.
+// preflight holds the problems found before a launch: in user data, and in everything that nodes need to join.
 type preflight struct {
 	mode     string // awsv1.PreflightEnforce, …
-	odd      string // what the annotation says, if it is none of the modes
+	odd      string // the value of the annotation if it is no known mode
 	problems []userdata.Problem
-	broken   problem             // why user data cannot be written at all
-	ahead    []diagnosis.Finding // what else is certain to keep nodes from joining
+	broken   problem             // why user data cannot be rendered
+	ahead    []diagnosis.Finding // other causes that are certain to keep nodes from joining
 }
 
-// preflightOf reads the mode that the class asks for.
+// preflightOf reads the preflight mode of the class.
 func preflightOf(class *awsv1.EC2NodeClass) preflight {
 	switch mode := class.Annotations[awsv1.AnnotationPreflight]; mode {
 	case awsv1.PreflightWarn, awsv1.PreflightOff:
@@ -40,9 +40,9 @@ func preflightOf(class *awsv1.EC2NodeClass) preflight {
 	}
 }
 
-// judgeUserData has user data written as for a launch, and read as the instance
-// would, once for each image. The problem is what makes writing it impossible, or
-// what is certain to keep every node from joining where that is enforced.
+// judgeUserData renders user data as for a launch, and parses it as the instance
+// would, once for each AMI. The problem is set if it cannot be rendered, or if
+// it is certain to keep every node from joining and the mode is enforce.
 func (o *Offers) judgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, version string) (preflight, problem) {
 	p := preflightOf(class)
 	if len(images) == 0 {
@@ -75,8 +75,8 @@ func (o *Offers) judgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, ve
 	return p, problem{}
 }
 
-// unwritable says why user data cannot be written: in the reader's words, which
-// repeat nothing that may be a secret, if it knows.
+// unwritable returns why user data cannot be rendered. It prefers the parser's
+// message, which does not quote values that may be secret.
 func unwritable(in userdata.Input, err error) problem {
 	if known, ok := userdata.Foreign(in); ok {
 		return problem{reasonUserDataInvalid, known.String()}
@@ -84,7 +84,7 @@ func unwritable(in userdata.Input, err error) problem {
 	return problem{reasonOf(err), err.Error()}
 }
 
-// add adds the problems of one image. What is told of several images is told once.
+// add adds the problems of one AMI, without duplicates.
 func (p *preflight) add(all []userdata.Problem) {
 	for _, one := range all {
 		if !slices.Contains(p.problems, one) {
@@ -93,12 +93,12 @@ func (p *preflight) add(all []userdata.Problem) {
 	}
 }
 
-// fatal are the problems that are certain to keep every node from joining.
+// fatal returns the problems that are certain to keep every node from joining.
 func (p preflight) fatal() []userdata.Problem {
 	return slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return !one.IsFatal() })
 }
 
-// write puts the outcome into a condition on which Ready does not stand.
+// write sets the PreflightPassed condition, on which Ready does not depend.
 func (p preflight) write(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionPreflightPassed
 	told := slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return one.Certainty == userdata.Possible })
@@ -120,7 +120,7 @@ func (p preflight) write(c karpv1.ConditionSet, now time.Time) {
 	}
 }
 
-// causes tells what keeps nodes from joining; what follows from another cause is not told.
+// causes lists what keeps nodes from joining, without the consequences of other findings.
 func (p preflight) causes() string {
 	var texts []string
 	for _, f := range p.ahead {
@@ -134,7 +134,7 @@ func (p preflight) causes() string {
 	return strings.Join(texts, "; ")
 }
 
-// sentences tells the first few problems, and how many more there are.
+// sentences lists the first few problems, and the number of the others.
 func sentences(all []userdata.Problem) string {
 	var texts []string
 	for _, one := range all[:min(len(all), maxSentences)] {

@@ -13,11 +13,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// lostTaint is the script of case-4: the form --option=value is not known to bootstrap.sh.
+// lostTaint is the script of case-4: bootstrap.sh does not know the form --option=value.
 const lostTaint = "#!/bin/bash\n/etc/eks/bootstrap.sh " + testCluster + " --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n"
 
-// TestPreflight: what user data leads to is told before a launch. What is certain never to join is not launched, unless
-// the annotation says otherwise.
+// TestPreflight: problems of user data are reported before a launch. If nodes are certain not to join nothing is launched, unless
+// the annotation allows it.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	script := func(family, body string) func(*awsv1.EC2NodeClass) {
@@ -93,7 +93,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestPreflightClears: once the user data is mended the condition says so, without anything else being touched.
+// TestPreflightClears: once the user data is fixed the condition changes, without any other change.
 func TestPreflightClears(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -116,7 +116,7 @@ func TestPreflightClears(t *testing.T) {
 	}
 }
 
-// TestPreflightKeepsSecrets: nothing of user data that may be a secret gets into a condition, an event or the log.
+// TestPreflightKeepsSecrets: possible secrets in user data appear in no condition, event or log.
 func TestPreflightKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-S3cr3t"
@@ -159,7 +159,7 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestPreflightIsHarmless: what the author of a class has written acts on no terminal that shows the class's conditions.
+// TestPreflightIsHarmless: text of a class has no effect on a terminal that shows its conditions.
 func TestPreflightIsHarmless(t *testing.T) {
 	t.Parallel()
 	hostile := "a\x1b[2Jb\u009bc\u202ed"

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestOneProbesForAll: when nothing was to be had for a while, one launch finds out whether there is some again; as soon as it
-// has bought, the others buy.
+// TestOneProbesForAll: after a shortage one launch probes whether there is capacity again; as soon as it
+// succeeds, the others launch.
 func TestOneProbesForAll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -58,7 +58,7 @@ func TestOneProbesForAll(t *testing.T) {
 	}
 }
 
-// workAtOnce visits each claim once, all at the same time.
+// workAtOnce reconciles all claims concurrently, each once.
 func (r *rig) workAtOnce(t *testing.T) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -72,8 +72,8 @@ func (r *rig) workAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestTenMinutesOfShortage: while EC2 has nothing of what the pods accept it is asked seldom, whoever waits is told why, and
-// when there is some again all have their machines soon.
+// TestTenMinutesOfShortage: while EC2 has no capacity for the pods it is rarely asked, and waiting pods have an event with the cause. When
+// there is capacity again all get their instances soon.
 func TestTenMinutesOfShortage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
@@ -84,7 +84,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 	for i := range pods {
 		r.pending(t, fmt.Sprint("web-", i), "1500m", "3Gi")
 	}
-	round := func() { // what happens in the five seconds between two plans
+	round := func() { // the five seconds between two plans
 		r.plan(t)
 		r.workAtOnce(t)
 		r.ahead += recheck

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 )
 
-// profileStore is all instance profiles of ours.
+// profileStore reads and deletes the instance profiles of this cluster.
 type profileStore interface {
 	Profiles(ctx context.Context) ([]access.Profile, error)
 	DeleteProfile(ctx context.Context, name string) error
@@ -27,14 +27,14 @@ const (
 	profileGrace  = 10 * time.Minute
 )
 
-// profiles removes the instance profiles that no class, claim or instance has: those of a role that a class had before, and
-// of classes that went without us.
+// profiles deletes the instance profiles that no class, claim or instance uses: those of a class's earlier role, and
+// those of classes that were deleted without our finalizer.
 func (s *Sweeper) profiles(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	if s.Profiles == nil || now.Sub(s.profilesSwept) < profilesEvery {
 		return nil
 	}
-	s.profilesSwept = now // whatever comes of it: who may not list profiles is not asked each time
-	// Profiles are listed before classes are: what a class makes in between is not in the list.
+	s.profilesSwept = now // even on an error: without the permission to list profiles, the call is not repeated each time
+	// Profiles are listed before classes: what a class creates in between is not in the list.
 	all, err := s.Profiles.Profiles(ctx)
 	if err != nil {
 		return fmt.Errorf("sweep instance profiles: %w", err)
@@ -57,7 +57,7 @@ func (s *Sweeper) profiles(ctx context.Context, now time.Time, instances []ec2.I
 	return nil
 }
 
-// usedProfiles returns the names of the profiles that something has.
+// usedProfiles returns the names of the profiles in use.
 func usedProfiles(classes []awsv1.EC2NodeClass, instances []ec2.Instance, claims []*karpv1.NodeClaim) map[string]bool {
 	used := map[string]bool{}
 	for _, c := range classes {

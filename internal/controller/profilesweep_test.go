@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestUnusedProfilesGo: when a class takes another role, the old role's instance profile stays as long as a node runs with
-// it, and then goes. What is not ours stays.
+// TestUnusedProfilesGo: when the role of a class changes, the instance profile of the old role stays while a node uses
+// it, and is then deleted. Other profiles stay.
 func TestUnusedProfilesGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// The loops, as metrics, logs and probes name them.
+// Names of the loops in metrics, logs and probes.
 const (
 	LoopProvisioner  = "provisioner"
 	LoopSlices       = "provisioner.slices"
@@ -39,7 +39,7 @@ const (
 	LoopHonour       = "honour"
 )
 
-// LoopNames returns the loops that are watched.
+// LoopNames returns the names of the watched loops.
 func LoopNames() []string {
 	return []string{
 		LoopDiagnoses, LoopDrift, LoopEmptiness, LoopEvents, LoopInterruption, LoopMarket, LoopMoves, LoopSearch, LoopOrphans,
@@ -54,8 +54,8 @@ const (
 	progressPeriod = 5 * time.Second
 )
 
-// Progress knows which loops work on what, and since when. A loop that waits for something to do is not stalled, however long.
-// Its methods may be called concurrently, and on nil, which watches nothing.
+// Progress records what each loop works on, and since when. A loop that waits for work is never stalled.
+// Its methods are safe for concurrent use, and accept a nil receiver, which watches nothing.
 type Progress struct {
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
@@ -66,7 +66,7 @@ type Progress struct {
 	told  map[string]bool // loops that were logged as stalled
 }
 
-// Work is something that a loop is doing. Its methods may be called on nil.
+// Work is one unit of work of a loop. Its methods accept a nil receiver.
 type Work struct {
 	of    *Progress
 	loop  string
@@ -74,7 +74,7 @@ type Work struct {
 	since time.Time // the last step
 }
 
-// Begin notes that the loop starts to work on something.
+// Begin records that the loop starts to work on something.
 func (p *Progress) Begin(loop, on string) *Work {
 	if p == nil {
 		return nil
@@ -89,7 +89,7 @@ func (p *Progress) Begin(loop, on string) *Work {
 	return w
 }
 
-// On notes a step: the work goes on with something else.
+// On records the next step of the work.
 func (w *Work) On(what string) {
 	if w == nil {
 		return
@@ -99,7 +99,7 @@ func (w *Work) On(what string) {
 	w.on, w.since = what, w.of.Now.now()
 }
 
-// End notes that the work is done.
+// End records that the work is done.
 func (w *Work) End() {
 	if w == nil {
 		return
@@ -109,7 +109,7 @@ func (w *Work) End() {
 	delete(w.of.works, w)
 }
 
-// progressKey is where contexts have the Progress of the process.
+// progressKey is the context key of the Progress.
 type progressKey struct{}
 
 // with returns a context whose loops are watched.
@@ -117,13 +117,13 @@ func (p *Progress) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, progressKey{}, p)
 }
 
-// working notes that the loop works on something until the result's End is called. Without a Progress in ctx it does nothing.
+// working records that the loop works on something until End is called on the result. Without a Progress in ctx it does nothing.
 func working(ctx context.Context, loop, on string) *Work {
 	p, _ := ctx.Value(progressKey{}).(*Progress)
 	return p.Begin(loop, on)
 }
 
-// busy is the step of a loop that has taken longest so far.
+// busy is the longest running step of a loop.
 type busy struct {
 	loop, on string
 	age      time.Duration
@@ -131,7 +131,7 @@ type busy struct {
 
 func (b busy) isStalled() bool { return b.age > stalledAfter }
 
-// String writes "provisioner has been working for 5m3s on a plan for 12 pods".
+// String returns, for example, "provisioner has made no progress for 5m3s, working on a plan for 12 pods".
 func (b busy) String() string {
 	text := b.loop + " has made no progress for " + b.age.Round(time.Second).String()
 	if b.on != "" {
@@ -140,7 +140,7 @@ func (b busy) String() string {
 	return text
 }
 
-// busiest returns the oldest step of each loop that works, sorted by loop.
+// busiest returns the oldest step of each active loop, sorted by loop.
 func (p *Progress) busiest() []busy {
 	if p == nil {
 		return nil
@@ -163,7 +163,7 @@ func (p *Progress) busiest() []busy {
 	return out
 }
 
-// Stalled returns an error that names the loops that make no progress and what they work on; nil if there are none.
+// Stalled returns an error that names the stalled loops and what they work on; nil without any.
 func (p *Progress) Stalled() error {
 	var out []string
 	for _, b := range p.busiest() {
@@ -203,7 +203,7 @@ func (p *Progress) Start(ctx context.Context) error {
 	}
 }
 
-// report sets the metrics, and logs each loop once when it stalls and once when it goes on.
+// report sets the metrics, and logs once when a loop stalls and once when it continues.
 func (p *Progress) report() {
 	by := map[string]busy{}
 	for _, b := range p.busiest() {
@@ -231,7 +231,7 @@ func (p *Progress) report() {
 	}
 }
 
-// watched is a reconciler whose visits are watched.
+// watched is a reconciler with a Progress.
 type watched struct {
 	reconcile.Reconciler
 	progress *Progress

@@ -19,33 +19,33 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// snapshots sees the cluster.
+// snapshots reads the state of the cluster.
 type snapshots interface {
 	Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error)
 }
 
-// markets sees what can be bought.
+// markets returns the available offerings.
 type markets interface {
 	Market(now time.Time) catalog.Market
 }
 
-// claimMaker makes the NodeClaims of a plan.
+// claimMaker creates the NodeClaims of a plan.
 type claimMaker interface {
 	CreateClaims(ctx context.Context, machines []packing.Machine) []kube.Created
 }
 
-// ledger knows how many claims are on their way; their pods are looked at again.
+// ledger counts the NodeClaims that are not initialized yet; their pods are checked again.
 type ledger interface{ Len() int }
 
-// teller says about an object what happened.
+// teller emits events.
 type teller interface {
 	Tell(about client.Object, reason kube.Reason, message string)
 }
 
-// Solver makes a plan; it is packing.Solve with the effort that the controller allows.
+// Solver makes a plan: packing.Solve with the effort that the controller allows.
 type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
 
-// Provisioner plans pending pods and makes the NodeClaims that they need.
+// Provisioner plans pending pods and creates the NodeClaims that they need.
 type Provisioner struct {
 	Batch    *Batch
 	Cluster  snapshots
@@ -61,25 +61,25 @@ type Provisioner struct {
 	Log      *slog.Logger
 	Now      Clock
 
-	// Departures are told for which nodes that leave places were asked for; nil: nobody wants to know.
+	// Departures records for which leaving nodes a plan has found room for the pods; nil disables this.
 	Departures *Departures
 
-	last      string // what the last pass logged about refusals, so that it is said once
-	postponed int    // plans in a row that waited for nodes which came while they were made
-	omitted   string // the first pod whose preferences the last plan left out
+	last      string // the refusals or the cause that the last pass logged
+	postponed int    // consecutive plans that waited for nodes that joined while they were made
+	omitted   string // the first pod whose preferences were left out of the last plan
 	costly    costly
 }
 
-// recheck is how often pods that got no place, or whose node is on its way, are planned again although nothing changed.
+// recheck is how often pods without a node, or with a node that is not ready yet, are planned again without a change.
 const recheck = 5 * time.Second
 
 // Start runs the loop until ctx ends.
 func (p *Provisioner) Start(ctx context.Context) error {
-	// The first look starts the informers of kinds that nothing else watches, which takes half a second. An error is
-	// not lost: the first pass looks again.
+	// The first snapshot starts the informers of kinds that nothing else watches, which takes half a second. An error is
+	// not lost: the first pass returns it again.
 	_, _ = p.Cluster.Snapshot(ctx, time.Now(), nil)
 	p.costly.init()
-	var next, slice time.Time // when the next pass and the next slice are due; zero: when something changes
+	var next, slice time.Time // when the next pass and the next slice are due; zero: on the next change
 	for {
 		window, ok := p.Batch.Wait(ctx, untilFirst(time.Now(), next, slice), p.costly.ended)
 		if !ok {
@@ -96,7 +96,7 @@ func (p *Provisioner) Start(ctx context.Context) error {
 	}
 }
 
-// untilFirst returns how long it is until the first of the times that are not zero; 0 if all are.
+// untilFirst returns the time until the earliest of the times that are not zero; 0 if all are zero.
 func untilFirst(now time.Time, times ...time.Time) time.Duration {
 	var out time.Duration
 	for _, t := range times {
@@ -107,9 +107,9 @@ func untilFirst(now time.Time, times ...time.Time) time.Duration {
 	return out
 }
 
-// basis is what a plan is made from.
+// basis is the input of a plan.
 type basis struct {
-	snapshot cluster.Snapshot // its pods are all that need a place
+	snapshot cluster.Snapshot // its pods are all pods that need a node
 	market   catalog.Market
 }
 
@@ -128,7 +128,7 @@ func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
 	return basis{snapshot: snapshot, market: market}, err == nil
 }
 
-// see returns the cluster as it is, with pools that wait marked as unusable.
+// see returns the current state of the cluster. Pools whose launches are backed off are marked as unusable.
 func (p *Provisioner) see(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
 	snapshot, err := p.Cluster.Snapshot(ctx, now, market)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *Provisioner) see(ctx context.Context, now time.Time, market catalog.Mar
 	return snapshot, nil
 }
 
-// pass makes one plan and carries it out. It returns when to make another one although nothing changed; 0 for never.
+// pass makes one plan and executes it. It returns the pause until the next plan without a change; 0 for none.
 func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	work := working(ctx, LoopProvisioner, "a snapshot of the cluster")
 	defer work.End()
@@ -158,7 +158,7 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 		p.Departures.planned(number, seen.snapshot)
 		p.forget()
 		if p.Ledger.Len() > 0 {
-			return recheck // pods count as placed until kube-scheduler has had its time
+			return recheck // pods count as placed until kube-scheduler has had time to bind them
 		}
 		return 0
 	}
@@ -183,13 +183,13 @@ func (p *Provisioner) pass(ctx context.Context, window Window) time.Duration {
 	}
 	p.costly.sit(plan, m.of)
 
-	// 4. tell
+	// 4. report
 	p.tellWaiting(held)
 	p.report(window, planned, seen.snapshot.Pods, plan, created)
 	return recheck
 }
 
-// made is a plan with what it was made from.
+// made is a plan with its input.
 type made struct {
 	of     cluster.Snapshot
 	market catalog.Market
@@ -205,11 +205,11 @@ func (m *made) make(solve Solver) {
 	m.took = time.Since(begun)
 }
 
-// lateAfter is how long a plan may take so that nodes which came meanwhile do not count: the next plan finds them.
+// lateAfter is the duration of a plan above which nodes that joined meanwhile count: they may have room for its pods.
 const lateAfter = time.Second
 
-// carryOut creates the NodeClaims of a plan, as far as it holds by the newest state of the cluster. It returns that part of the
-// plan, what became of each NodeClaim, and whether that was the whole plan.
+// carryOut creates the NodeClaims of a plan, as far as it is still valid in the current state of the cluster. It returns the valid part of the
+// plan, the result for each NodeClaim, and whether the whole plan was executed.
 func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kube.Created, bool) {
 	plan, isWhole := m.plan, true
 	p.tellOmissions(plan.Omissions)
@@ -231,7 +231,7 @@ func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kub
 	return plan, created, isWhole && !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil })
 }
 
-// tellOmissions logs once that a plan had to do without preferences of pods.
+// tellOmissions logs once that preferences of pods were left out of a plan.
 func (p *Provisioner) tellOmissions(all []packing.Omission) {
 	text, preferences := "", 0
 	for _, o := range all {
@@ -247,10 +247,10 @@ func (p *Provisioner) tellOmissions(all []packing.Omission) {
 	p.omitted = text
 }
 
-// mostPostponed is how many plans in a row may wait for nodes that came while they were made.
+// mostPostponed is how many consecutive plans may wait for nodes that joined while they were made.
 const mostPostponed = 3
 
-// tellStale logs what of a plan does not hold any more, and asks for another one if pods still wait.
+// tellStale logs which part of a plan is no longer valid, and asks for another plan if its pods still need nodes.
 func (p *Provisioner) tellStale(lost stale, m made) {
 	p.postponed++
 	if lost.claims[staleRoom] == 0 {
@@ -268,7 +268,7 @@ func (p *Provisioner) tellStale(lost stale, m made) {
 	}
 }
 
-// say logs why nothing is planned, once.
+// say logs once why no plan is made.
 func (p *Provisioner) say(why string) {
 	if p.last != why {
 		p.last = why
@@ -292,7 +292,7 @@ func (p *Provisioner) report(window Window, planned time.Time, pods []cluster.Po
 	}
 }
 
-// tellPlan reports to pods what a plan means for them. It returns how many NodeClaims could not be created.
+// tellPlan emits the events of a plan for its pods. It returns how many NodeClaims could not be created.
 func (p *Provisioner) tellPlan(all []cluster.Pod, plan packing.Plan, created []kube.Created) int {
 	pods := make(map[string]*corev1.Pod, len(all))
 	for _, pod := range all {
@@ -379,7 +379,7 @@ func (p *Provisioner) tellRefusals(refusals []packing.Refusal, pods map[string]*
 	}
 }
 
-// forget clears what the last plan told when there is nothing left to plan.
+// forget resets logs and metrics when no pod needs a node.
 func (p *Provisioner) forget() {
 	p.last = ""
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(0)
@@ -406,7 +406,7 @@ func typesOf(m packing.Machine, most int) []string {
 	return out
 }
 
-// podObject is as much of a pod as an event needs.
+// podObject returns the fields of a pod that an event needs.
 func podObject(p cluster.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// quarantine keeps a claim whose instance has lost its tags: nothing else knows the instance any more, and without the tags it is not
-// terminated. The claim, with the provider id, stays until the tags are back or the instance is gone, also when this process ends.
+// quarantine keeps the claim of an instance that has lost its tags. Only the claim identifies the instance, and without tags it is not
+// terminated. The claim stays until the tags are restored or the instance is gone, across restarts too.
 func (c *Claims) quarantine(ctx context.Context, v view, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	claim, message := v.claim, untaggedOf(c.Machines, c.Offers.Market.Region, v.claim, *v.instance).String()
 	if c.noteUntagged(claim.UID, true, now) == now {
@@ -30,18 +30,18 @@ func (c *Claims) quarantine(ctx context.Context, v view, step lifecycle.Step, no
 	})
 }
 
-// noteUntagged notes whether the instance of a claim that leaves has lost its tags, and returns since when this process knows of it.
+// noteUntagged records whether the instance of a leaving claim has lost its tags, and returns since when this process knows.
 func (c *Claims) noteUntagged(claim types.UID, isUntagged bool, now time.Time) time.Time {
 	since := c.untagged.note(claim, isUntagged, now)
 	c.Metrics.Untagged.Set(float64(c.untagged.count()))
 	return since
 }
 
-// untagged is an instance that a claim has, and that does not carry the tags that say so.
+// untagged is an instance with a claim, but without the tags of this cluster.
 type untagged struct {
 	claim    *karpv1.NodeClaim
 	instance ec2.Instance
-	own      map[string]string // the tags that it got at its launch
+	own      map[string]string // the tags that it got at launch
 	region   string
 }
 
@@ -62,7 +62,7 @@ func (u untagged) String() string {
 		id, u.claim.Name, so, u.region, id, strings.Join(tags, " "), remove)
 }
 
-// untaggedOf is a claim and its instance, with the tags that are expected on it.
+// untaggedOf returns the claim and its instance, with the expected tags.
 func untaggedOf(m machines, region string, claim *karpv1.NodeClaim, i ec2.Instance) untagged {
 	return untagged{claim, i, m.OwnTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// strip removes tags from an instance, all where none is named.
+// strip removes the named tags from an instance, or all of them.
 func (r *rig) strip(t *testing.T, id string, keys ...string) {
 	t.Helper()
 	r.Do(func(w *world.World, now time.Time) {
@@ -30,7 +30,7 @@ func (r *rig) strip(t *testing.T, id string, keys ...string) {
 	})
 }
 
-// TestStrippedInstance: a deleted claim whose instance has lost its tags stays, names the instance and the commands, and goes when the
+// TestStrippedInstance: a deleted claim whose instance has lost its tags stays, and names the instance and the commands. It goes when the
 // instance has gone, also after a restart.
 func TestStrippedInstance(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestStrippedInstance(t *testing.T) {
 				for range 20 {
 					r.ahead += r.work(t)
 				}
-				r.start(t) // a new process, which remembers nothing
+				r.start(t) // a new process without memory
 				r.classes(t)
 				for range 5 {
 					r.ahead += r.work(t)
@@ -101,7 +101,7 @@ func (r *rig) check(t *testing.T, err error) {
 	}
 }
 
-// TestNodeGroupsInstance: a NodeClaim and a Node that name an instance of a managed node group do not end it.
+// TestNodeGroupsInstance: a NodeClaim and a Node that name an instance of a managed node group do not terminate it.
 func TestNodeGroupsInstance(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -17,7 +17,7 @@ const testQueue = "prod-interruptions"
 // heeding makes a queue that EC2's notices come to, and the loop that heeds them.
 func (r *rig) heeding(t testing.TB) {
 	t.Helper()
-	r.Do(func(_ *world.World, now time.Time) { // or finds it, after a restart
+	r.Do(func(_ *world.World, now time.Time) { // after a restart it finds the existing queue
 		if _, err := r.estate.Region.CreateQueue(now, testQueue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func (r *rig) heeding(t testing.TB) {
 	}
 }
 
-// troubles is the door to EC2, as one that says what is wrong with instances.
+// troubles is the EC2 client for instance status checks.
 func (r *rig) troubles(t testing.TB) troubles {
 	t.Helper()
 	door, ok := r.Claims.Machines.(troubles)
@@ -41,7 +41,7 @@ func (r *rig) troubles(t testing.TB) troubles {
 	return door
 }
 
-// announced lets EventBridge send to the queue from now on.
+// announced makes EventBridge send to the queue from now on.
 func (r *rig) announced() {
 	r.Do(func(*world.World, time.Time) { r.estate.Region.EventQueues = []string{testQueue} })
 }
@@ -56,7 +56,7 @@ func (r *rig) post(t testing.TB, body string) {
 	})
 }
 
-// inQueue returns how many messages the queue holds, hidden ones too.
+// inQueue returns how many messages the queue holds, including hidden ones.
 func (r *rig) inQueue(t testing.TB) int {
 	t.Helper()
 	n := 0
@@ -71,7 +71,7 @@ func (r *rig) inQueue(t testing.TB) int {
 	return n
 }
 
-// read heeds what can be received now, and returns how many messages that was.
+// read processes the available messages, and returns their number.
 func (r *rig) read(t testing.TB) int {
 	t.Helper()
 	all := 0
@@ -90,7 +90,7 @@ func (r *rig) read(t testing.TB) int {
 	}
 }
 
-// depart takes interrupted nodes a step further, and returns how many still wait.
+// depart does the next steps for interrupted nodes, and returns how many still wait.
 func (r *rig) depart(t testing.TB) int {
 	t.Helper()
 	left, err := r.Interruption.departPass(t.Context())
@@ -100,13 +100,13 @@ func (r *rig) depart(t testing.TB) int {
 	return left
 }
 
-// counted adds up the counters of a collector, those with all of these label values.
+// counted sums the counters of a collector that have all of these label values.
 func counted(t testing.TB, c prometheus.Collector, labels ...string) int {
 	t.Helper()
 	return int(summed(t, c, labels...))
 }
 
-// summed is counted for numbers that are not whole.
+// summed is counted for sums that are not integers.
 func summed(t testing.TB, c prometheus.Collector, labels ...string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()

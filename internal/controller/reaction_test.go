@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// newMultitude has one node that was bought, and copies of it: claims and Nodes that were written as its own were, each with a pod
-// that fills it, so that none is worth moving.
+// newMultitude has one launched node, and copies of it: claims and Nodes like its own, each with a pod
+// that fills it, so that no move is worthwhile.
 func newMultitude(t *testing.T, nodes int) *rig {
 	t.Helper()
 	r := newRig(t, "m5.large")
@@ -40,7 +40,7 @@ func newMultitude(t *testing.T, nodes int) *rig {
 		for k := range node.OwnerReferences {
 			node.OwnerReferences[k].Name = claim.Name
 		}
-		claim.StatusConditions().SetTrue(r.now(), karpv1.ConditionConsolidatable) // as the first look would find it
+		claim.StatusConditions().SetTrue(r.now(), karpv1.ConditionConsolidatable) // as the first scan would set it
 		status := claim.Status.DeepCopy()
 		r.create(t, claim)
 		claim.Status = *status
@@ -54,11 +54,11 @@ func newMultitude(t *testing.T, nodes int) *rig {
 		t.Fatal(err)
 	}
 	r.create(t, residentOf(first.Status.NodeName, first.Name))
-	r.ahead += 2 * time.Minute // what was bought for pods that have come has long been theirs
+	r.ahead += 2 * time.Minute // the launches for pods that have been bound are past
 	return r
 }
 
-// residentOf is a pod that has run on the Node for long, and leaves next to nothing of it.
+// residentOf is a pod that has long run on the Node, and leaves almost no room.
 func residentOf(node, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{{
@@ -74,8 +74,8 @@ func residentOf(node, name string) *corev1.Pod {
 	}
 }
 
-// TestEmptyNodeGoesAtTheSecondLook: of two thousand nodes one becomes empty, and is on its way out when the loop has turned twice,
-// whatever the loop beside it that looks for savings does; and no other is touched.
+// TestEmptyNodeGoesAtTheSecondLook: one of two thousand nodes becomes empty. It is being deleted after two passes of the loop,
+// whatever the consolidation loop does, and no other node is changed.
 func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -129,7 +129,7 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 }
 
 // TestPodThatComesAtTheLastMomentKeepsItsNode: kube-scheduler binds a pod after the node was found empty for the second time, and before
-// its claim is deleted. The claim is not deleted, and the Node is open again.
+// its claim is deleted. The claim is not deleted, and the taint of the Node is removed.
 func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
 	t.Parallel()
 	r := newMultitude(t, 4)
@@ -159,7 +159,7 @@ func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
 	}
 }
 
-// lateBinding binds a pod to the first Node that it is asked about, just before it answers.
+// lateBinding binds a pod to the first Node that is asked for, just before it answers.
 type lateBinding struct {
 	t    *testing.T
 	rig  *rig
@@ -178,8 +178,8 @@ func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, 
 	return (&kube.Reader{Live: l.rig.api}).PodsNow(ctx, node)
 }
 
-// TestConflictReopensNode: an empty node's NodeClaim is changed while the node is being removed. The deletion fails with a conflict, the Node is
-// opened at once, and a later pass removes it.
+// TestConflictReopensNode: an empty node's NodeClaim is changed while the node is being removed. The deletion fails with a conflict, the taint of the
+// Node is removed at once, and a later pass removes the Node.
 func TestConflictReopensNode(t *testing.T) {
 	t.Parallel()
 	r := newMultitude(t, 4)
@@ -216,7 +216,7 @@ func TestConflictReopensNode(t *testing.T) {
 type busyClaims struct {
 	t    *testing.T
 	rig  *rig
-	node string // that it was asked for first
+	node string // for which it was asked first
 }
 
 func (b *busyClaims) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
@@ -232,7 +232,7 @@ func (b *busyClaims) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, e
 	return (&kube.Reader{Live: b.rig.api}).PodsNow(ctx, node)
 }
 
-// TestLooksLeaveRoom: the looks for empty nodes begin as often as they should, and leave others room when they take long.
+// TestLooksLeaveRoom: scans for empty nodes start as often as they should, and are spaced out when they take long.
 func TestLooksLeaveRoom(t *testing.T) {
 	t.Parallel()
 	e := &Emptiness{}
@@ -241,7 +241,7 @@ func TestLooksLeaveRoom(t *testing.T) {
 			t.Errorf("after a look of %s the next one waits %s, want %s", took, got, want)
 		}
 	}
-	// Two looks of a second each, and the longest pauses, are within five seconds.
+	// Two scans of a second each, and the longest pauses, are within five seconds.
 	waits := e.pause(time.Second)
 	e.isNews = true
 	if sum := waits + e.pause(time.Second) + 2*time.Second; sum > 5*time.Second {
@@ -249,7 +249,7 @@ func TestLooksLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestNobodyIsMovedToWhereNobodyIs: of two nodes one is empty. It goes, and no pod is moved onto it to let the other go.
+// TestNobodyIsMovedToWhereNobodyIs: of two nodes one is empty. It is removed, and no pod is moved onto it to remove the other one.
 func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "1500m", "1500m", "t3.medium")
@@ -276,12 +276,12 @@ func podNamesAndNodes(pods []corev1.Pod) (out []string) {
 	return out
 }
 
-// TestEmptyNodeDoesNotWaitForPlans: who plans where pods of thousands of nodes could go, or leads moves on, may take long; an empty
-// node goes meanwhile, and what the one has chosen counts in the other's budgets.
+// TestEmptyNodeDoesNotWaitForPlans: planning the pods of thousands of nodes, or continuing moves, may take long. Empty
+// nodes are removed meanwhile, and the nodes chosen by one loop count in the budgets of the other.
 func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 	t.Parallel()
 	r := newMultitude(t, 4)
-	r.create(t, &corev1.Pod{ // so that there is something to plan
+	r.create(t, &corev1.Pod{ // so that there is a pod to plan
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits", OwnerReferences: residentOf("", "").OwnerReferences},
 		Spec:       residentOf("", "").Spec,
 		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
@@ -313,7 +313,7 @@ func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 			leaving++
 		}
 	}
-	if leaving != 1 { // the pod that waits takes one of the two
+	if leaving != 1 { // the pending pod uses one of the two
 		t.Errorf("%d nodes are on their way out while somebody plans, want 1\n%s", leaving, r.log)
 	}
 	close(goOn)
@@ -322,7 +322,7 @@ func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 	}
 }
 
-// TestGateCountsWhatWasChosen: nodes that were chosen count as going for everybody at once, until somebody says that they stay.
+// TestGateCountsWhatWasChosen: chosen nodes count as leaving in all loops at once, until they are released.
 func TestGateCountsWhatWasChosen(t *testing.T) {
 	t.Parallel()
 	var g Gate
@@ -331,7 +331,7 @@ func TestGateCountsWhatWasChosen(t *testing.T) {
 	g.note("stays", now)
 	g.forget("stays")
 	for claim, want := range map[types.UID]bool{"chosen": true, "stays": false, "other": false} {
-		// Whoever began to look before it was chosen counts it as well.
+		// A loop that started before the choice counts it as well.
 		if early, late := g.going(claim, now.Add(-time.Minute)), g.going(claim, now.Add(gateMemory)); early != want || late != want {
 			t.Errorf("%s is going: %v and %v, want %v", claim, early, late, want)
 		}

@@ -9,16 +9,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// recall is a client that lists what it listed before as long as nothing of the kind was written through it: what an informer's cache is to the
-// controller. The fake API server behind it makes text of each object for each list, which would be nine tenths of a long test.
+// recall is a client that caches lists until an object of the kind is written through it, as an informer does for the
+// controller. The fake API server behind it encodes each object for each list, which would take nine tenths of a long test.
 type recall struct {
 	client.WithWatch
 
 	mu    sync.Mutex
-	lists map[reflect.Type]map[string]client.ObjectList // by kind, by options
+	lists map[reflect.Type]map[string]client.ObjectList // by kind and options
 }
 
-// List lists from memory where it can. With UnsafeDisableDeepCopy the objects are shared, and nobody may alter them.
+// List returns cached lists if it can. With UnsafeDisableDeepCopy the objects are shared, and must not be changed.
 func (r *recall) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func (r *recall) SubResource(name string) client.SubResourceClient {
 	return recalled{r.WithWatch.SubResource(name), r}
 }
 
-// recalled is a subresource of a recall: an eviction among them, which deletes a pod.
+// recalled is a subresource of a recall, for example an eviction, which deletes a pod.
 type recalled struct {
 	client.SubResourceClient
 	r *recall

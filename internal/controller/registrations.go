@@ -12,14 +12,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Registrations remember, by NodePool, whether its last launches led to nodes. Its methods may be called at the same time,
-// and on nil, which remembers nothing.
+// Registrations records the results of the last launches of each NodePool. Its methods are safe for concurrent use,
+// and accept a nil receiver, which records nothing.
 type Registrations struct {
 	mu     sync.Mutex
 	byPool map[types.UID]lifecycle.Outcomes
 }
 
-// note adds the outcome of a claim's launch to the outcomes of the pool that owns it.
+// note adds the result of a claim's launch to its pool.
 func (r *Registrations) note(claim *karpv1.NodeClaim, joined bool) {
 	if r == nil {
 		return
@@ -33,7 +33,7 @@ func (r *Registrations) note(claim *karpv1.NodeClaim, joined bool) {
 	}
 }
 
-// of returns the outcomes of a pool. Where there is none, it is what the pool's condition says.
+// of returns the results of a pool. Without any it returns the status of the pool's condition.
 func (r *Registrations) of(pool *karpv1.NodePool) lifecycle.Outcomes {
 	if r == nil {
 		return lifecycle.Outcomes{}
@@ -52,8 +52,8 @@ func (r *Registrations) of(pool *karpv1.NodePool) lifecycle.Outcomes {
 	return known
 }
 
-// recall is of, for a pool whose last claim became a node at joined. Of a pool whose condition says nothing yet, a node
-// that has joined since says it: a process before us saw that and ended before it had written it down.
+// recall is of, for a pool whose last claim registered at joined. If the condition is unknown and a node has registered since,
+// the pool is healthy: an earlier process saw the node and ended before it wrote the condition.
 func (r *Registrations) recall(pool *karpv1.NodePool, joined time.Time) lifecycle.Outcomes {
 	known := r.of(pool)
 	n, _ := known.Count()
@@ -68,7 +68,7 @@ func (r *Registrations) recall(pool *karpv1.NodePool, joined time.Time) lifecycl
 	return known
 }
 
-// forget forgets a pool's outcomes, to begin anew.
+// forget resets the results of a pool.
 func (r *Registrations) forget(pool types.UID) {
 	if r == nil {
 		return
@@ -85,7 +85,7 @@ func (r *Registrations) put(pool types.UID, known lifecycle.Outcomes) {
 	r.byPool[pool] = known
 }
 
-// outcomesText says in words how a pool's launches went.
+// outcomesText describes the results of a pool's launches.
 func outcomesText(outcomes lifecycle.Outcomes) string {
 	known, failed := outcomes.Count()
 	return fmt.Sprintf("%d of the last %d launches did not lead to a node", failed, known)

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// healthy returns what the pool says of its launches, after another look at it.
+// healthy reconciles the pool, and returns its condition about launches.
 func (r *rig) healthy(t *testing.T) metav1.Condition {
 	t.Helper()
 	if _, err := r.Pools.Reconcile(t.Context(), named("apps")); err != nil {
@@ -21,8 +21,8 @@ func (r *rig) healthy(t *testing.T) metav1.Condition {
 	return c
 }
 
-// TestPoolSaysHowItsLaunchesWent: Unknown as long as nothing was launched, and again when it, or its node class, was changed;
-// what was written down outlives the process.
+// TestPoolSaysHowItsLaunchesWent: the condition is Unknown until there is a launch, and again after a change of the pool or its node class;
+// it persists across restarts.
 func TestPoolSaysHowItsLaunchesWent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -72,7 +72,7 @@ func TestPoolSaysHowItsLaunchesWent(t *testing.T) {
 	}
 }
 
-// TestPoolHearsOfLaunchesBeforeACrash: a node has joined, and the process ends before the pool says so.
+// TestPoolHearsOfLaunchesBeforeACrash: a node has joined, and the process ends before it writes the pool's condition.
 func TestPoolHearsOfLaunchesBeforeACrash(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -89,7 +89,7 @@ func TestPoolHearsOfLaunchesBeforeACrash(t *testing.T) {
 	}
 }
 
-// TestLaunchesThatDoNotJoinCount: the timeout of a registration is a failure of its pool.
+// TestLaunchesThatDoNotJoinCount: a registration timeout is a failure of its pool.
 func TestLaunchesThatDoNotJoinCount(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -104,7 +104,7 @@ func TestLaunchesThatDoNotJoinCount(t *testing.T) {
 	}
 }
 
-// TestNodeIsHeldAgainstItsPromise: a node that is smaller than its type says so on its claim, and by itself goes on.
+// TestNodeIsHeldAgainstItsPromise: a node with less capacity than its type has a condition on its claim, and is not disrupted for it.
 func TestNodeIsHeldAgainstItsPromise(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -133,7 +133,7 @@ func TestNodeIsHeldAgainstItsPromise(t *testing.T) {
 	}
 }
 
-// TestOlderObjectsAreLabelled: claims and Nodes that were made before there was a label of the node class get it.
+// TestOlderObjectsAreLabelled: claims and Nodes from before the node class label existed get it.
 func TestOlderObjectsAreLabelled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

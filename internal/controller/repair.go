@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Repair finds what is wrong with nodes, and holds back where too much is. On nil nothing is ever wrong.
+// Repair finds unhealthy nodes, and blocks their repair if too many are. It accepts a nil receiver, which finds none.
 type Repair struct {
 	Cache client.Reader
 	Tell  teller
 }
 
-// see says what is wrong with the Node of a claim, and whether it may be replaced for it.
+// see returns the unhealthy condition of a claim's Node, and whether repair is blocked.
 func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.Ailment, error) {
 	if r == nil {
 		return lifecycle.Ailment{}, nil
@@ -45,7 +45,7 @@ func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 	return ailment, nil
 }
 
-// census counts the nodes of a pool, or of the whole cluster where a claim has no pool, and those that are unwell, however short.
+// census counts the nodes of a pool, or of the cluster if the claim has no pool, and the unhealthy ones, however short they have been so.
 func (r *Repair) census(ctx context.Context, pool string) (unwell, total int, err error) {
 	var nodes corev1.NodeList
 	if err := r.Cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -75,7 +75,7 @@ func symptomsOf(node *corev1.Node) []lifecycle.Symptom {
 // ailmentOf is the condition that the Node is unwell by; empty if it is not.
 func ailmentOf(node *corev1.Node) string { return lifecycle.Diagnose(symptomsOf(node)).Condition }
 
-// condemn lets the pods of a claim be deleted by force from now on.
+// condemn sets the termination deadline of an unhealthy node to now, so that its pods are deleted without waiting.
 func (c *Claims) condemn(ctx context.Context, v view, condition string) (*karpv1.NodeClaim, error) {
 	now := c.Now.now()
 	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) { setDeadline(claim, now) })

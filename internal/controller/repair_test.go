@@ -10,7 +10,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// ail makes a Node unwell since so long.
+// ail makes a Node unhealthy for the given time.
 func (r *rig) ail(t *testing.T, name string, condition corev1.NodeConditionType, status corev1.ConditionStatus, since time.Duration) {
 	t.Helper()
 	for _, node := range r.nodes(t) {
@@ -30,7 +30,7 @@ func (r *rig) ail(t *testing.T, name string, condition corev1.NodeConditionType,
 
 func (r *rig) repairing() { r.Claims.Repair = &Repair{Cache: r.api, Tell: r.events} }
 
-// TestNodeIsRepaired: a node that has been unwell for too long goes with all that is on it, whatever protects its pods.
+// TestNodeIsRepaired: a node that has been unhealthy for too long is replaced with all of its pods, even protected ones.
 func TestNodeIsRepaired(t *testing.T) {
 	t.Parallel()
 	kept := resident("kept", "ReplicaSet", "")
@@ -74,7 +74,7 @@ func TestNodeIsRepaired(t *testing.T) {
 	}
 }
 
-// TestRepairHasABreaker: when more than a fifth of a pool is unwell, new machines would not help.
+// TestRepairHasABreaker: if more than a fifth of a pool is unhealthy, new instances would not help.
 func TestRepairHasABreaker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -18,11 +18,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// annotationReplacing on a claim that has expired is since when its replacement is asked for, RFC 3339. It outlives this
-// process: whoever leads next goes on.
+// annotationReplacing on an expired NodeClaim is the time, in RFC 3339, since when its replacement is requested. It persists across
+// restarts, so that the next leader continues.
 const annotationReplacing = "joiner.sh/replacing"
 
-// replacingSince reads the note; zero if there is none.
+// replacingSince parses the annotation; zero without one.
 func replacingSince(claim *karpv1.NodeClaim) time.Time {
 	since, err := time.Parse(time.RFC3339, claim.Annotations[annotationReplacing])
 	if err != nil {
@@ -31,36 +31,36 @@ func replacingSince(claim *karpv1.NodeClaim) time.Time {
 	return since
 }
 
-// Replacements see to it that the pods of nodes that have expired get another place first. The node gets the taint that
-// makes its pods work of the next plan; when what was bought for them is ready, it goes. How many nodes of a pool are
-// replaced at once is bounded by its budgets, those with a schedule excepted. Its methods may be called at the same time,
-// and on nil, which replaces nothing.
+// Replacements finds room for the pods of expired nodes before these are deleted. The node is tainted, so that
+// the next plan includes its pods. It is deleted when the nodes launched for them are ready. The pool's budgets without a schedule limit how many
+// nodes are replaced at once. Its methods are safe for concurrent use,
+// and accept a nil receiver, which replaces nothing.
 type Replacements struct {
 	Cache      client.Reader
 	Cluster    nodeReader
 	Departures *Departures // of the Provisioner
 	Ledger     *kube.Ledger
 	Batch      *Batch
-	Statics    bool // static pools are kept at their number of nodes
+	Statics    bool // static pools are kept at their number of replicas
 
 	mu      sync.Mutex
-	queued  map[types.UID]time.Time // since when claims wait for their turn
+	queued  map[types.UID]time.Time // since when claims wait for the budget
 	rooms   map[string]turns        // by pool
-	granted map[types.UID]bool      // claims that got their turn and may not be seen closed yet
-	hurried time.Time               // when a plan was asked for last
+	granted map[types.UID]bool      // claims that may be replaced, but whose taint the cache may not show yet
+	hurried time.Time               // when a plan was last requested
 }
 
-// turns is how many nodes of a pool may begin to be replaced until somebody counts again.
+// turns is how many nodes of a pool may start to be replaced until the next count.
 type turns struct {
 	counted time.Time
 	left    int
-	isNever bool // the budgets allow none, whatever the others do
+	isNever bool // the budgets allow no node at all
 }
 
-// turnsEvery is how often the nodes of a pool are counted at most.
+// turnsEvery is the shortest interval between counts of a pool's nodes.
 const turnsEvery = time.Second
 
-// see says how far the replacement of an expired claim has come. Its one Node is fit for pods.
+// see returns the progress of the replacement of an expired claim, whose only Node is initialized.
 func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.Replacement, error) {
 	if r == nil {
 		return lifecycle.Replacement{}, nil
@@ -98,7 +98,7 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	return lifecycle.Replacement{State: state, Since: since}, err
 }
 
-// staticPool returns the claim's pool if it is kept at a number of nodes, else nil.
+// staticPool returns the claim's pool if it is static, else nil.
 func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodePool, error) {
 	name := claim.Labels[karpv1.LabelNodePool]
 	if !r.Statics || name == "" {
@@ -112,8 +112,8 @@ func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) 
 	return pool, err
 }
 
-// seeStatic is see for a claim of a static pool: its replacement is one more node of the pool, which Statics make of those
-// that wait. Without room for one more within limits.nodes it goes without.
+// seeStatic is see for a claim of a static pool: its replacement is one more node of the pool, which Statics creates for each
+// waiting claim. If limits.nodes leaves no room for one more, the claim is deleted without a replacement.
 func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time) (lifecycle.Replacement, error) {
 	since := replacingSince(claim)
 	out, err := r.turn(ctx, claim, since, now)
@@ -136,7 +136,7 @@ func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, p
 	return out, nil
 }
 
-// crew is how many claims a static pool has: all of them, and of those that stay the ones that are ready and the others.
+// crew counts the claims of a static pool: all of them, and of those that stay the initialized ones and the others.
 type crew struct{ all, ready, coming int }
 
 func (r *Replacements) crew(ctx context.Context, pool string) (crew, error) {
@@ -166,7 +166,7 @@ func (r *Replacements) crew(ctx context.Context, pool string) (crew, error) {
 	return out, nil
 }
 
-// movable returns the pods of the Node, by "namespace/name", that could run elsewhere.
+// movable returns the pods of the Node that could run elsewhere, by "namespace/name".
 func (r *Replacements) movable(ctx context.Context, node string, now time.Time) (map[string]bool, error) {
 	pods, err := r.Cluster.PodsOn(ctx, node)
 	if err != nil {
@@ -181,17 +181,17 @@ func (r *Replacements) movable(ctx context.Context, node string, now time.Time) 
 	return out, nil
 }
 
-// places is how far those are that pods were to have.
+// places is the state of the room that is planned for pods.
 type places int
 
 const (
-	placesComing places = iota // or not known
+	placesComing places = iota // or unknown
 	placesReady
-	placesLost // the next plan has to find others
+	placesLost // the next plan must find other nodes
 )
 
-// find says how far the places for the pods are: a claim that was made for one of them may be on its way, or may have
-// failed since. A pod that got a place on a node that is there, or none at all, has none to wait for.
+// find returns the state of the room for the pods. A claim that was created for one of them may not be initialized yet, or may have
+// failed. Pods that were placed on an existing node, or could not be placed, wait for nothing.
 func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, error) {
 	var list karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -212,7 +212,7 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 	}
 	for _, c := range r.Ledger.Claims() {
 		if !known[c.UID] && isFor(c, pods) {
-			isComing = true // the cache does not show it yet
+			isComing = true // not in the cache yet
 		}
 	}
 	switch {
@@ -224,14 +224,14 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 	return placesReady, nil
 }
 
-// lose tells of a claim that ends before it is a node, as the cache shows it.
+// lose reports a claim that ends before it is initialized.
 func (r *Replacements) lose(claim *karpv1.NodeClaim) {
 	if r != nil && isBroken(claim) {
 		r.Departures.lose(claim)
 	}
 }
 
-// turn says whether the claim may be replaced now, or has to wait.
+// turn returns whether the claim may be replaced now or must wait for the budget.
 func (r *Replacements) turn(ctx context.Context, claim *karpv1.NodeClaim, since, now time.Time) (lifecycle.Replacement, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -275,12 +275,12 @@ func (r *Replacements) keep(pool string, t turns) {
 	r.rooms[pool] = t
 }
 
-// count says how many nodes of the pool may begin to be replaced.
+// count returns how many nodes of the pool may start to be replaced.
 func (r *Replacements) count(ctx context.Context, name string, now time.Time) (turns, error) {
 	pool := &karpv1.NodePool{}
 	err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
 	if apierrors.IsNotFound(err) {
-		return turns{counted: now, left: 1 << 30}, nil // nobody bounds it
+		return turns{counted: now, left: 1 << 30}, nil // no budget applies
 	}
 	if err != nil {
 		return turns{}, fmt.Errorf("read nodepool %s: %w", name, err)
@@ -295,7 +295,7 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (t
 	return turns{counted: now, left: left.Nodes, isNever: most.Nodes == 0}, nil
 }
 
-// census counts the nodes of a pool that have been fit for pods, and those of them that are leaving or broken.
+// census counts the initialized nodes of a pool, and those of them that are leaving or not ready.
 func (r *Replacements) census(ctx context.Context, pool string) (total, out int, err error) {
 	var claims karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -318,12 +318,12 @@ func (r *Replacements) census(ctx context.Context, pool string) (total, out int,
 	return total, out, nil
 }
 
-// isOnItsWayOut reports whether the claim's node goes when what replaces it is there: it has expired, or is moved off.
+// isOnItsWayOut reports whether the claim's node is deleted as soon as its replacement is ready: it has expired, or is part of a move.
 func isOnItsWayOut(c *karpv1.NodeClaim) bool {
 	return !replacingSince(c).IsZero() || c.Annotations[annotationMove] != ""
 }
 
-// madeFor are the moves, by ID, for which one of the claims has come or is on its way.
+// madeFor returns the IDs of the moves that have a replacement among the claims.
 func madeFor(claims []*karpv1.NodeClaim) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range claims {
@@ -334,14 +334,14 @@ func madeFor(claims []*karpv1.NodeClaim) map[string]bool {
 	return out
 }
 
-// isReplaced reports whether the claim's node is to stay no longer, as there is or will be another in its place: it has expired, or it is moved off. A
-// move whose new node is lost is about to be undone, unless it is committed; until then its old node counts as before.
+// isReplaced reports whether another node replaces the claim's node: it has expired, or is part of a move. A move whose replacement is lost is about
+// to be undone, unless it is committed; until then its old node counts as before.
 func isReplaced(c *karpv1.NodeClaim, madeFor map[string]bool) bool {
 	mark, _ := moveOf(c)
 	return !replacingSince(c).IsZero() || mark != nil && (mark.Committed || madeFor[mark.ID])
 }
 
-// hurry asks for a plan, once in a while.
+// hurry asks for a plan, at most every hurryEvery.
 func (r *Replacements) hurry(claim *karpv1.NodeClaim, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -351,7 +351,7 @@ func (r *Replacements) hurry(claim *karpv1.NodeClaim, now time.Time) {
 	}
 }
 
-// forget drops what is remembered of a claim that is gone.
+// forget drops the records of a claim that no longer exists.
 func (r *Replacements) forget(claim types.UID) {
 	if r == nil {
 		return
@@ -362,8 +362,8 @@ func (r *Replacements) forget(claim types.UID) {
 	delete(r.granted, claim)
 }
 
-// replace notes on the claim that its replacement is asked for, and closes its Node, so that the next plan finds another
-// place for its pods. The Node stays in load balancers: its pods run on until there is that place.
+// replace records on the claim that its replacement is requested, and taints its Node, so that the next plan finds room
+// for its pods elsewhere. The Node stays in load balancers, as its pods run on until then.
 func (c *Claims) replace(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
 	isNews := replacingSince(v.claim).IsZero()
 	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) {
@@ -391,10 +391,10 @@ func (c *Claims) replace(ctx context.Context, v view, now time.Time) (*karpv1.No
 	if v.seen.Claim.Replacement.Apart {
 		return claim, nil
 	}
-	return nil, nil // the Node's change leads back here
+	return nil, nil // the change of the Node triggers the next reconcile
 }
 
-// closeNode keeps new pods off the Node.
+// closeNode adds the karpenter.sh/disrupted taint to the Node.
 func closeNode(node *corev1.Node) {
 	disrupted := karpv1.DisruptedTaint()
 	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == disrupted.Key })

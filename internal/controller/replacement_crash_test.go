@@ -7,16 +7,16 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestCrashWhileReplacing kills the process after each of its writes in turn, from the age at which a node expires to its end,
-// and starts it again with an empty memory. However it dies, one other node is bought in its place, and is ready before the
+// TestCrashWhileReplacing ends the process after each of its writes in turn, from the expiration of a node to its end,
+// and restarts it with an empty memory. In each case one other node is launched in its place, and is ready before the
 // old one goes.
 func TestCrashWhileReplacing(t *testing.T) {
 	t.Parallel()
 	afterEachWrite(t, 12, replaced)
 }
 
-// afterEachWrite plays once without a crash, and then once for each of its writes, which are so many at least. play crashes
-// after so many, and returns how many there were.
+// afterEachWrite runs play once without a crash, and then once for each of its writes, of which there must be at least the given number. play crashes
+// after the given number of writes, and returns how many there were.
 func afterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter int) int) {
 	t.Helper()
 	writes := play(t, unlimited)
@@ -31,7 +31,7 @@ func afterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter 
 	}
 }
 
-// replaced leads one node from its expiry to its end; the process dies after so many writes. It returns how many there were.
+// replaced leads one node from its expiration to its end; the process ends after the given number of writes. It returns how many there were.
 func replaced(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -54,7 +54,7 @@ func replaced(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// succeed runs the loops until the claim is gone, or the process is dead. The claim goes when another is ready.
+// succeed runs the loops until the claim is gone, or the process has ended. The claim goes when another is ready.
 func (r *rig) succeed(t *testing.T, old string) {
 	t.Helper()
 	for range 40 {
@@ -74,14 +74,14 @@ func (r *rig) succeed(t *testing.T, old string) {
 	}
 }
 
-// TestCrashWhileRecruiting kills the process after each of its writes in turn while a static pool gets its nodes, and then
-// loses one of them. However it dies, the pool ends with as many as it asks for.
+// TestCrashWhileRecruiting ends the process after each of its writes in turn while a static pool gets its nodes, and then
+// loses one of them. In each case the pool ends with the number of nodes in its spec.
 func TestCrashWhileRecruiting(t *testing.T) {
 	t.Parallel()
 	afterEachWrite(t, 12, recruited)
 }
 
-// recruited leads a static pool to two nodes and then to one; the process dies after so many writes. It returns how many there were.
+// recruited leads a static pool to two nodes and then to one; the process ends after the given number of writes. It returns how many there were.
 func recruited(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -106,7 +106,7 @@ func recruited(t *testing.T, crashAfter int) int {
 	return r.fuse.writes()
 }
 
-// fill runs the loops until the pool has so many nodes that are ready and no other, or the process is dead.
+// fill runs the loops until the pool has the given number of ready nodes and no other, or the process has ended.
 func (r *rig) fill(t *testing.T, size int) {
 	t.Helper()
 	for range 40 {

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestReplacementThatFails: EC2 has none of what was planned for the pods of a node that has expired. The claim is gone
-// before the next plan is made: until then the node stays, and it goes when what that plan has bought is ready.
+// TestReplacementThatFails: EC2 has no capacity for the replacement of an expired node. Its claim is gone
+// before the next plan is made: until then the node stays, and it goes when the node of that plan is ready.
 func TestReplacementThatFails(t *testing.T) {
 	t.Parallel()
 	for name, deleteIt := range map[string]func(t *testing.T, r *rig, next string){
@@ -32,12 +32,12 @@ func TestReplacementThatFails(t *testing.T) {
 			r.accepts(t, next, "t3.medium")
 			r.Do(func(*world.World, time.Time) { r.estate.Region.Capacity.Limit(world.Pool{Type: "t3.medium"}, 0) })
 			deleteIt(t, r, next)
-			r.visit(t, old) // while it ends
+			r.visit(t, old) // while it terminates
 			for range 10 {
 				if r.claim(t, next) == nil {
 					break
 				}
-				r.ahead += time.Minute // until EC2 would have shown an instance
+				r.ahead += time.Minute // until EC2 would return a new instance
 				r.visit(t, next)
 				r.visit(t, old)
 			}
@@ -53,7 +53,7 @@ func TestReplacementThatFails(t *testing.T) {
 	}
 }
 
-// accepts lets a claim be satisfied with one instance type only.
+// accepts limits a claim to one instance type.
 func (r *rig) accepts(t *testing.T, name, instanceType string) {
 	t.Helper()
 	claim := r.claim(t, name)

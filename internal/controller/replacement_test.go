@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// servingNodes leads one pod each to so many ready nodes, and returns their claims, sorted by name.
+// servingNodes creates the given number of ready nodes with one pod each, and returns their claims, sorted by name.
 func (r *rig) servingNodes(t *testing.T, pods ...string) []karpv1.NodeClaim {
 	t.Helper()
 	r.classes(t)
@@ -34,7 +34,7 @@ func (r *rig) servingNodes(t *testing.T, pods ...string) []karpv1.NodeClaim {
 	return claims
 }
 
-// run binds to the claim's node the pods that it was made for.
+// run binds to the claim's node the pods that it was created for.
 func (r *rig) run(t *testing.T, claim *karpv1.NodeClaim) {
 	t.Helper()
 	var pods corev1.PodList
@@ -54,7 +54,7 @@ func (r *rig) run(t *testing.T, claim *karpv1.NodeClaim) {
 	}
 }
 
-// age makes a claim older than it is.
+// age makes a claim older.
 func (r *rig) age(t *testing.T, name string, by time.Duration) {
 	t.Helper()
 	claim := r.claim(t, name)
@@ -62,10 +62,10 @@ func (r *rig) age(t *testing.T, name string, by time.Duration) {
 	if err := r.api.Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	r.start(t) // what a process remembers of the claim is not so old
+	r.start(t) // the process has records of the younger claim
 }
 
-// claim returns the claim of the name; nil if it is gone.
+// claim returns the claim with the name; nil if it is gone.
 func (r *rig) claim(t *testing.T, name string) *karpv1.NodeClaim {
 	t.Helper()
 	for _, c := range r.claims(t) {
@@ -85,7 +85,7 @@ func (r *rig) visit(t *testing.T, name string) time.Duration {
 	return result.RequeueAfter
 }
 
-// other returns the claim that has not the name.
+// other returns the claim that has another name.
 func (r *rig) other(t *testing.T, name string) karpv1.NodeClaim {
 	t.Helper()
 	for _, c := range r.claims(t) {
@@ -99,8 +99,8 @@ func (r *rig) other(t *testing.T, name string) karpv1.NodeClaim {
 
 const tooOld = 721 * time.Hour // testPool expires nodes after 720 hours
 
-// TestExpiredNodeIsReplacedFirst: its pods keep running until the node that was bought for them is ready. A later change of
-// the pool's expireAfter is nothing to a claim that is there.
+// TestExpiredNodeIsReplacedFirst: its pods run until the node launched for them is ready. A later change of
+// the pool's expireAfter does not affect existing claims.
 func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -149,7 +149,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	}
 }
 
-// TestReplacementThatDoesNotCome: expiry is an age that nodes do not pass by much.
+// TestReplacementThatDoesNotCome: nodes do not stay much longer than their expiration.
 func TestReplacementThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -161,7 +161,7 @@ func TestReplacementThatDoesNotCome(t *testing.T) {
 	if wait := r.visit(t, old); r.claim(t, old).DeletionTimestamp != nil || wait <= 0 {
 		t.Fatalf("it goes before its time, or is not looked at again: %s\n%s", wait, r.log)
 	}
-	r.start(t) // whoever leads next goes on from the note
+	r.start(t) // the next leader continues from the annotation
 	r.ahead += time.Minute
 	r.visit(t, old)
 	if r.claim(t, old).DeletionTimestamp == nil {
@@ -169,7 +169,7 @@ func TestReplacementThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestWhoseReplacementIsNotWaitedFor covers the nodes that go at once.
+// TestWhoseReplacementIsNotWaitedFor covers nodes that go at once.
 func TestWhoseReplacementIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -208,7 +208,7 @@ func TestWhoseReplacementIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// budgets sets those of the pool.
+// budgets sets the budgets of the pool.
 func (r *rig) budgets(t *testing.T, budgets ...karpv1.Budget) {
 	t.Helper()
 	pool := &karpv1.NodePool{}
@@ -221,7 +221,7 @@ func (r *rig) budgets(t *testing.T, budgets ...karpv1.Budget) {
 	}
 }
 
-// TestBudgetsBoundReplacements: of two nodes that expire together one has its turn; the other waits for it, and not for ever.
+// TestBudgetsBoundReplacements: of two nodes that expire together one is replaced first; the other waits for it, but not forever.
 func TestBudgetsBoundReplacements(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -257,7 +257,7 @@ func TestBudgetsBoundReplacements(t *testing.T) {
 	}
 }
 
-// TestWaitingIsAtTheCostOfTheGracePeriod: terminationGracePeriod bounds the way out, the wait for a replacement included.
+// TestWaitingIsAtTheCostOfTheGracePeriod: terminationGracePeriod limits the whole termination, including the wait for a replacement.
 func TestWaitingIsAtTheCostOfTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -273,7 +273,7 @@ func TestWaitingIsAtTheCostOfTheGracePeriod(t *testing.T) {
 	if since.IsZero() {
 		t.Fatalf("the claim does not say since when it is replaced\n%s", r.log)
 	}
-	r.ahead += 4 * time.Minute // half of it is left to its pods
+	r.ahead += 4 * time.Minute // half of it is left for its pods
 	for range 3 {
 		r.visit(t, old)
 	}

@@ -20,19 +20,19 @@ type reservations interface {
 	Reservations(ctx context.Context, now time.Time, terms []ec2.ReservationTerm) ([]ec2.Reservation, error)
 }
 
-// reservedBook counts how many instances capacity reservations have left: what EC2 said last, less what was bought since and
-// EC2 does not yet count. Those promised to claims for which nothing was bought yet are counted by the plan. The zero value
-// has counted nothing. Its methods may be called at the same time.
+// reservedBook counts the instances that capacity reservations have left: the count of EC2, less the instances launched since
+// that EC2 does not count yet. The plan counts those that are intended for claims without an instance. The zero value is
+// empty. Its methods are safe for concurrent use.
 type reservedBook struct {
 	mu   sync.Mutex
 	byID map[string]*reservedCount
 }
 
-// reservedCount is what is known of one reservation.
+// reservedCount is the count of one reservation.
 type reservedCount struct {
-	said  int         // by EC2
-	at    time.Time   // when EC2 said so
-	taken []time.Time // when instances were bought that said does not count yet, oldest first
+	said  int         // EC2's count
+	at    time.Time   // when EC2 returned it
+	taken []time.Time // when instances were launched that said does not include yet, oldest first
 }
 
 // How long EC2 may take to count an instance that it sold, and for how long a reservation is remembered that no class
@@ -42,8 +42,8 @@ const (
 	reservedKept  = time.Hour
 )
 
-// saw notes what EC2 said at now, and returns the ids of the reservations that have more left than it said before. By as
-// many as its count fell, by so many it has counted of ours.
+// saw records EC2's counts at now, and returns the IDs of the reservations with a higher count than before. A count that has
+// fallen includes as many of our launches as it fell by.
 func (b *reservedBook) saw(now time.Time, found []ec2.Reservation) (more []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,7 +67,7 @@ func (b *reservedBook) saw(now time.Time, found []ec2.Reservation) (more []strin
 	return more
 }
 
-// take notes that an instance of the reservation was bought at now.
+// take records an instance that was launched into the reservation at now.
 func (b *reservedBook) take(now time.Time, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +76,7 @@ func (b *reservedBook) take(now time.Time, id string) {
 	}
 }
 
-// left returns how many instances each known reservation has left, at least 0.
+// left returns how many instances each reservation has left, at least 0.
 func (b *reservedBook) left() map[string]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,13 +87,13 @@ func (b *reservedBook) left() map[string]int {
 	return out
 }
 
-// reserve returns the catalog of a class with what its capacity reservations add; c is not altered.
+// reserve returns the catalog of a class with the offerings of its capacity reservations; c is not changed.
 func (m *Market) reserve(class *awsv1.EC2NodeClass, c catalog.Catalog) catalog.Catalog {
 	if len(class.Status.CapacityReservations) == 0 {
 		return c
 	}
 	known, _ := kube.Reservations(class, m.reserved.left())
-	zones := append([]catalog.Zone{}, zonesOf(class)...) // not nil, which would be all
+	zones := append([]catalog.Zone{}, zonesOf(class)...) // not nil, which would mean all zones
 	c.Types = withReserved(c.Types, zones, known)
 	own := c.Pools
 	c.Pools = nil
@@ -110,7 +110,7 @@ func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.Re
 	out := slices.Clone(types)
 	for i := range out {
 		if isDedicated(out[i]) {
-			continue // what classes select is reserved on shared hardware
+			continue // the reservations that classes select have default tenancy
 		}
 		if slices.ContainsFunc(known, func(r catalog.ReservedCapacity) bool { return r.InstanceType == out[i].Name }) {
 			out[i] = out[i].WithReserved(zones, known)
@@ -119,7 +119,7 @@ func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.Re
 	return out
 }
 
-// SawReserved notes the capacity reservations that EC2 shows at now, and reports whether there is more in them than before.
+// SawReserved records the capacity reservations that EC2 returned at now, and reports whether one has more instances left than before.
 func (o *Offers) SawReserved(now time.Time, found []ec2.Reservation) bool {
 	more := o.Market.reserved.saw(now, found)
 	for _, id := range more {
@@ -128,7 +128,7 @@ func (o *Offers) SawReserved(now time.Time, found []ec2.Reservation) bool {
 	return len(more) > 0
 }
 
-// lookReserved asks EC2 for the capacity reservations of the class, where they count.
+// lookReserved reads the capacity reservations of the class, if they are enabled.
 func (n *NodeClasses) lookReserved(ctx context.Context, class *awsv1.EC2NodeClass, f *foundClass) {
 	f.reserves = n.Reservations != nil
 	terms := class.Spec.CapacityReservationSelectorTerms
@@ -139,7 +139,7 @@ func (n *NodeClasses) lookReserved(ctx context.Context, class *awsv1.EC2NodeClas
 	f.reservations, f.reservationErr = n.Reservations.Reservations(ctx, now, reservationTerms(terms))
 	f.reservations = f.usable(f.reservations)
 	if f.reservationErr == nil && n.Offers.SawReserved(now, f.reservations) {
-		n.Batch.Ask(string(class.UID)) // pods may have waited for them
+		n.Batch.Ask(string(class.UID)) // pods may be waiting for them
 	}
 }
 
@@ -151,7 +151,7 @@ func reservationTerms(terms []awsv1.CapacityReservationSelectorTerm) []ec2.Reser
 	return out
 }
 
-// gated are the conditions that Ready stands on only where reserved capacity counts.
+// gated returns the conditions that Ready depends on only if reserved capacity is enabled.
 func (f foundClass) gated() []string {
 	if f.reserves {
 		return []string{awsv1.ConditionCapacityReservationsReady}
@@ -159,7 +159,7 @@ func (f foundClass) gated() []string {
 	return nil
 }
 
-// reservationStatus is what the status says of the reservations that were found.
+// reservationStatus returns the reservations for the status of the class.
 func (f foundClass) reservationStatus() []awsv1.CapacityReservation {
 	var out []awsv1.CapacityReservation
 	for _, r := range f.reservations {

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// reservedRig is a rig whose class selects the capacity reservations of team a, whose pool may use them or buy on demand,
-// and a reservation of total m5.large, of which the test may change anything first.
+// reservedRig is a rig whose class selects the capacity reservations of team a, and whose pool allows reserved and on-demand capacity. It has
+// a reservation of total m5.large, which the test may change first.
 func reservedRig(t *testing.T, total int, change func(*world.CapacityReservation)) (*rig, *world.CapacityReservation) {
 	t.Helper()
 	r := newRig(t, "m5.large", "m5.xlarge")
@@ -54,7 +54,7 @@ func (r *rig) bought() map[string]int {
 	return out
 }
 
-// TestReservedFirst: pods land on what is reserved first, whatever that would cost on demand, and then on what is bought.
+// TestReservedFirst: pods go to reserved capacity first, whatever its on-demand price would be, and then to on-demand.
 func TestReservedFirst(t *testing.T) {
 	t.Parallel()
 	r, made := reservedRig(t, 2, func(*world.CapacityReservation) {})
@@ -90,7 +90,7 @@ func TestReservedFirst(t *testing.T) {
 		t.Errorf("the Node is labelled with reservation %q, want %s", id, made.ID)
 	}
 
-	// EC2 has said that two are left, and was not asked since.
+	// EC2 has returned that two are left, and was not asked since.
 	r.pending(t, "web-2", "1500m", "2Gi")
 	r.pending(t, "web-3", "1500m", "2Gi")
 	r.plan(t)
@@ -100,7 +100,7 @@ func TestReservedFirst(t *testing.T) {
 	}
 }
 
-// TestReservationVanishes: what is planned for a reservation that ends before the launch is bought on demand.
+// TestReservationVanishes: if a reservation ends before the launch planned for it, an on-demand instance is launched.
 func TestReservationVanishes(t *testing.T) {
 	t.Parallel()
 	r, made := reservedRig(t, 1, func(*world.CapacityReservation) {})
@@ -124,8 +124,8 @@ func TestReservationVanishes(t *testing.T) {
 	}
 }
 
-// TestReservationEnds: a node whose reservation ends runs on, on demand, and is labelled so; the reservation that comes back
-// is used again.
+// TestReservationEnds: a node whose reservation ends keeps running as on-demand, and is labelled so. The reservation is used
+// again when it is back.
 func TestReservationEnds(t *testing.T) {
 	t.Parallel()
 	r, made := reservedRig(t, 1, func(*world.CapacityReservation) {})
@@ -168,7 +168,7 @@ func TestReservationEnds(t *testing.T) {
 	}
 }
 
-// TestBlockEnds: 40 minutes before a capacity block ends its node is replaced and leaves, without any queue; nothing more is
+// TestBlockEnds: 40 minutes before a capacity block ends its node is replaced and drained, without any queue; nothing more is
 // launched into the block.
 func TestBlockEnds(t *testing.T) {
 	t.Parallel()
@@ -209,7 +209,7 @@ func TestBlockEnds(t *testing.T) {
 	}
 }
 
-// TestReservationsDenied: who may not look at reservations that his class selects is told, and a pool does not launch past them.
+// TestReservationsDenied: a missing permission to read reservations that the class selects is reported, and a pool does not launch without them.
 func TestReservationsDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
@@ -228,13 +228,13 @@ func TestReservationsDenied(t *testing.T) {
 		t.Errorf("%+v, ready %t", got, conditions.IsReady())
 	}
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
-	r.classes(t) // the id is nobody's, which is nothing wrong
+	r.classes(t) // no reservation has this ID, which is no error
 	if conditions = r.class(t).StatusConditions(); !conditions.IsReady() {
 		t.Errorf("allowed again: %+v", r.class(t).Status.Conditions)
 	}
 }
 
-// TestReservedBook: an instance that was bought counts once, from the sale on, however late EC2 counts it.
+// TestReservedBook: a launched instance counts once, from the launch on, however late EC2 counts it.
 func TestReservedBook(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -272,7 +272,7 @@ func TestReservedBook(t *testing.T) {
 	}
 }
 
-// TestChooseReserved: reservations come before all else; one launch uses those of one kind, and of one place the fullest.
+// TestChooseReserved: reservations come before all other offerings; one launch uses reservations of one kind, and in each zone the fullest.
 func TestChooseReserved(t *testing.T) {
 	t.Parallel()
 	kind := func(name string, price catalog.Price, reserved ...catalog.ReservedCapacity) catalog.Type {

@@ -9,14 +9,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestEndingReservationIsNotUsed: what EC2 says of a reservation's end counts at once, although its next answer, and the
+// TestEndingReservationIsNotUsed: EC2's message about the end of a reservation counts at once, although its next answer, and the
 // class's status, still show one instance that is left.
 func TestEndingReservationIsNotUsed(t *testing.T) {
 	t.Parallel()
 	block := func(c *world.CapacityReservation) { c.Kind, c.End = "capacity-block", time.Now().Add(48*time.Hour) }
 	for name, c := range map[string]struct {
 		kind   func(*world.CapacityReservation)
-		isUsed bool // a node of ours runs in it
+		isUsed bool // one of our nodes runs in it
 		notice func(r *rig, made *world.CapacityReservation, w *world.World, now time.Time)
 	}{
 		"a block ends": {block, true, func(r *rig, made *world.CapacityReservation, _ *world.World, now time.Time) {
@@ -47,7 +47,7 @@ func TestEndingReservationIsNotUsed(t *testing.T) {
 			}
 			r.Do(func(w *world.World, now time.Time) { c.notice(r, made, w, now) })
 			r.read(t)
-			r.classes(t) // EC2 shows it as it was
+			r.classes(t) // EC2 returns its earlier state
 			if !c.isUsed {
 				r.pending(t, "web", "1500m", "2Gi")
 			}

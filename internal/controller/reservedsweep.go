@@ -17,9 +17,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// reserved looks after the claims whose machines run in capacity reservations. Those of a capacity block that ends are
-// marked as interrupted, whether or not EC2's warning has come; those whose reservation has ended run on, on demand, and
-// are labelled so.
+// reserved updates the claims whose instances run in capacity reservations. Claims in an expiring capacity block are
+// marked as interrupted, even without EC2's warning. When another reservation ends, its instances keep running as on-demand instances,
+// and their claims are labelled so.
 func (s *Sweeper) reserved(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
 	var mine []*karpv1.NodeClaim
 	for _, c := range claims {
@@ -45,7 +45,7 @@ func (s *Sweeper) reserved(ctx context.Context, now time.Time, instances []ec2.I
 	for _, i := range instances {
 		demoted[i.ProviderID()] = i.State == ec2.Running && i.CapacityType == catalog.OnDemand
 	}
-	// 2. decide, 3. act, 4. tell
+	// 2. decide, 3. act, 4. report
 	var errs []error
 	for _, c := range mine {
 		if _, since := markOf(c); expiring[c.Labels[awsv1.LabelCapacityReservationID]] && since.IsZero() {
@@ -73,7 +73,7 @@ func (s *Sweeper) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range nodes { // before the claim: it is the claim's label that brings us here again
+	for _, n := range nodes { // before the claim: a claim with the old label is processed again
 		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { withoutReservation(n.Labels) })
 		if err != nil && kube.WhatNext(err) != kube.Gone {
 			return err

@@ -13,18 +13,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// leastKept is how much of a planned NodeClaim's pods must still wait for it to be created, measured by CPU and memory. With less
-// a smaller one is planned.
+// leastKept is the share of a planned NodeClaim's pods, by CPU and memory, that must still need it for it to be created. Below
+// that a smaller one is planned.
 const leastKept = 0.5
 
-// stale counts what a plan lost because the cluster changed while it was made.
+// stale counts the parts of a plan that became invalid while it was made.
 type stale struct {
-	pods    int            // that are gone, bound, or have another place
+	pods    int            // that are deleted, bound, or placed elsewhere
 	claims  map[string]int // planned NodeClaims that are not created, by cause
-	isAgain bool           // some pods of these still wait, and are to be planned again at once
+	isAgain bool           // some of their pods still need nodes, and are planned again at once
 }
 
-// The causes for which a planned NodeClaim is not created.
+// Causes for not creating a planned NodeClaim.
 const (
 	stalePods  = "its pods are gone"
 	stalePart  = "most of its pods are gone"
@@ -33,10 +33,10 @@ const (
 	staleRoom  = "a node came that has room for its pods"
 )
 
-// staleLabels are the causes as a metric names them.
+// staleLabels are the causes as metric labels.
 var staleLabels = map[string]string{stalePods: "pods_gone", stalePart: "pods_changed", stalePool: "nodepool_changed", staleLimit: "limit", staleRoom: "node_came"}
 
-// String writes "its pods are gone: 9; its NodePool changed: 1".
+// String returns, for example, "its NodePool changed: 1 NodeClaim; its pods no longer need a node: 9 NodeClaims".
 func (s stale) String() string {
 	var out []string
 	for _, cause := range slices.Sorted(maps.Keys(s.claims)) {
@@ -45,24 +45,24 @@ func (s stale) String() string {
 	return strings.Join(out, "; ")
 }
 
-// review holds a plan against a newer snapshot.
+// review compares a plan with a newer snapshot.
 type review struct {
 	before, now cluster.Snapshot
 	market      catalog.Market
-	// isLate is true of a plan that took so long that new nodes may have room for its pods.
+	// isLate is set for a plan that took so long that new nodes may have room for its pods.
 	isLate bool
 
 	pods   map[string]*cluster.Pod // of before
-	wait   map[string]string       // UIDs of the pods of now, by "namespace/name"
+	wait   map[string]string       // UIDs of the pods in now, by "namespace/name"
 	pools  map[string]*cluster.Pool
 	old    map[string]*cluster.Pool
-	fresh  []*cluster.Node              // nodes that the plan does not know, and that take pods
-	usage  map[string]resources.Amounts // by pool, with what of the plan is kept
+	fresh  []*cluster.Node              // new nodes that accept pods
+	usage  map[string]resources.Amounts // by pool, including the part of the plan that is kept
 	counts map[string]int               // nodes, by pool
 	stale  stale
 }
 
-// revalidated returns the plan, made for the snapshot r.before, without what does not hold by r.now.
+// revalidated returns the part of the plan for the snapshot r.before that is still valid in r.now.
 func (r review) revalidated(plan packing.Plan) (packing.Plan, stale) {
 	r.index()
 	machines := make([]packing.Machine, 0, len(plan.Machines))
@@ -129,13 +129,13 @@ func poolsByName(pools []cluster.Pool) map[string]*cluster.Pool {
 	return out
 }
 
-// waits reports whether the pod that was planned still needs a place.
+// waits reports whether the planned pod still needs a node.
 func (r *review) waits(id string) bool {
 	p := r.pods[id]
 	return p != nil && r.wait[id] == p.UID
 }
 
-// keep returns the machine with the pods that still wait, or why it is not to be bought.
+// keep returns the planned node with the pods that still need it, or why it must not be created.
 func (r *review) keep(m packing.Machine) (packing.Machine, string) {
 	pool := r.pools[m.Pool]
 	var kept []string
@@ -169,15 +169,15 @@ func (r *review) keep(m packing.Machine) (packing.Machine, string) {
 	return m, ""
 }
 
-// isSamePool reports whether NodeClaims that were planned for the pool as it was are right for the pool as it is.
+// isSamePool reports whether NodeClaims planned for the old pool are valid for the current one.
 func isSamePool(old, now *cluster.Pool) bool {
 	return old != nil && old.UID == now.UID && now.Unusable == "" && old.NodeClass == now.NodeClass &&
 		reflect.DeepEqual(old.Requirements, now.Requirements) && reflect.DeepEqual(old.Labels, now.Labels) &&
 		slices.Equal(old.Taints, now.Taints) && slices.Equal(old.StartupTaints, now.StartupTaints)
 }
 
-// isWithinLimits reports whether the pool may have the machine with what else it has now. As long as it has no more than the plan
-// knew, and its limits are the same, the plan has seen to that.
+// isWithinLimits reports whether the planned node fits the current limits of the pool. If the pool has not grown and its limits
+// have not changed, the plan has checked that already.
 func (r *review) isWithinLimits(m packing.Machine, pool *cluster.Pool) bool {
 	old := r.old[m.Pool]
 	if reflect.DeepEqual(old.Limits, pool.Limits) && old.Nodes >= pool.Nodes && pool.Usage.Fits(old.Usage) {
@@ -203,7 +203,7 @@ func (r *review) isWithinLimits(m packing.Machine, pool *cluster.Pool) bool {
 	return true
 }
 
-// hasRoom reports whether one of the pods could run on the node, rules about other pods aside.
+// hasRoom reports whether one of the pods could run on the node, without regard to rules about other pods.
 func (r *review) hasRoom(n *cluster.Node, pods []string) bool {
 	free := n.Allocatable.Sub(n.Requested)
 	return slices.ContainsFunc(pods, func(id string) bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// come lets what was bought become nodes, and nobody decide anything.
+// come makes launched instances join, without running the loops that make decisions.
 func (f *park) come(t *testing.T) {
 	t.Helper()
 	f.slow = false
@@ -24,7 +24,7 @@ func (f *park) come(t *testing.T) {
 	f.work(t)
 }
 
-// leavers are the claims that are being deleted.
+// leavers returns the claims that are being deleted.
 func (f *park) leavers(t *testing.T) (out []string) {
 	t.Helper()
 	for _, c := range f.claims(t) {
@@ -42,8 +42,8 @@ func (lostSwitch) String() string { return "ConfigMap a/joiner" }
 
 func (lostSwitch) Read(context.Context) (string, error) { return "", errors.New("timeout") }
 
-// TestNothingGoesUnseen: as long as it is not known what can be bought, as by a process that has just started, or whether all pools are paused, no
-// move is committed, as nobody knows whether its pods have a place; and none is undone for it.
+// TestNothingGoesUnseen: no move is committed while instance types are unknown, as after a start, or while the global pause cannot be read,
+// because nothing ensures that its pods can be placed. No move is undone because of it.
 func TestNothingGoesUnseen(t *testing.T) {
 	t.Parallel()
 	for name, hide := range map[string]func(f *park) (show func()){
@@ -80,7 +80,8 @@ func TestNothingGoesUnseen(t *testing.T) {
 	}
 }
 
-// TestUsersChangeTheirMind: whatever a user says while what is to come is on its way, the move is undone with the next round, with the reason.
+// TestUsersChangeTheirMind: when a user changes a setting that forbids the move while its replacement starts, the move is undone
+// in the next round, with the reason.
 func TestUsersChangeTheirMind(t *testing.T) {
 	t.Parallel()
 	team := func(name string) func(p *karpv1.NodePool) {
@@ -149,8 +150,8 @@ func TestUsersChangeTheirMind(t *testing.T) {
 	}
 }
 
-// TestNobodyStaysClosed: a Node that is closed and that nobody empties, as a controller leaves it that was taken away in the middle of a move, takes
-// pods again, and its claim says no more that it goes; but not at once, as who closes it may be about to say why.
+// TestNobodyStaysClosed: a tainted Node that nothing drains, as left behind by a controller that was uninstalled during a move, accepts
+// pods again, and its claim loses the DisruptionReason. This is delayed, because the cause of the taint may be about to be written.
 func TestNobodyStaysClosed(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
@@ -175,7 +176,7 @@ func TestNobodyStaysClosed(t *testing.T) {
 	}
 }
 
-// TestWhoGoesIsNotOpened: nodes that expire, are taken from us or are moved off are closed for as long as it takes.
+// TestWhoGoesIsNotOpened: nodes that are expired, interrupted or moved stay tainted.
 func TestWhoGoesIsNotOpened(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
@@ -198,7 +199,7 @@ func TestWhoGoesIsNotOpened(t *testing.T) {
 	}
 }
 
-// TestUndoneMoveLeavesTheInterruptedClosed: a node that is about to be taken from us does not get pods again because a move of it is undone.
+// TestUndoneMoveLeavesTheInterruptedClosed: an interrupted node does not accept pods again because a move of it is undone.
 func TestUndoneMoveLeavesTheInterruptedClosed(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -221,7 +222,7 @@ func TestUndoneMoveLeavesTheInterruptedClosed(t *testing.T) {
 	}
 }
 
-// TestWavesCountWhoIsEmptied: a node whose pods take long to leave is one of those that are replaced at once.
+// TestWavesCountWhoIsEmptied: a node that takes long to drain still counts as one that is being replaced.
 func TestWavesCountWhoIsEmptied(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 3, "1500m", "1500m", "t3.medium")
@@ -235,7 +236,7 @@ func TestWavesCountWhoIsEmptied(t *testing.T) {
 	for _, c := range f.claims(t) {
 		old[c.Name] = true
 	}
-	for range 40 { // pods stay where they are: nobody drains the first
+	for range 40 { // pods stay where they are: no node is drained
 		f.lead(t)
 		f.plan(t)
 		f.ahead += 10 * time.Second
@@ -257,7 +258,7 @@ func TestWavesCountWhoIsEmptied(t *testing.T) {
 	}
 }
 
-// TestGateKeepsWhatWasGranted: what was chosen is remembered until it begins, however long that takes, and for a moment after that.
+// TestGateKeepsWhatWasGranted: chosen nodes are recorded until they start to leave, however long that takes, and for a moment after that.
 func TestGateKeepsWhatWasGranted(t *testing.T) {
 	t.Parallel()
 	var g Gate
@@ -274,7 +275,7 @@ func TestGateKeepsWhatWasGranted(t *testing.T) {
 	}
 }
 
-// TestExpiryKnowsOfMoves: a node that moves have closed is one of those that the budget lets go at once, and its replacement is not one for a node
+// TestExpiryKnowsOfMoves: nodes of a move count against the budget for expired nodes, and their replacements are not used for a node
 // that expires.
 func TestExpiryKnowsOfMoves(t *testing.T) {
 	t.Parallel()

@@ -52,8 +52,8 @@ const (
 	testClusterARN = "arn:aws:eks:us-east-1:" + emulator.DefaultAccount + ":cluster/" + testCluster
 )
 
-// rig is a make-believe AWS and API server of one test's own, and the loops between them. The loops are driven by hand:
-// nothing happens unless a test makes it happen.
+// rig is a simulated AWS and API server for one test, and the loops between them. The loops are driven by hand:
+// nothing happens unless a test triggers it.
 type rig struct {
 	*emulator.Server
 	Loops
@@ -64,13 +64,13 @@ type rig struct {
 	uid    string // of the cluster
 	url    string
 	wire   http.RoundTripper // to AWS; nil: by loopback
-	budget *ratelimit.Budget // of calls to EC2; nil: as many as one likes
-	fuse   *fuse             // of the process that runs now
-	server time.Duration     // how much later than that it is by the API server's clock
-	ahead  time.Duration     // how much later than the clock says it is, in AWS and for the loops that are told the time
+	budget *ratelimit.Budget // of calls to EC2; nil: unlimited
+	fuse   *fuse             // of the current process
+	server time.Duration     // how far the API server's clock is ahead of that
+	ahead  time.Duration     // how far AWS and the loops that use a Clock are ahead of the real clock
 }
 
-// newRig serves a region that sells the named types, with a node class and a pool that want them, and no pods.
+// newRig serves a region with the named instance types, with a node class and a pool that use them, and no pods.
 func newRig(t testing.TB, instanceTypes ...string) *rig {
 	t.Helper()
 	r := makeRig(t, instanceTypes)
@@ -90,7 +90,7 @@ func newRig(t testing.TB, instanceTypes ...string) *rig {
 			err = serve()
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // the connection breaks, as it does when a process dies
+			panic(http.ErrAbortHandler) // the connection breaks, as when a process ends
 		}
 	}))
 	t.Cleanup(srv.Close)
@@ -99,7 +99,7 @@ func newRig(t testing.TB, instanceTypes ...string) *rig {
 	return r
 }
 
-// makeRig is newRig without loops, and without a way to AWS.
+// makeRig is newRig without loops, and without a connection to AWS.
 func makeRig(t testing.TB, instanceTypes []string) *rig {
 	t.Helper()
 	r := &rig{uid: testUID, events: &events{}, log: &bytes.Buffer{}, fuse: &fuse{}}
@@ -122,7 +122,7 @@ func embedded(t testing.TB) catalog.Table {
 	return all
 }
 
-// furnish makes the region.
+// furnish creates the resources of the region.
 func (r *rig) furnish(t testing.TB, instanceTypes []string) {
 	t.Helper()
 	table := embedded(t)
@@ -174,7 +174,7 @@ func (i indexer) IndexField(_ context.Context, object client.Object, field strin
 	return nil
 }
 
-// bear gives new objects what a real API server gives them.
+// bear sets the fields of new objects that a real API server sets.
 func (r *rig) bear() interceptor.Funcs {
 	born := 0
 	var mu sync.Mutex
@@ -202,7 +202,7 @@ func (r *rig) cfg() aws.Config {
 	return cfg
 }
 
-// start makes new loops, which remember nothing, as a new process does.
+// start creates new loops without memory, as a new process does.
 func (r *rig) start(t testing.TB) {
 	t.Helper()
 	cfg := r.cfg()
@@ -272,7 +272,7 @@ type fixedVersion string
 
 func (v fixedVersion) Version(context.Context) (string, error) { return string(v), nil }
 
-// events remembers what was told.
+// events records emitted events.
 type events struct {
 	mu   sync.Mutex
 	told []string // "NodeClaim/InsufficientCapacityError: …"
@@ -285,7 +285,7 @@ func (e *events) Tell(about client.Object, reason kube.Reason, message string) {
 	e.told = append(e.told, kind[strings.LastIndex(kind, ".")+1:]+"/"+string(reason)+": "+message)
 }
 
-// has returns the first event with all of the words, empty if there is none.
+// has returns the first event with all of the words; empty without one.
 func (e *events) has(words ...string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -334,7 +334,7 @@ func testPool() *karpv1.NodePool {
 	}
 }
 
-// pending makes a pod that kube-scheduler has found no place for.
+// pending creates a pod that kube-scheduler has marked as unschedulable.
 func (r *rig) pending(t *testing.T, name, cpu, memory string) {
 	t.Helper()
 	r.create(t, &corev1.Pod{
@@ -364,7 +364,7 @@ func (r *rig) plan(t *testing.T) {
 	r.Provisioner.pass(t.Context(), Window{First: r.now(), Closed: r.now(), Size: 1})
 }
 
-// classes lets the loop of the node classes look at the one there is, and that of the pools after it.
+// classes reconciles the node class, and the pool after it.
 func (r *rig) classes(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"default"} {
@@ -377,7 +377,7 @@ func (r *rig) classes(t *testing.T) {
 	}
 }
 
-// work visits each claim once and returns when the last of them wants to be visited again, half a minute at most.
+// work reconciles each claim once and returns when the last of them is due again, half a minute at most.
 func (r *rig) work(t *testing.T) time.Duration {
 	t.Helper()
 	var last time.Duration
@@ -426,7 +426,7 @@ func (r *rig) instances() []world.Instance {
 	return out
 }
 
-// join makes the Node of each claim that has a machine and none yet, as a kubelet does. A machine that ends makes none.
+// join creates the missing Node of each claim with an instance, as a kubelet does. A terminating instance creates none.
 func (r *rig) join(t *testing.T) {
 	t.Helper()
 	known := map[string]bool{}
@@ -441,7 +441,7 @@ func (r *rig) join(t *testing.T) {
 	}
 }
 
-// nodeOf is a Node of any name that carries the claim's provider id.
+// nodeOf is a Node of any name with the claim's provider ID.
 func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},
@@ -453,7 +453,7 @@ func nodeOf(c karpv1.NodeClaim, name string) *corev1.Node {
 	}
 }
 
-// nodeOf is the Node that the kubelet on the claim's instance makes.
+// nodeOf is the Node that the kubelet on the claim's instance creates.
 func (r *rig) nodeOf(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	t.Helper()
 	id := c.Status.ProviderID[strings.LastIndexByte(c.Status.ProviderID, '/')+1:]
@@ -469,7 +469,7 @@ func (r *rig) nodeOf(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	return node
 }
 
-// renamed is the Node of the same kubelet under its other name, the instance id.
+// renamed is the Node of the same kubelet under its other name, the instance ID.
 func (r *rig) renamed(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	t.Helper()
 	node := r.nodeOf(t, c)
@@ -477,7 +477,7 @@ func (r *rig) renamed(t testing.TB, c karpv1.NodeClaim) *corev1.Node {
 	return node
 }
 
-// bind puts every pending pod onto the first Node, as kube-scheduler might.
+// bind binds every pending pod to the first Node, as kube-scheduler might.
 func (r *rig) bind(t *testing.T) {
 	t.Helper()
 	nodes := r.nodes(t)

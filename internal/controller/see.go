@@ -21,16 +21,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// view is what was read about one claim: what decides, and the objects that it was read from.
+// view is what was read about one claim: the input of the decision, and the objects that it is based on.
 type view struct {
 	seen lifecycle.Seen
 
 	claim    *karpv1.NodeClaim
-	class    *awsv1.EC2NodeClass // nil if there is none, or nobody needs it in this phase
-	nodes    []*corev1.Node      // those that are the machine's
-	refused  []refusedNode       // those that carry its provider id, and are not
-	strays   []*corev1.Node      // those that it has left behind; none while the claim leaves, which takes all along
-	instance *ec2.Instance       // nil if none was found, or nobody looked
+	class    *awsv1.EC2NodeClass // nil if it does not exist or is not needed in this phase
+	nodes    []*corev1.Node      // of the instance
+	refused  []refusedNode       // with the same provider ID, but of another instance
+	strays   []*corev1.Node      // earlier registrations of the instance; empty while the claim is deleted, which removes all of them
+	instance *ec2.Instance       // nil if none was found, or none was requested
 	drain    drain.Step
 }
 
@@ -42,11 +42,11 @@ func (v view) node() *corev1.Node {
 	return v.nodes[0]
 }
 
-// settleLook is how long EC2 may not show an instance that it just sold: half a minute, and what the clocks of both sides
-// and the whole seconds of conditions may take off.
+// settleLook is how long EC2 may not return a new instance: half a minute, plus the clock difference of both sides
+// and the rounding of condition times to whole seconds.
 const settleLook = 45 * time.Second
 
-// see reads all that decides what happens to the claim next.
+// see reads the input of the decision about the claim.
 func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (view, error) {
 	v := view{claim: claim, seen: lifecycle.Seen{Claim: claimSeen(claim)}}
 	var err error
@@ -68,7 +68,7 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 	}
 	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
-	// By our clock, not the API server's: where that is ahead, a closed node would be watched for as long before it counts as empty.
+	// By our clock, not the API server's: if that one is ahead, the wait before a tainted node counts as empty would grow by the difference.
 	v.seen.Node.Deleted = c.leaving.note(claim.UID, !v.seen.Node.Deleted.IsZero(), now)
 	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
 	v.seen.Node.Lost = c.absences.note(claim.UID, isLost, now)
@@ -89,7 +89,7 @@ func (c *Claims) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time
 	return v, nil
 }
 
-// seeNode reads what may make an end to a claim that has its one Node.
+// seeNode reads what may end a claim with its one Node: repair and expiration.
 func (c *Claims) seeNode(ctx context.Context, v *view, now time.Time) error {
 	s := &v.seen.Claim
 	var err error
@@ -158,7 +158,7 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 
 func isReady(node *corev1.Node) bool { return readiness(node) == corev1.ConditionTrue }
 
-// readiness is the status of the condition Ready, empty for a Node that has none yet.
+// readiness returns the status of the Ready condition; empty if the Node has none yet.
 func readiness(node *corev1.Node) corev1.ConditionStatus {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
@@ -168,9 +168,9 @@ func readiness(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// withoutStrays sorts out which Nodes of one machine are left of registrations under other names: those that
-// node-lifecycle-controller has not heard of for a while, if another one is ready. A machine has one kubelet. A Node
-// that is not ready by its kubelet's own word is none of them, for it may just have joined.
+// withoutStrays separates the Nodes of an instance that are left from registrations under other names: the Nodes that
+// node-lifecycle-controller has marked as Unknown, if another one is ready. An instance has one kubelet. A Node
+// whose kubelet reports NotReady is kept, because it may just have joined.
 func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
 	if len(nodes) < 2 || !slices.ContainsFunc(nodes, isReady) {
 		return nodes, nil
@@ -185,7 +185,7 @@ func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
 	return kept, strays
 }
 
-// lacks returns the first resource, by name, that the claim asks for and the Node does not report.
+// lacks returns the first resource, by name, that the claim requests and the Node does not report.
 func lacks(claim *karpv1.NodeClaim, node *corev1.Node) string {
 	missing := ""
 	for name, asked := range claim.Spec.Resources.Requests {
@@ -197,7 +197,7 @@ func lacks(claim *karpv1.NodeClaim, node *corev1.Node) string {
 	return missing
 }
 
-// seeLaunch reads what decides whether a machine is bought.
+// seeLaunch reads the input of the decision about a launch.
 func (c *Claims) seeLaunch(ctx context.Context, v *view, now time.Time) error {
 	s := &v.seen.Claim
 	class := &awsv1.EC2NodeClass{}
@@ -213,7 +213,7 @@ func (c *Claims) seeLaunch(ctx context.Context, v *view, now time.Time) error {
 	a := c.attempts.of(v.claim.UID)
 	s.Shortage, s.NotBefore, s.Answered = a.shortage, a.notBefore, a.answered
 	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.asked.IsZero() && c.Ledger.IsOwn(v.claim.UID) {
-		return nil // asking again for the same launch finds what was bought; or nobody has asked at all
+		return nil // repeating the same launch request finds the instance; or no launch was requested
 	}
 	return c.seeBought(ctx, v)
 }
@@ -232,21 +232,21 @@ func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
 	return lifecycle.NodeClassUnknown
 }
 
-// seeMachine asks EC2 about the machine of a claim that is being deleted.
+// seeMachine reads the instance of a claim that is being deleted from EC2.
 func (c *Claims) seeMachine(ctx context.Context, v *view, now time.Time) error {
 	m := &v.seen.Machine
 	id, ok := ec2.ParseProviderID(v.claim.Status.ProviderID)
 	if !ok {
 		a := c.attempts.of(v.claim.UID)
 		if a.clean {
-			m.State = lifecycle.MachineAbsent // there is nothing to look for
+			m.State = lifecycle.MachineAbsent // no launch can have created one
 			return nil
 		}
 		if err := c.seeBought(ctx, v); err != nil || m.State != lifecycle.MachineAbsent {
 			return err
 		}
-		// None is found. That is sure only if we never asked for one, or EC2 has had time to show it. A launch may
-		// have begun before the claim was deleted, and ended long after.
+		// None is found. That is certain only if no launch was requested, or EC2 has had time to return it. A launch may
+		// have started before the claim was deleted, and ended long after.
 		if now.Sub(v.claim.DeletionTimestamp.Time) < settleLook || now.Sub(a.asked) < settleLook {
 			m.State = lifecycle.MachineUnknown
 		}
@@ -269,7 +269,7 @@ func (c *Claims) seeMachine(ctx context.Context, v *view, now time.Time) error {
 	return nil
 }
 
-// seeBought looks for a machine by the claim's name, since the claim does not know it.
+// seeBought finds an instance by the claim's name, for a claim without a provider ID.
 func (c *Claims) seeBought(ctx context.Context, v *view) error {
 	found, err := c.Buyer.Bought(ctx, v.claim.Name)
 	if err != nil {
@@ -298,7 +298,7 @@ func machineSeen(instance ec2.Instance) lifecycle.Machine {
 	return m
 }
 
-// seePods reads what still runs on a Node that leaves.
+// seePods reads the pods and volumes that are still on a leaving Node.
 func (c *Claims) seePods(ctx context.Context, v *view, now time.Time) error {
 	node := v.node()
 	if node == nil || node.DeletionTimestamp == nil {
@@ -328,7 +328,7 @@ func (c *Claims) seePods(ctx context.Context, v *view, now time.Time) error {
 	return err
 }
 
-// attached counts the volumes that are still attached, but for those of pods that stay to the end.
+// attached counts the attached volumes, without those of pods that are not evicted.
 func (c *Claims) attached(ctx context.Context, node string, pods []*corev1.Pod, leaving []drain.Pod, now time.Time) (int, error) {
 	attachments, err := c.Cluster.AttachmentsOn(ctx, node)
 	if err != nil || len(attachments) == 0 {
@@ -374,7 +374,7 @@ func (c *Claims) volumesOf(ctx context.Context, pod *corev1.Pod, into map[string
 	return nil
 }
 
-// sortNodes puts the Node that our finalizer is on first, then by name.
+// sortNodes sorts Nodes with our finalizer first, then by name.
 func sortNodes(nodes []*corev1.Node) {
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
 		x := slices.Contains(a.Finalizers, karpv1.FinalizerTermination)
@@ -389,5 +389,5 @@ func sortNodes(nodes []*corev1.Node) {
 	})
 }
 
-// errNoInstance is what an act that needs an instance returns when none was found.
+// errNoInstance is returned by an action that needs an instance when none was found.
 var errNoInstance = errors.New("no instance was found")

@@ -17,29 +17,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// turnPoll is how often it is looked whether it is the turn of the next.
+// turnPoll is how often the controller checks whether the next pod may be evicted.
 const turnPoll = 500 * time.Millisecond
 
-// sequences knows how far the moves are whose pods leave one after the other (moveMark.Turns), from all of their nodes. What it remembers is lost when
-// the process ends: then the next one waits no longer for a successor that is missing. The zero value knows none. Its methods may be called at the same time.
+// sequences tracks, across all of their nodes, the moves whose pods are evicted one after the other (moveMark.Turns). After a restart the
+// next pod no longer waits for a missing replacement pod. The zero value is empty. Its methods are safe for concurrent use.
 type sequences struct {
 	mu sync.Mutex
-	of map[string]*sequence // by the move's ID
+	of map[string]*sequence // by the ID of the move
 }
 
-// sequence is how far one move is.
+// sequence is the progress of one move.
 type sequence struct {
-	next  string // whose turn it is
+	next  string // the pod to evict next
 	since time.Time
-	late  bool              // somebody was waited for for too long: all leave, from all nodes
-	had   map[types.UID]int // how many pods with a place there were when it began, by owner
+	late  bool              // a pod took too long: all pods are evicted, from all nodes
+	had   map[types.UID]int // how many scheduled pods each owner had at the start
 }
 
-// see returns whose turn it is on the way out of the claim; a zero Turn where there are none, or none any more. pods reads from the informers.
+// see returns the next pod to evict from the claim's node; a zero Turn if the pods need no order. pods reads from the informers.
 func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
 	mark, err := moveOf(claim)
 	if mark == nil || err != nil || len(mark.Turns) == 0 || !mark.Committed || claim.Annotations[annotationInterrupted] != "" {
-		return drain.Turn{}, nil // it leaves alone, or in a hurry; what cannot be read is told elsewhere
+		return drain.Turn{}, nil // it is not part of a move, or must be drained fast; an unreadable mark is reported elsewhere
 	}
 	all, err := placedPods(ctx, pods, mark.Turns)
 	if err != nil {
@@ -73,11 +73,11 @@ func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.N
 	return turn, nil
 }
 
-// placed is what is known of pods with a place, those left out that are asked to leave, or have ended.
+// placed counts scheduled pods, without those that are terminating or finished.
 type placed struct {
-	there  map[string]bool    // those of the order, as "namespace/name"
-	count  map[types.UID]int  // how many there are, by owner
-	owners map[types.UID]bool // of those of the order
+	there  map[string]bool    // pods of the order, as "namespace/name"
+	count  map[types.UID]int  // number of pods by owner
+	owners map[types.UID]bool // owners of the pods of the order
 }
 
 func placedPods(ctx context.Context, pods client.Reader, order []string) (placed, error) {

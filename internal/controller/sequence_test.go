@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// sequenceRig has two nodes that leave with a move whose pods go one after the other: "api" and "second" on one, "web", "first" and "third" on the other.
+// sequenceRig has two nodes of a move whose pods are evicted one after the other: "api" and "second" on one, "web", "first" and "third" on the other.
 type sequenceRig struct {
 	*rig
 	*bouncer
@@ -58,7 +58,7 @@ func newSequenceRig(t *testing.T) sequenceRig {
 	return out
 }
 
-// place adds a pod of the one ReplicaSet to a node.
+// place adds a pod of the only ReplicaSet to a node.
 func (r sequenceRig) place(t *testing.T, name, node string) {
 	t.Helper()
 	pod := resident(name, "ReplicaSet", "")
@@ -66,7 +66,7 @@ func (r sequenceRig) place(t *testing.T, name, node string) {
 	r.create(t, pod)
 }
 
-// seconds lets so many pass, looking at both claims four times in each.
+// seconds lets the given number of seconds pass, and reconciles both claims four times in each.
 func (r sequenceRig) seconds(t *testing.T, n int) {
 	t.Helper()
 	for range n * int(time.Second/turnPoll) {
@@ -77,7 +77,7 @@ func (r sequenceRig) seconds(t *testing.T, n int) {
 	}
 }
 
-// TestPodsLeaveInTurn: from both nodes, each when the successor of the one before has a place.
+// TestPodsLeaveInTurn: from both nodes, each pod when the replacement of the one before is scheduled.
 func TestPodsLeaveInTurn(t *testing.T) {
 	t.Parallel()
 	r := newSequenceRig(t)
@@ -101,7 +101,7 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	}
 }
 
-// TestInAHurryThereAreNoTurns: a node whose machine will be taken from us waits for nobody, nor does one that somebody deletes before its move is to be made.
+// TestInAHurryThereAreNoTurns: an interrupted node waits for no other pod, nor does a node that a user deletes before its move is committed.
 func TestInAHurryThereAreNoTurns(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*karpv1.NodeClaim, *moveMark){
@@ -133,8 +133,8 @@ func TestInAHurryThereAreNoTurns(t *testing.T) {
 	}
 }
 
-// TestTurnsHoldNobodyUp: a successor that does not come, and a pod that may not be evicted, are waited for for ten seconds, also where the process began anew
-// in between.
+// TestTurnsHoldNobodyUp: a missing replacement pod, and a pod that may not be evicted, delay the others by ten seconds, also if
+// the process was restarted in between.
 func TestTurnsHoldNobodyUp(t *testing.T) {
 	t.Parallel()
 	for name, guard := range map[string]string{"no successor": "", "a PodDisruptionBudget": "first"} {
@@ -157,7 +157,7 @@ func TestTurnsHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// TestNothingElseWhilePodsLeaveInTurn: whoever closed nodes meanwhile would take places away.
+// TestNothingElseWhilePodsLeaveInTurn: tainting further nodes meanwhile would take room away.
 func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -192,8 +192,8 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 	}
 }
 
-// TestMoveSaysWhoseTurnItIs: the order of a move is on its claims for whoever leads when they drain, and until all have left nothing else is begun that
-// would have been.
+// TestMoveSaysWhoseTurnItIs: the order of a move is on its claims for the leader that drains them, and until all pods have left no other move
+// starts.
 func TestMoveSaysWhoseTurnItIs(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")

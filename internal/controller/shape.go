@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// checkShape says on the claim whether its Node has what was promised of it. It only informs.
+// checkShape sets the claim's condition whether its Node has the expected capacity. The condition only informs.
 func (c *Claims) checkShape(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
 	node := v.node()
 	if len(v.nodes) != 1 || len(node.Status.Capacity) == 0 {

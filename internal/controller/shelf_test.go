@@ -19,21 +19,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// shelf keeps what an API server in memory has said of its objects, as informers do: the server decodes each object from JSON whenever
-// somebody lists it, which takes most of the time of a test with hundreds of them. It is never late.
+// shelf caches the objects of an API server in memory, as informers do: the server decodes each object from JSON for each
+// list, which takes most of the time of a test with hundreds of them. The cache is never behind.
 type shelf struct {
 	mu      sync.Mutex
 	kinds   map[string]*shelved
 	indexes map[string]client.IndexerFunc // by kind and field
 }
 
-// shelved are the objects of a kind.
+// shelved are the cached objects of a kind.
 type shelved struct {
 	objects map[client.ObjectKey]client.Object
-	stale   map[client.ObjectKey]bool // that were written since they were read
+	stale   map[client.ObjectKey]bool // written since they were read
 }
 
-// shelve puts a shelf before the rig's API server, and begins anew.
+// shelve puts a shelf before the rig's API server, and restarts the loops.
 func (r *rig) shelve(t testing.TB) {
 	t.Helper()
 	s := &shelf{kinds: map[string]*shelved{}, indexes: map[string]client.IndexerFunc{}}
@@ -86,7 +86,7 @@ func shelfName(o any) string {
 	return strings.TrimSuffix(name, "List")
 }
 
-// isShelved reports whether objects of the kind are kept: those that there are many of.
+// isShelved reports whether objects of the kind are cached: the kinds with many objects.
 func isShelved(name string) bool {
 	return slices.Contains([]string{"NodeClaim", "Node", "Pod", "NodePool", "EC2NodeClass"}, name)
 }
@@ -143,7 +143,7 @@ func (s *shelf) list(ctx context.Context, c client.WithWatch, list client.Object
 	return apimeta.SetList(list, out)
 }
 
-// read brings the objects of a kind up to date.
+// read updates the objects of a kind.
 func (s *shelf) read(ctx context.Context, c client.WithWatch, like client.ObjectList) (*shelved, error) {
 	name := shelfName(like)
 	k := s.kinds[name]
@@ -186,7 +186,7 @@ func (s *shelf) read(ctx context.Context, c client.WithWatch, like client.Object
 	return k, nil
 }
 
-// fits reports whether an object is one of those that are asked for.
+// fits reports whether an object matches the list options.
 func (s *shelf) fits(name string, o client.Object, wanted client.ListOptions) (bool, error) {
 	if wanted.Namespace != "" && o.GetNamespace() != wanted.Namespace || wanted.LabelSelector != nil && !wanted.LabelSelector.Matches(labels.Set(o.GetLabels())) {
 		return false, nil

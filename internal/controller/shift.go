@@ -22,27 +22,27 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// shifts knows the zonal shifts in force.
+// shifts returns the active zonal shifts.
 type shifts interface {
 	Shifts(ctx context.Context, now time.Time) ([]eks.Shift, error)
 }
 
-// shiftEvery is how often they are looked at.
+// shiftEvery is how often zonal shifts are read.
 const shiftEvery = 30 * time.Second
 
-// ZonalShifts sees to it that nothing is bought in zones from which the cluster's traffic is shifted away. What runs there
-// stays: whether it works, nobody has said.
+// ZonalShifts prevents launches in zones with an active zonal shift of the cluster's traffic. Nodes that run there
+// stay: a shift does not mean that they are broken.
 type ZonalShifts struct {
 	Door    shifts
 	Cache   client.Reader
 	Market  *Market
-	Batch   *Batch // asked when a zone may be used again
+	Batch   *Batch // asked for a plan when a zone may be used again
 	Tell    teller
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 
 	failures Backoff
-	known    map[string]time.Time // as told: the ends of shifts, by the zones' ids
+	known    map[string]time.Time // as last reported: the ends of shifts by zone ID
 }
 
 // Start follows zonal shifts until ctx ends.
@@ -68,7 +68,7 @@ func (z *ZonalShifts) Start(ctx context.Context) error {
 	}
 }
 
-// pass looks once. While ARC cannot be asked, what it said last holds until it ends by itself.
+// pass reads the shifts once. While ARC does not answer, its last answer stays valid until each shift ends.
 func (z *ZonalShifts) pass(ctx context.Context, now time.Time) error {
 	defer working(ctx, LoopShifts, "").End()
 	// 1. read
@@ -129,7 +129,7 @@ func untilText(at time.Time) string {
 	return " until " + at.UTC().Format(time.RFC3339)
 }
 
-// users returns the pools that could launch in each zone, by the zones' ids.
+// users returns the pools that can launch in each zone, by zone ID.
 func (z *ZonalShifts) users(ctx context.Context) (map[string][]*karpv1.NodePool, error) {
 	var pools karpv1.NodePoolList
 	if err := z.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
@@ -175,10 +175,10 @@ func acceptsZone(pool *karpv1.NodePool, zone catalog.Zone) bool {
 	return true
 }
 
-// shiftBook is the shifts that were last heard of. The zero value has heard of none. Its methods may be called at the same time.
+// shiftBook holds the last known shifts. The zero value is empty. Its methods are safe for concurrent use.
 type shiftBook struct {
 	mu    sync.Mutex
-	until map[string]time.Time // by the zones' ids; zero: without an end
+	until map[string]time.Time // by zone ID; zero: without an end
 }
 
 func (b *shiftBook) set(found []eks.Shift) {
@@ -190,7 +190,7 @@ func (b *shiftBook) set(found []eks.Shift) {
 	}
 }
 
-// active returns the ends of the shifts in force at now, by the zones' ids.
+// active returns the ends of the shifts that are active at now, by zone ID.
 func (b *shiftBook) active(now time.Time) map[string]time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +203,7 @@ func (b *shiftBook) active(now time.Time) map[string]time.Time {
 	return out
 }
 
-// closed returns the names of those of the zones that traffic is shifted away from at now.
+// closed returns the names of the zones with an active shift at now.
 func (b *shiftBook) closed(now time.Time, zones []catalog.Zone) []string {
 	active := b.active(now)
 	var out []string
@@ -215,7 +215,7 @@ func (b *shiftBook) closed(now time.Time, zones []catalog.Zone) []string {
 	return out
 }
 
-// shiftedZones returns the ids of the zones that traffic is shifted away from at now.
+// shiftedZones returns the IDs of the zones with an active shift at now.
 func (m *Market) shiftedZones(now time.Time) map[string]bool {
 	if m == nil {
 		return nil

@@ -48,13 +48,13 @@ func (r *rig) followShifts(t *testing.T) {
 	}
 }
 
-// TestZonalShift: nothing is bought in the zone as long as the shift lasts, what runs there stays, and the pools are told; when
-// it is cancelled the zone is used again.
+// TestZonalShift: nothing is launched in the zone while the shift lasts, its nodes stay, and the pools have an event. When
+// the shift is cancelled the zone is used again.
 func TestZonalShift(t *testing.T) {
 	t.Parallel()
 	r := shiftRig(t, "m5.large")
 	away := r.estate.PrivateSubnets[0].Zone
-	// Only two zones have subnets that are not full, so that the plan would use the one that traffic is shifted away from.
+	// Only two zones have subnets with free addresses, so that the plan would use the zone of the shift.
 	r.alone(t, "before", 1)
 	r.plan(t)
 	r.work(t)
@@ -81,7 +81,7 @@ func TestZonalShift(t *testing.T) {
 		t.Errorf("told again: %v", r.events.told[told:])
 	}
 
-	// Pods that must be there wait, and get their place when the shift is cancelled.
+	// Pods that must be there wait, and get a node when the shift is cancelled.
 	pool := r.pool(t)
 	pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements, karpv1.Requirement{
 		Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{away.Name}})
@@ -109,7 +109,7 @@ func TestZonalShift(t *testing.T) {
 	}
 }
 
-// TestShiftEnds: a shift ends when it should, also for who cannot ask; AWS's own lasts until AWS ends it.
+// TestShiftEnds: a shift ends on time even if ARC does not answer; an autoshift lasts until AWS ends it.
 func TestShiftEnds(t *testing.T) {
 	t.Parallel()
 	r := shiftRig(t, "m5.large")
@@ -148,7 +148,7 @@ func TestShiftEnds(t *testing.T) {
 	}
 }
 
-// TestShiftOfOtherZones: pools that could not launch in the zone hear nothing of it.
+// TestShiftOfOtherZones: pools that cannot launch in the zone get no event.
 func TestShiftOfOtherZones(t *testing.T) {
 	t.Parallel()
 	r := shiftRig(t, "m5.large")
@@ -168,7 +168,7 @@ func TestShiftOfOtherZones(t *testing.T) {
 	}
 }
 
-// TestShiftedZoneIsNotSwept: that EC2 does not show what is in an impaired zone is no reason to give it up.
+// TestShiftedZoneIsNotSwept: instances that EC2 does not return for an impaired zone are not given up.
 func TestShiftedZoneIsNotSwept(t *testing.T) {
 	t.Parallel()
 	claim := karpv1.NodeClaim{}

@@ -13,15 +13,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// sighting is one thing that the sweeper saw and does not touch, and that somebody should know of.
+// sighting is a finding of the sweeper that a user must decide about.
 type sighting struct {
-	key     string // of what it is about: said once while it lasts
+	key     string // identifies the subject: logged once while it lasts
 	reason  kube.Reason
 	message string
 	hint    string
 }
 
-// sightings are what a pass saw, in an order that does not change.
+// sightings returns the findings of a pass in a stable order.
 func sightings(out sweeping, name string) []sighting {
 	var all []sighting
 	for _, o := range out.held {
@@ -51,7 +51,7 @@ func sightings(out sweeping, name string) []sighting {
 	return all
 }
 
-// whose says by what somebody may find out who made instances: of the first one by id, all that its tags and its place say.
+// whose returns facts that help to find the owner of instances: tags, VPC and instance profile of the first one by ID.
 func whose(instances []ec2.Instance) string {
 	i := slices.MinFunc(instances, func(a, b ec2.Instance) int { return cmp.Compare(a.ID, b.ID) })
 	out := i.ID
@@ -98,8 +98,8 @@ func (s *Sweeper) report(ctx context.Context, out sweeping) {
 	s.tellPools(ctx, all)
 }
 
-// tellPools puts what was seen where people look when nodes come or go that they did not expect. Who cannot be told is told next time.
-// Kubernetes keeps one event of one reason about one object at a time, so all that has the same reason is told in one.
+// tellPools emits events about the findings on all NodePools. If the pools cannot be listed, the next pass retries.
+// Kubernetes keeps one event per reason and object, so all findings with the same reason are in one event.
 func (s *Sweeper) tellPools(ctx context.Context, all []sighting) {
 	if len(all) == 0 {
 		return

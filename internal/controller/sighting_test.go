@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 )
 
-// TestSightings: what is seen and not touched is told with who it is and what to do.
+// TestSightings: a finding names the instances and a fix.
 func TestSightings(t *testing.T) {
 	t.Parallel()
 	tagged := func(id, uid, pool, claim string) ec2.Instance {

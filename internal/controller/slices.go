@@ -12,41 +12,41 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// costly are the pods whose rules cost more than their share, and how far their slices have come. A slice is planned in a goroutine
-// of its own, so that other pods are planned meanwhile; all that is written here is written by the loop.
+// costly are the pods whose scheduling rules exceed their share of a plan, and the state of their slices. A slice is planned in its own
+// goroutine, so that other pods are planned meanwhile. All fields are written by the loop only.
 type costly struct {
 	share fairness.Share
 	turns map[string]costlyTurn    // by UID
-	costs map[string]int           // of pods that wait, by UID
-	seats map[string]fairness.Seat // by "namespace/name": where a plan put pods that kube-scheduler has not bound yet
-	last  string                   // the namespace that was served last
+	costs map[string]int           // of waiting pods, by UID
+	seats map[string]fairness.Seat // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
+	last  string                   // the namespace that was last served
 
-	refused map[string]packing.Refusal // by UID: what the last slice said of the pod
-	waiting int                        // pods that wait for a slice, whether or not they had one
+	refused map[string]packing.Refusal // by UID: the refusal of the last slice
+	waiting int                        // pods that wait for a slice, whether or not they were in one before
 	running bool                       // a slice is being planned
 	done    chan slice
-	ended   chan struct{} // holds a token after each slice
-	due     time.Time     // no slice begins before
+	ended   chan struct{} // has one element after each slice
+	due     time.Time     // the next slice does not start before
 	round   round
-	said    string // what was logged last about refusals
+	said    string // the last logged refusals
 }
 
-// round is what slices came to since the last log line.
+// round sums up the slices since the last log line.
 type round struct {
 	slices, pods, refused, claims int
 	took                          time.Duration
 }
 
-// costlyTurn is when a pod had its turn.
+// costlyTurn records when a pod was in a slice.
 type costlyTurn struct {
 	times int
-	again time.Time // when it has the next one
+	again time.Time // when it may be in the next one
 }
 
 // slice is a plan for some costly pods.
 type slice struct {
 	made
-	last string // the namespace that it serves last
+	last string // the last namespace that it serves
 	cost int
 	work *Work
 }
@@ -55,7 +55,7 @@ type slice struct {
 const (
 	costlyAgain = 5 * time.Second
 	costlyMost  = time.Minute
-	// roundMost is for how long slices may have been planned until they are logged.
+	// roundMost is after how much planning time the slices are logged.
 	roundMost = time.Minute
 )
 
@@ -67,7 +67,7 @@ func (c *costly) init() {
 	}
 }
 
-// divide divides the pods that are to be planned at now.
+// divide selects the pods to plan at now.
 func (c *costly) divide(pods []cluster.Pod, now time.Time) fairness.Division {
 	c.init()
 	served := map[string]bool{}
@@ -84,7 +84,7 @@ func (c *costly) divide(pods []cluster.Pod, now time.Time) fairness.Division {
 	return fairness.Divide(pods, fairness.Turns{Served: served, Costs: c.costs, Last: c.last}, c.share)
 }
 
-// forget drops what is remembered of pods that need no place any more.
+// forget drops the records of pods that no longer need a node.
 func (c *costly) forget(pods []cluster.Pod) {
 	if len(c.costs) == 0 {
 		return
@@ -107,12 +107,12 @@ func (c *costly) forget(pods []cluster.Pod) {
 	}
 }
 
-// isOwed reports whether one of the pods that still run on a node that leaves has had no turn yet.
+// isOwed reports whether one of the pods on a leaving node has not been in a slice yet.
 func (c *costly) isOwed(pods []cluster.Pod) bool {
 	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
 }
 
-// sit remembers where the plan puts pods.
+// sit records where the plan places pods.
 func (c *costly) sit(plan packing.Plan, s cluster.Snapshot) {
 	at := map[string]*cluster.Node{}
 	for i := range s.Nodes {
@@ -132,7 +132,7 @@ func (c *costly) sit(plan packing.Plan, s cluster.Snapshot) {
 	}
 }
 
-// except returns the pods that are not among others.
+// except returns the pods that are not among the others.
 func except(pods, others []cluster.Pod) []cluster.Pod {
 	isOther := make(map[string]bool, len(others))
 	for i := range others {
@@ -147,7 +147,7 @@ func except(pods, others []cluster.Pod) []cluster.Pod {
 	return out
 }
 
-// with returns the snapshot with these pods to plan, and the others counted where earlier plans put them.
+// with returns the snapshot with only these pods to plan; the other due pods count where earlier plans placed them.
 func (c *costly) with(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
 	if len(c.seats) > 0 {
 		s.Nodes = fairness.Seated(s.Nodes, except(due, pods), c.seats)
@@ -156,7 +156,7 @@ func (c *costly) with(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snaps
 	return s
 }
 
-// refusals returns what the slices said of those of the pods that still wait.
+// refusals returns the refusals of slices for the pods.
 func (c *costly) refusals(pods []cluster.Pod) []packing.Refusal {
 	var out []packing.Refusal
 	for i := range pods {
@@ -167,13 +167,13 @@ func (c *costly) refusals(pods []cluster.Pod) []packing.Refusal {
 	return out
 }
 
-// waits notes how many pods wait for slices.
+// waits records how many pods wait for slices.
 func (p *Provisioner) waits(d fairness.Division) {
 	p.costly.waiting = len(d.Slice) + d.Later
 	p.Metrics.Costly.Set(float64(p.costly.waiting))
 }
 
-// slice begins the next slice if it is its time. It returns when to ask again; zero: when something changes.
+// slice starts the next slice if it is due. It returns when to call it again; zero: on the next change.
 func (p *Provisioner) slice(ctx context.Context) time.Time {
 	c, now := &p.costly, p.Now.now()
 	if c.running || c.waiting == 0 {
@@ -184,14 +184,14 @@ func (p *Provisioner) slice(ctx context.Context) time.Time {
 	}
 	seen, ok := p.look(ctx, now)
 	if !ok {
-		return time.Time{} // so is the next pass
+		return time.Time{} // the next pass will log the cause
 	}
 	due, held := p.Unhelped.Sort(seen.snapshot.Pods, seen.snapshot.Nodes, now)
 	p.tellWaiting(held)
 	d := c.divide(due, now)
 	if p.waits(d); len(d.Slice) == 0 {
 		p.sumUp()
-		return time.Time{} // each pod had its turn; after the next pass some may have another
+		return time.Time{} // all pods were in a slice; after the next pass some may be due again
 	}
 	s := slice{
 		made: made{of: c.with(seen.snapshot, due, d.Slice), market: seen.market},
@@ -206,7 +206,7 @@ func (p *Provisioner) slice(ctx context.Context) time.Time {
 	return time.Time{}
 }
 
-// collect carries out the plan of the slice that has ended, if there is one.
+// collect executes the plan of a finished slice, if there is one.
 func (p *Provisioner) collect(ctx context.Context) {
 	select {
 	case s := <-p.costly.done:
@@ -222,8 +222,8 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	plan, created, isWhole := p.carryOut(ctx, s.made)
 	now := p.Now.now()
 	c.running, c.last, c.share = false, s.last, c.share.AfterSlice(s.cost, s.took)
-	c.due = now.Add(s.took)      // half of the time is for others
-	planned := map[string]bool{} // pods that the plan as carried out says something of
+	c.due = now.Add(s.took)      // half of the time is for other pods
+	planned := map[string]bool{} // pods with a result in the executed plan
 	for _, r := range plan.Refusals {
 		planned[r.Pod] = true
 	}
@@ -264,7 +264,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	}
 }
 
-// sumUp logs what the slices since the last time came to.
+// sumUp logs the results of the slices since the last call.
 func (p *Provisioner) sumUp() {
 	r := p.costly.round
 	p.costly.round = round{}
@@ -275,7 +275,7 @@ func (p *Provisioner) sumUp() {
 	}
 }
 
-// describe names what a slice is about, for those who wonder why it takes so long.
+// describe returns what a slice works on, for the message about a stalled loop.
 func describe(pods []cluster.Pod) string {
 	var namespaces []string
 	for i := range pods {

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// hostile makes a pod with 50 anti-affinity terms of its own.
+// hostile creates a pod with 50 anti-affinity terms of its own.
 func (r *rig) hostile(t *testing.T, i int, cpu string) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -43,7 +43,7 @@ func (r *rig) hostile(t *testing.T, i int, cpu string) {
 	r.create(t, pod)
 }
 
-// plans remembers which pods each plan was for.
+// plans records which pods each plan was for.
 type plans struct {
 	mu  sync.Mutex
 	all [][]string
@@ -60,7 +60,7 @@ func (p *plans) solve(s cluster.Snapshot, m catalog.Market) packing.Plan {
 	return Plan(s, m)
 }
 
-// serve plans slice after slice until each costly pod had its turn, and returns how many there were.
+// serve plans slice after slice until each costly pod was in one, and returns how many there were.
 func (r *rig) serve(t *testing.T) int {
 	t.Helper()
 	p, n := r.Provisioner, 0
@@ -77,7 +77,7 @@ func (r *rig) serve(t *testing.T) int {
 }
 
 // TestCostlyPodsDelayNobody: ordinary pods are planned in one plan, at once; costly pods of a tenant after them, in slices. While a
-// slice is planned, new pods are planned, too. In the end each pod has a place or a reason.
+// slice is planned, new pods are planned too. In the end each pod has a node or a reason.
 func TestCostlyPodsDelayNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")
@@ -101,7 +101,7 @@ func TestCostlyPodsDelayNobody(t *testing.T) {
 		t.Fatalf("%d NodeClaims for the ordinary pod", len(r.claims(t)))
 	}
 
-	// A slice is being planned, and does not end: another pod comes, and does not wait.
+	// A slice is being planned, and does not end: a new pod does not wait for it.
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		if s.Pods[0].Namespace == "tenant" {
@@ -155,7 +155,7 @@ func TestCostlyPodsDelayNobody(t *testing.T) {
 	}
 }
 
-// waiting returns the pods that need a place.
+// waiting returns the pods that need a node.
 func (r *rig) waiting(t *testing.T) []cluster.Pod {
 	t.Helper()
 	s, err := r.Provisioner.Cluster.Snapshot(t.Context(), r.now(), r.Market.Market(r.now()))
@@ -165,7 +165,7 @@ func (r *rig) waiting(t *testing.T) []cluster.Pod {
 	return s.Pods
 }
 
-// TestSlicesDoNotTakeEachOthersRoom: what one slice places, on nodes or NodeClaims, the next one counts.
+// TestSlicesDoNotTakeEachOthersRoom: the next slice counts what the last one placed, on nodes or NodeClaims.
 func TestSlicesDoNotTakeEachOthersRoom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")
@@ -195,7 +195,7 @@ func TestSlicesDoNotTakeEachOthersRoom(t *testing.T) {
 	}
 }
 
-// TestBounded: loops that only have to know where pods will go do not plan costly pods, and learn that they have no place yet.
+// TestBounded: loops that need only an approximate plan do not plan costly pods, and treat them as unplaced.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")
@@ -221,7 +221,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestOmissionsAreLoggedOnce: the log says when plans had to do without preferences, and not again with each plan.
+// TestOmissionsAreLoggedOnce: the log reports once that preferences were left out of plans, not with each plan.
 func TestOmissionsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
@@ -229,7 +229,7 @@ func TestOmissionsAreLoggedOnce(t *testing.T) {
 	r.pending(t, "a", "1", "1Gi")
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		plan := Plan(s, m)
-		plan.Machines = nil // so that the pod goes on waiting
+		plan.Machines = nil // so that the pod stays pending
 		plan.Omissions = []packing.Omission{{Pod: "ns/a", Preferences: 50}}
 		return plan
 	}

@@ -17,7 +17,7 @@ func TestPoolProblem(t *testing.T) {
 	two := 2
 	for name, c := range map[string]struct {
 		change func(*karpv1.NodeClaimTemplate)
-		want   string // empty: nothing is wrong
+		want   string // empty: no problem
 	}{
 		"nothing":         {change: func(*karpv1.NodeClaimTemplate) {}},
 		"reserved label":  {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.sh/nodepool": "x"} }, "karpenter.sh/nodepool is set for you"},
@@ -92,7 +92,7 @@ func TestRefusalSummary(t *testing.T) {
 	}
 }
 
-// TestNewest: what this process wrote last counts until the cache has it, or a later version.
+// TestNewest: what this process wrote last is used until the cache has it, or a later version.
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	claim := func(id, version string) *karpv1.NodeClaim {
@@ -117,7 +117,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestDripLeavesOutWhatIsTooMuch: it never blocks.
+// TestDripLeavesOutWhatIsTooMuch: the recorder drops excess events, and never blocks.
 func TestDripLeavesOutWhatIsTooMuch(t *testing.T) {
 	t.Parallel()
 	d := NewDrip(&events{})

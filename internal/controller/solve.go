@@ -11,13 +11,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Plan is the Solver that the controller runs with.
+// Plan is the Solver of the controller.
 func Plan(s cluster.Snapshot, market catalog.Market) packing.Plan {
 	return packing.Solve(s, market, packing.Usual)
 }
 
-// Bounded returns a Solver for loops that only have to know about where pods will go. Pods whose rules cost more than their share are
-// not planned but refused, so that nodes are kept that might be theirs.
+// Bounded returns a Solver for loops that need only an approximate plan. It refuses pods whose rules exceed their share of a plan,
+// and so keeps the nodes that might be used for them.
 func Bounded(solve Solver) Solver {
 	return func(s cluster.Snapshot, market catalog.Market) packing.Plan {
 		d := fairness.Divide(s.Pods, fairness.Turns{}, fairness.Usual())
@@ -36,5 +36,5 @@ func Bounded(solve Solver) Solver {
 	}
 }
 
-// JoinFacts are what an instance must know of its cluster to join it.
+// JoinFacts are the facts about the cluster that an instance needs to join.
 type JoinFacts = bootstrap.Cluster

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// deaf is EC2 behind a line that loses the answers which end an attempt, good and bad.
+// deaf is EC2 behind a connection that loses the final answers of launch attempts, successful or not.
 type deaf struct{ buyer }
 
 func (d deaf) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
@@ -21,13 +21,13 @@ func (d deaf) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch
 	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
 }
 
-// TestUpgradeInTheMiddleOfALaunch: a process has asked for the claim's machine and died before it heard. The next ones ask
-// otherwise, as after an upgrade or with a class that was changed, so that EC2 says that the token was used before. What
-// was bought is found, and where nothing was the next attempt is made, as often as it takes.
+// TestUpgradeInTheMiddleOfALaunch: a process has requested the claim's instance and ended before the answer. The next ones send
+// another request, as after an upgrade or a change of the class, so that EC2 rejects the reused client token. A launched
+// instance is found, and without one the next attempt is made, as often as needed.
 func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		isShort  bool // EC2 has nothing while answers are lost
+		isShort  bool // EC2 has no capacity while answers are lost
 		upgrades int
 	}{
 		"it was bought":                     {false, 1},
@@ -48,7 +48,7 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 			claim := r.claims(t)[0].Name
 			for n := range c.upgrades {
 				r.Claims.Buyer = deaf{r.Claims.Buyer}
-				until := r.now().Add(time.Duration(n)*doubtFor + launchFirst) // it gets as far as the n-th attempt
+				until := r.now().Add(time.Duration(n)*doubtFor + launchFirst) // until the n-th attempt
 				for r.now().Before(until) {
 					r.ahead += max(r.visit(t, claim), time.Second)
 				}
@@ -68,7 +68,7 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 	}
 }
 
-// upgrade changes what nodes are made from, and begins anew with an empty memory.
+// upgrade changes the template of nodes, and restarts with an empty memory.
 func (r *rig) upgrade(t *testing.T, n int) {
 	t.Helper()
 	class := r.class(t)

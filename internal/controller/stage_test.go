@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// surround lets everybody but the controller do what is up to them.
+// surround runs everything but the controller once: kubelets, kube-scheduler and other controllers.
 func (s *stage) surround() {
 	s.t.Helper()
 	s.boot()
@@ -27,7 +27,7 @@ func (s *stage) surround() {
 	s.schedule()
 }
 
-// boot makes the Node of each instance that runs, as its kubelet does: once, and whatever the claim knows.
+// boot creates the Node of each running instance, as its kubelet does: once, and independent of the claim.
 func (s *stage) boot() {
 	for _, i := range s.everyInstance() {
 		s.bought[i.ID] = true
@@ -50,8 +50,8 @@ func (s *stage) boot() {
 	}
 }
 
-// clean deletes the Nodes of instances that have ended, and the pods of Nodes that are gone, as the cloud's controller
-// and the garbage collector do. Who ends stops being ready at once.
+// clean deletes the Nodes of terminated instances, and the pods of deleted Nodes, as the cloud controller
+// and the garbage collector do. A terminating instance stops being ready at once.
 func (s *stage) clean() {
 	states := map[string]string{}
 	for _, i := range s.everyInstance() {
@@ -78,12 +78,12 @@ func (s *stage) clean() {
 	}
 }
 
-// sweepTemplates deletes the launch templates of nodes, as somebody may who takes them for unused.
+// sweepTemplates deletes the launch templates of nodes, as a user may who considers them unused.
 func (s *stage) sweepTemplates() {
 	s.Do(func(*world.World, time.Time) {
 		for _, template := range s.estate.Region.Templates() {
 			if template.Tags["karpenter.sh/nodepool"] == "" {
-				continue // of trials
+				continue // of dry runs
 			}
 			_, err := s.estate.Region.DeleteTemplate(template.ID, "")
 			s.check(err)
@@ -91,7 +91,7 @@ func (s *stage) sweepTemplates() {
 	})
 }
 
-// replicate makes the pods that are missing, as a ReplicaSet does.
+// replicate creates the missing pods, as a ReplicaSet does.
 func (s *stage) replicate() {
 	for n := len(s.pods()); n < s.wanted; n++ {
 		s.made++
@@ -99,7 +99,7 @@ func (s *stage) replicate() {
 	}
 }
 
-// schedule binds pods that wait to a Node that takes them, as kube-scheduler does.
+// schedule binds pending pods to a Node that accepts them, as kube-scheduler does.
 func (s *stage) schedule() {
 	for _, pod := range s.pods() {
 		for _, node := range s.nodes(s.t) {
@@ -113,7 +113,7 @@ func (s *stage) schedule() {
 	}
 }
 
-// isCalm reports whether there are as many nodes as the pods need, all of them whole, and none of them the old one.
+// isCalm reports whether there are as many nodes as the pods need, all of them complete, and none of them the old one.
 func (s *stage) isCalm() bool {
 	claims, pods := s.claims(s.t), s.pods()
 	isUnfit := func(c karpv1.NodeClaim) bool {
@@ -124,8 +124,8 @@ func (s *stage) isCalm() bool {
 		!slices.ContainsFunc(claims, isUnfit) && !slices.ContainsFunc(pods, isWaiting)
 }
 
-// text says what there is, on both sides, in words that are the same for any play that went as it should: names, times
-// and which zone was bought in are left out.
+// text describes both sides in words that are equal for all correct runs: names, times
+// and the zone of the launch are left out.
 func (s *stage) text() string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -174,7 +174,7 @@ func (s *stage) sayAWS(say func(string, ...any)) {
 }
 
 func (s *stage) sayNodes(say func(string, ...any)) {
-	claims := map[string]int{} // by provider id
+	claims := map[string]int{} // by provider ID
 	for _, c := range s.claims(s.t) {
 		claims[c.Status.ProviderID]++
 		say("NodeClaim: deleted %t, finalizers %v, labels %v, annotations %v, %s", c.DeletionTimestamp != nil, c.Finalizers,
@@ -217,7 +217,7 @@ func (s *stage) everyClass() []awsv1.EC2NodeClass {
 	return list.Items
 }
 
-// everyInstance returns all that were ever bought, and that EC2 still knows.
+// everyInstance returns all instances that EC2 still returns, including terminated ones.
 func (s *stage) everyInstance() []world.Instance {
 	var out []world.Instance
 	s.Do(func(*world.World, time.Time) { out = s.estate.Region.Instances() })

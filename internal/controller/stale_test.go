@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// meanwhile lets something happen while each plan is made.
+// meanwhile runs a function while each plan is made.
 func (r *rig) meanwhile(happens func()) {
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		plan := Plan(s, m)
@@ -31,14 +31,14 @@ func (r *rig) removePod(t *testing.T, name string) {
 	}
 }
 
-// TestPlanForPodsThatAreGone: what changes while a plan is made counts before NodeClaims are created.
+// TestPlanForPodsThatAreGone: changes during a plan are taken into account before NodeClaims are created.
 func TestPlanForPodsThatAreGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		happens func(t *testing.T, r *rig)
 		want    int    // NodeClaims
 		pods    string // of the first of them
-		again   bool   // a plan is asked for at once
+		again   bool   // another plan is requested at once
 	}{
 		"nothing":          {func(*testing.T, *rig) {}, 1, "ns/a,ns/b,ns/c", false},
 		"all pods deleted": {func(t *testing.T, r *rig) { r.removePod(t, "a"); r.removePod(t, "b"); r.removePod(t, "c") }, 0, "", false},
@@ -105,7 +105,7 @@ func (r *rig) rewrite(t *testing.T, o client.Object, change func(client.Object))
 	}
 }
 
-// TestLatePlanAndNewNodes: a plan that took long does without NodeClaims whose pods have room on a node that came meanwhile.
+// TestLatePlanAndNewNodes: a slow plan creates no NodeClaims for pods that fit on a node that joined meanwhile.
 func TestLatePlanAndNewNodes(t *testing.T) {
 	t.Parallel()
 	pod := func(name string, cpu int64) cluster.Pod {
@@ -144,7 +144,7 @@ func TestLatePlanAndNewNodes(t *testing.T) {
 	}
 }
 
-// TestLatePlanAndLimits: what a pool got while a plan was made counts against its limits.
+// TestLatePlanAndLimits: nodes that a pool got while a plan was made count against its limits.
 func TestLatePlanAndLimits(t *testing.T) {
 	t.Parallel()
 	two := 2
@@ -163,7 +163,7 @@ func TestLatePlanAndLimits(t *testing.T) {
 	}
 }
 
-// TestProgress: a loop that works on one thing for minutes shows, with what it works on; one that waits does not.
+// TestProgress: a loop that works on one thing for minutes is reported with what it works on; a loop that waits is not.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")

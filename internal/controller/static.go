@@ -19,12 +19,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// staticMaker makes NodeClaims that no pod has asked for.
+// staticMaker creates NodeClaims for static pools.
 type staticMaker interface {
 	CreateStatic(ctx context.Context, pool string) (*karpv1.NodeClaim, error)
 }
 
-// Statics keep NodePools with spec.replicas at that number of nodes, whatever runs on them.
+// Statics keeps NodePools with spec.replicas at that number of nodes.
 type Statics struct {
 	Cache   client.Reader
 	Cluster nodeReader
@@ -47,7 +47,7 @@ const (
 	notReadyEvery = 10 * time.Second
 )
 
-// Reconcile counts one pool.
+// Reconcile creates or deletes claims of one pool to match spec.replicas.
 func (s *Statics) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	until, err := s.visit(ctx, request.Name)
 	return outcome(outcomeOf{
@@ -108,12 +108,12 @@ func (s *Statics) sent(now time.Time, pool string, missing int) int {
 	return missing
 }
 
-// isKept reports whether a pool is one that this loop looks after.
+// isKept reports whether the pool is a static pool of this controller.
 func isKept(pool *karpv1.NodePool) bool {
 	return pool.Spec.Replicas != nil && pool.DeletionTimestamp == nil && isServed(pool.Spec.Template.Spec.NodeClassRef)
 }
 
-// nodeLimit is the pool's limit of nodes; nil for none.
+// nodeLimit returns the pool's limits.nodes; nil without one.
 func nodeLimit(pool *karpv1.NodePool) *int {
 	amount, ok := pool.Spec.Limits[karpv1.ResourceNodes]
 	if !ok {
@@ -123,8 +123,8 @@ func nodeLimit(pool *karpv1.NodePool) *int {
 	return &n
 }
 
-// crew returns the claims of a pool that are to stay, and how many it has in all. One that has expired, or is moved off, and waits for its
-// replacement is not to stay: it is replaced by one more node.
+// crew returns the claims of a pool that are to stay, and the number of all its claims. An expired or moved claim that waits for
+// its replacement does not count as staying: one more node replaces it.
 func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {
 	var list karpv1.NodeClaimList
 	if err := s.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -146,9 +146,9 @@ func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeC
 		switch id := c.Annotations[annotationReplaces]; {
 		case known[string(c.UID)]:
 		case id != "" && !begun[id] && c.Labels[karpv1.LabelNodePool] == pool:
-			all++ // the cache shows neither it nor that another goes for it: it is not one too many
+			all++ // the cache shows neither this replacement nor the mark of its move: it is not surplus
 		default:
-			claims = append(claims, c) // the cache does not show it yet
+			claims = append(claims, c) // not in the cache yet
 		}
 	}
 	made := madeFor(claims)
@@ -164,7 +164,7 @@ func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeC
 	return active, all, nil
 }
 
-// members are the claims as far as it matters who goes first.
+// members returns the properties of the claims that decide which is deleted first.
 func (s *Statics) members(ctx context.Context, claims []*karpv1.NodeClaim, now time.Time) (out []disruption.Member, err error) {
 	out = make([]disruption.Member, 0, len(claims))
 	for _, c := range claims {
@@ -190,7 +190,7 @@ func (s *Statics) members(ctx context.Context, claims []*karpv1.NodeClaim, now t
 	return out, nil
 }
 
-// isKept reports whether somebody asks to keep the claim's node.
+// isKept reports whether the claim or its Node has the do-not-disrupt annotation.
 func (s *Statics) isKept(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
 	var node corev1.Node
 	if err := s.Cache.Get(ctx, client.ObjectKey{Name: c.Status.NodeName}, &node); err != nil && !apierrors.IsNotFound(err) {
@@ -199,7 +199,7 @@ func (s *Statics) isKept(ctx context.Context, c *karpv1.NodeClaim) (bool, error)
 	return c.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" || node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true", nil
 }
 
-// lifeLeft is the share of a claim's life that is left to it.
+// lifeLeft returns the share of the claim's lifetime that is left, from 0 to 1.
 func lifeLeft(claim *karpv1.NodeClaim, now time.Time) float64 {
 	life := claim.Spec.ExpireAfter.Duration
 	if life == nil || *life <= 0 {
@@ -252,5 +252,5 @@ func (s *Statics) dismiss(ctx context.Context, claims []*karpv1.NodeClaim, names
 	return errors.Join(errs...)
 }
 
-// reasonSurplus, in metrics, is why nodes of a static pool go that has too many.
+// reasonSurplus is the metric label for surplus nodes of a static pool.
 const reasonSurplus = "surplus"

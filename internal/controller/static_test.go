@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// static makes the pool one of so many nodes, with a limit of nodes, and the loop that keeps it there.
+// static makes the pool static with the given number of replicas and limit of nodes, and creates its loop.
 func (r *rig) static(t *testing.T, replicas, limit int64) {
 	t.Helper()
 	pool := &karpv1.NodePool{}
@@ -31,7 +31,7 @@ func (r *rig) static(t *testing.T, replicas, limit int64) {
 	}
 }
 
-// keep counts the pool once, and returns when it is counted again.
+// keep reconciles the pool once, and returns when it is due again.
 func (r *rig) keep(t *testing.T) time.Duration {
 	t.Helper()
 	result, err := r.Statics.Reconcile(t.Context(), named("apps"))
@@ -52,7 +52,7 @@ func (r *rig) staying(t *testing.T) (out []karpv1.NodeClaim) {
 	return out
 }
 
-// TestStaticPoolKeepsItsSize: as many nodes as spec.replicas asks for and limits.nodes allows, with no pod in sight.
+// TestStaticPoolKeepsItsSize: the pool has as many nodes as spec.replicas and limits.nodes allow, without any pod.
 func TestStaticPoolKeepsItsSize(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -111,7 +111,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 	}
 }
 
-// TestStaticNodeIsReplacedByItsLike: an expired node of a static pool gets another of the pool beside it, and stays open until then.
+// TestStaticNodeIsReplacedByItsLike: an expired node of a static pool is replaced by another node of the pool, and is not tainted until then.
 func TestStaticNodeIsReplacedByItsLike(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

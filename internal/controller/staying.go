@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Staying keeps current why each node stays: in memory at once, on the condition Disruptable of its NodeClaim when it has been so for a
-// while, which is what joiner explain node reads. Its methods may be called at the same time; nil keeps nothing.
+// Staying records why each node is not disrupted, and after a while writes it to the Disruptable condition of its NodeClaim, which
+// joiner explain node reads. Its methods are safe for concurrent use, and accept a nil receiver, which records nothing.
 type Staying struct {
 	Objects objectWriter
 	Tell    teller
@@ -30,11 +30,11 @@ type Staying struct {
 	newest newest
 }
 
-// staySource is who says that nodes stay. Where several speak of one node, the first of them counts.
+// staySource is a source of reasons. If several sources name one node, the first one counts.
 type staySource int
 
 const (
-	stayDrifted staySource = iota // what has drifted and stays for another reason than the budgets
+	stayDrifted staySource = iota // drifted nodes that stay for another reason than a budget
 	stayDriftRoom
 	stayEmpty
 	staySaving
@@ -48,7 +48,7 @@ type staying struct {
 	disruption.Stay
 	since time.Time // for this cause
 
-	said    disruption.Cause // on the condition, by this process; empty for nothing yet
+	said    disruption.Cause // on the condition, as written by this process; empty if not written yet
 	written time.Time
 }
 
@@ -60,7 +60,7 @@ const (
 	stayWrites  = 50
 )
 
-// Note hears which nodes stay, instead of what the source said before.
+// Note replaces the reasons of a source.
 func (s *Staying) Note(source staySource, stays ...disruption.Stay) {
 	if s == nil {
 		return
@@ -73,7 +73,7 @@ func (s *Staying) Note(source staySource, stays ...disruption.Stay) {
 	s.heard[source] = stays
 }
 
-// Write brings memory, metrics and conditions up to date at now.
+// Write updates records, metrics and conditions at now.
 func (s *Staying) Write(ctx context.Context, snapshot cluster.Snapshot, claims map[string]*karpv1.NodeClaim, now time.Time) error {
 	if s == nil {
 		return nil
@@ -98,7 +98,7 @@ func (s *Staying) Write(ctx context.Context, snapshot cluster.Snapshot, claims m
 	return group.Wait()
 }
 
-// dueStay is a condition to write; without a cause, to take away.
+// dueStay is a condition to write, or to remove if it has no cause.
 type dueStay struct {
 	claim *karpv1.NodeClaim
 	node  string
@@ -106,7 +106,7 @@ type dueStay struct {
 	since time.Time
 }
 
-// update takes in what was heard, and returns the conditions to write: those first that have been true for longest.
+// update merges the reasons of all sources, and returns the conditions to write, those with the longest lasting cause first.
 func (s *Staying) update(snapshot cluster.Snapshot, claims map[string]*karpv1.NodeClaim, now time.Time) []dueStay {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Staying) update(snapshot cluster.Snapshot, claims map[string]*karpv1.No
 		claim = s.newest.of(claim)
 		stay := current[n.Name]
 		if n.Leaving || !n.Initialized {
-			stay = disruption.Stay{} // there is no choice about it
+			stay = disruption.Stay{} // not a candidate anyway
 		}
 		entry := s.nodes[n.Name]
 		if entry.Cause != stay.Cause || entry.since.IsZero() {
@@ -155,7 +155,7 @@ func (s *Staying) update(snapshot cluster.Snapshot, claims map[string]*karpv1.No
 	return due[:min(len(due), stayWrites)]
 }
 
-// countedCause is the cause by which a node is counted, and joiner explain node shows it.
+// countedCause returns the cause under which a node is counted, and which joiner explain node shows.
 func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
 	switch {
 	case stay.Cause != "":
@@ -168,7 +168,7 @@ func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
 	return disruption.Undecided
 }
 
-// isDue reports whether the claim's condition says something else than what has been true for a while.
+// isDue reports whether the claim's condition differs from a cause that has lasted for a while.
 func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable)
 	switch {
@@ -182,7 +182,7 @@ func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	return c.Message != e.Sentence() && now.Sub(e.written) >= stayRepeats
 }
 
-// writeStay says on the claim why its node stays.
+// writeStay writes the Disruptable condition to the claim.
 func writeStay(claim *karpv1.NodeClaim, stay disruption.Stay, now time.Time) {
 	if stay.Cause == "" {
 		claim.StatusConditions().Remove(karpv1.ConditionDisruptable)

@@ -7,8 +7,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestWhyNodesStayIsKeptCurrent: what has kept a node for a while stands on its claim, is counted and told once; when nothing does any more,
-// it is taken away.
+// TestWhyNodesStayIsKeptCurrent: a lasting cause that keeps a node is written to its claim, counted and reported once. When the cause ends the
+// condition is removed.
 func TestWhyNodesStayIsKeptCurrent(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")

@@ -7,23 +7,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// Stopwatch follows NodeClaims from the batch that wanted them to the call that buys their machine, and tells the
-// metrics. A claim may be launched before the pass that made it has come to its end, so both orders count.
-// Its methods may be called at the same time.
+// Stopwatch measures the time from the batch that needed a NodeClaim to the launch request, for the metrics.
+// A claim may be launched before the pass that created it has ended, so both orders occur.
+// Its methods are safe for concurrent use.
 type Stopwatch struct {
 	Metrics *metrics.Metrics
 
 	mu       sync.Mutex
-	made     map[string]times     // made, not launched yet
-	launched map[string]time.Time // launched, not known to be made yet
+	made     map[string]times     // created, not launched yet
+	launched map[string]time.Time // launched, not known as created yet
 }
 
 type times struct{ closed, made time.Time }
 
-// mostFollowed bounds what is remembered of claims that somebody else made, or that were never launched.
+// mostFollowed limits the records of claims that another client created, or that were never launched.
 const mostFollowed = 10_000
 
-// Made notes a claim, by name, that was made at now, for a batch closed earlier.
+// Made records a claim, by name, that was created at now for a batch that closed earlier.
 func (w *Stopwatch) Made(claim string, closed, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,7 +38,7 @@ func (w *Stopwatch) Made(claim string, closed, now time.Time) {
 	w.made[claim] = times{closed, now}
 }
 
-// Launching notes that EC2 is asked for a claim's machine at now. Only the first time counts.
+// Launching records the first launch request for a claim.
 func (w *Stopwatch) Launching(claim string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestClassOfAnotherVPC: selectors stay inside the cluster's VPC, and where it is not known inside one. Whoever selects
-// something else is told which field is wrong, and nothing is launched.
+// TestClassOfAnotherVPC: selectors match only resources in the cluster's VPC, or in a single VPC if that is not known. A selector for
+// other resources is reported with its field, and nothing is launched.
 func TestClassOfAnotherVPC(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		isKnown bool // the cluster's VPC
 		subnet  bool // of the other VPC
 		group   bool
-		both    bool // what is ours is selected, too
+		both    bool // our resources are selected, too
 
 		condition, want string // status, reason, part of the message
 		wantReady       bool

@@ -12,37 +12,37 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// sweepInput is what is known of both sides: what EC2 has, and what the cluster remembers. EC2 is asked first, so that
-// a machine that is bought in between is not in the list rather than without a claim.
+// sweepInput is the state of EC2 and of the cluster. EC2 is read first, so that an instance launched in between is
+// missing from the list, and does not appear to have no claim.
 type sweepInput struct {
 	instances []ec2.Instance
 	claims    []*karpv1.NodeClaim
-	nodes     map[string]bool // provider ids of Nodes that are ready
-	shifted   map[string]bool // ids of zones that traffic is shifted away from: EC2 may not show what is there
+	nodes     map[string]bool // provider IDs of ready Nodes
+	shifted   map[string]bool // IDs of zones with a zonal shift: EC2 may not return the instances there
 	breaker   Breaker
 	now       time.Time
 }
 
-// sweeping is what to remove, and what was seen on the way.
+// sweeping is what to remove, and the findings to report.
 type sweeping struct {
 	instances []ec2.Instance      // without a claim
 	claims    []*karpv1.NodeClaim // without an instance
-	held      []open              // what is too much to be true
+	held      []open              // too many to be plausible
 	namesakes []ec2.Instance
-	legacy    []ec2.Instance // of our name, without UID, with no claim or Node here
+	legacy    []ec2.Instance // with our cluster name, without a cluster UID, a claim or a Node here
 }
 
-// open says that the breaker is open for one kind of thing.
+// open is an open breaker for one kind of object.
 type open struct {
 	kind         string // "instance" or "nodeclaim"
 	found, total int
 }
 
-// Breaker is how much may go at once: it opens when more than Count things, and more than Share of all of their kind, would. Then rather
-// what we know is wrong.
+// Breaker limits how many orphans are removed at once. It opens if there are more than Count orphans, and they are more than Share of all
+// objects of their kind. Then our view is probably wrong.
 type Breaker struct {
-	Count int     // Zero: config.BreakerCount
-	Share float64 // of 1. Zero: config.BreakerShare
+	Count int     // zero: config.BreakerCount
+	Share float64 // from 0 to 1; zero: config.BreakerShare
 }
 
 // A machine must be so old before it can be missed, and a claim bought for so long.
@@ -51,17 +51,17 @@ const (
 	claimGrace = time.Minute
 )
 
-// sweep decides what has lost its counterpart.
+// sweep decides which objects are orphans.
 func sweep(in sweepInput) sweeping {
 	var out sweeping
-	known := map[string]bool{} // provider ids that a claim carries
+	known := map[string]bool{} // provider IDs of claims
 	waiting := map[string]bool{}
 	for _, c := range in.claims {
 		if c.Status.ProviderID != "" {
 			known[c.Status.ProviderID] = true
 			continue
 		}
-		waiting[c.Name] = true // it may be about to write down what was bought for it, or to look for it
+		waiting[c.Name] = true // it may be about to record its instance, or to search for it
 	}
 	alive := map[string]bool{}
 	ours := 0
@@ -90,7 +90,7 @@ func sweep(in sweepInput) sweeping {
 	return out
 }
 
-// lost returns the claims whose machine EC2 does not show any more.
+// lost returns the claims whose instance EC2 no longer returns.
 func (in sweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	var out []*karpv1.NodeClaim
 	for _, c := range in.claims {
@@ -108,7 +108,7 @@ func (in sweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 	return out
 }
 
-// limit is the breaker: it returns what may go, which is all or nothing.
+// limit is the breaker: it returns all of the orphans, or none.
 func limit[T any](out *sweeping, b Breaker, kind string, found []T, total int) []T {
 	most, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
 	if len(found) <= most || float64(len(found)) <= share*float64(total) {
@@ -118,7 +118,7 @@ func limit[T any](out *sweeping, b Breaker, kind string, found []T, total int) [
 	return nil
 }
 
-// String says in words that the breaker is open.
+// String describes the open breaker.
 func (o open) String() string {
 	return fmt.Sprintf("%d of %s of this cluster have no counterpart, more than can be true: nothing is removed", o.found, count(o.total, o.kind))
 }

@@ -15,7 +15,7 @@ import (
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	// instance makes an instance from words: "i-1 ours|namesake|legacy|foreign [young] [ended] [for=CLAIM]".
+	// instance parses an instance: "i-1 ours|samename|legacy|foreign [young] [ended] [for=CLAIM]".
 	instance := func(line string) ec2.Instance {
 		words := strings.Fields(line)
 		i := ec2.Instance{ID: words[0], Zone: "z", State: ec2.Running, Launched: now.Add(-time.Hour), Tags: map[string]string{}}
@@ -41,7 +41,7 @@ func TestSweep(t *testing.T) {
 		}
 		return i
 	}
-	// claim makes a claim from words: "name [on=INSTANCE] [young] [deleted]".
+	// claim parses a claim: "name [on=INSTANCE] [young] [deleted]".
 	claim := func(line string) *karpv1.NodeClaim {
 		words := strings.Fields(line)
 		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: words[0], CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}}
@@ -75,7 +75,7 @@ func TestSweep(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		instances, claims []string
-		ready             string // provider ids of ready Nodes, as instance ids
+		ready             string // provider IDs of ready Nodes, as instance IDs
 		breaker           Breaker
 
 		wantInstances, wantClaims, wantHeld, wantNamesakes, wantLegacy string

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// fleet is all that EC2 has of ours.
+// fleet reads and tags the instances of this cluster.
 type fleet interface {
 	Instances(ctx context.Context) ([]ec2.Instance, error)
 	SweepTemplates(ctx context.Context, keep func(ec2.Template) bool) (int, error)
@@ -28,28 +28,28 @@ type fleet interface {
 	Tag(ctx context.Context, i ec2.Instance, proof ec2.Proof, tags map[string]string) error
 }
 
-// Sweeper removes what has lost its counterpart: instances without claims, claims without instances, launch templates
-// and instance profiles that nobody uses. It is the net under the loops: with it, no crash costs money for longer than a minute or two.
+// Sweeper garbage-collects orphans: instances without claims, claims without instances, unused launch templates
+// and unused instance profiles. With it, resources left behind by a crash cost money for a minute or two at most.
 type Sweeper struct {
 	Cache    client.Reader
-	Live     client.Reader // the API server itself; nil: the cache is believed
+	Live     client.Reader // the API server itself; nil: only the cache is read
 	Cluster  nodeReader
-	Name     string // of the cluster
+	Name     string // name of the cluster
 	Fleet    fleet
-	Profiles profileStore // nil: there is no way to IAM
+	Profiles profileStore // nil: IAM cannot be reached
 	Machines machines
 	Objects  objectWriter
 	Batch    *Batch
 	Holds    *Holds
 	Breaker  Breaker
-	Drift    *Drift  // told of machines that end before they join, by their own fault; nil: nobody is
-	Market   *Market // knows from which zones traffic is shifted away; nil: from none
+	Drift    *Drift  // informed of instances that fail before they join; nil disables this
+	Market   *Market // for zones with a zonal shift; nil: there is none
 	Tell     teller
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
 
 	failures Backoff
-	told     map[string]bool // what was said, so that it is said once
+	told     map[string]bool // findings that were logged
 
 	profilesSwept time.Time
 }
@@ -95,7 +95,7 @@ func (s *Sweeper) pass(ctx context.Context, now time.Time) error {
 	}
 	// 2. decide
 	out := sweep(in)
-	// 3. act, 4. tell
+	// 3. act, 4. report
 	s.report(ctx, out)
 	var errs []error
 	for _, i := range out.instances {
@@ -125,7 +125,7 @@ func (s *Sweeper) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]boo
 	return out, nodes, nil
 }
 
-// isWanted asks the API server whether there is a claim for the instance after all: the cache may be far behind.
+// isWanted reads from the API server whether there is a claim for the instance: the cache may be far behind.
 func (s *Sweeper) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
 	if s.Live == nil || i.Claim() == "" {
 		return false, nil
@@ -141,7 +141,7 @@ func (s *Sweeper) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
 	return claim.Status.ProviderID == "" || claim.Status.ProviderID == i.ProviderID(), nil
 }
 
-// terminate ends an instance without a claim, and removes the Node that it may have become.
+// terminate terminates an instance without a claim, and deletes its Node if it has one.
 func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
 	if wanted, err := s.isWanted(ctx, i); err != nil || wanted {
 		return err
@@ -155,7 +155,7 @@ func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
 	}
 	for _, node := range nodes {
 		if verdict, _ := instanceIdentity(i, &awsv1.EC2NodeClass{}).Judge(claimantOf(node)); verdict == lifecycle.IdentityMismatch {
-			continue // another machine's, which names this one
+			continue // of another instance, with the provider ID of this one
 		}
 		if err := s.Objects.Delete(ctx, node); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (s *Sweeper) terminate(ctx context.Context, i ec2.Instance) error {
 	return nil
 }
 
-// drop deletes a claim whose machine is gone, after asking EC2 about that one machine.
+// drop deletes a claim whose instance is gone, after checking this instance with EC2.
 func (s *Sweeper) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	why, known := "EC2 does not know it", false // by EC2
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
@@ -220,7 +220,7 @@ func (s *Sweeper) tellGone(claim *karpv1.NodeClaim, why string, now time.Time) {
 	s.Tell.Tell(claim, kube.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
 }
 
-// templates removes launch templates that no launch has used for a while. One that is needed again is made again.
+// templates deletes launch templates that no launch has used for a while. They are created again when needed.
 func (s *Sweeper) templates(ctx context.Context, now time.Time) error {
 	deleted, err := s.Fleet.SweepTemplates(ctx, func(t ec2.Template) bool {
 		return now.Sub(t.Used) < templateLife || now.Sub(t.Created) < templateLife

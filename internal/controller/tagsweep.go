@@ -12,16 +12,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// How many instances are tagged in one pass, and at once: nobody waits for tags, and launches need EC2's patience more.
+// Limits for tagging instances, in total per pass and in parallel: tags are not urgent, and launches need the API rate limit more.
 const (
 	taggedAtMost   = 100
 	parallelTagged = 10
 )
 
-// tag puts onto the instances of claims whose Nodes have joined the tags that could not be known before, and notes on the
-// claim that they are there, as Karpenter does.
+// tag adds the tags that were unknown at launch to the instances of claims whose Nodes have joined, and records that
+// on the claim, as Karpenter does.
 func (s *Sweeper) tag(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
-	untagged := map[string]*karpv1.NodeClaim{} // by provider id
+	untagged := map[string]*karpv1.NodeClaim{} // by provider ID
 	for _, c := range claims {
 		if c.Status.ProviderID != "" && c.Status.NodeName != "" && c.DeletionTimestamp == nil && isServed(c.Spec.NodeClassRef) &&
 			c.Annotations[awsv1.AnnotationTagged] != "true" {
@@ -48,7 +48,7 @@ func (s *Sweeper) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.Node
 	if tags := s.Fleet.LateTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
 		err := s.Fleet.Tag(ctx, i, ec2.Carried, tags)
 		if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Refused) {
-			return nil // it ended, or is a namesake's, which is told elsewhere
+			return nil // it terminated, or is another cluster's, which is reported elsewhere
 		}
 		if err != nil {
 			return err

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestLateTags: once its Node has joined, an instance carries the Node's name, unless the user's tags name it, and what
-// somebody took away; a namesake's is never tagged.
+// TestLateTags: once its Node has joined, an instance has the Node's name as a tag, unless the user's tags set it, and missing tags are
+// restored. An instance of another cluster with the same name is never tagged.
 func TestLateTags(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

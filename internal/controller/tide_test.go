@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// tide is a rig whose workloads come and go, minute by minute, and whose pods are spread as kube-scheduler spreads them. Time is made up.
+// tide is a rig whose workloads come and go, minute by minute, and whose pods are spread as by kube-scheduler. Time is simulated.
 type tide struct {
 	*rig
 	t      *testing.T
@@ -30,34 +30,34 @@ type tide struct {
 	apps   []*tideApp
 	trades map[string]*trade    // moves, by ID
 	shapes map[string]string    // of claims, by name
-	visits map[string]tideVisit // to claims, by name
+	visits map[string]tideVisit // of claims, by name
 }
 
-// tideVisit is the last visit to a claim: what it and its Node were like before it, and when it wants the next; zero for when something changes.
+// tideVisit is the last reconcile of a claim: the state of it and its Node before, and when the next is due; zero: on a change.
 type tideVisit struct {
 	version string
 	due     time.Time
 }
 
-// tideApp is a workload: so many replicas, give or take a wave and what chance adds.
+// tideApp is a workload: a number of replicas that varies with a wave and by chance.
 type tideApp struct {
 	name        string
 	cpu, memory string
-	base, swing int // replicas, and how far the wave takes them up and down
-	chance      int // replicas more or fewer, which changes now and then
+	base, swing int // replicas, and the amplitude of the wave
+	chance      int // extra or missing replicas, which changes now and then
 
 	want    int
-	last    int // pods after the last look
+	last    int // pods after the last scan
 	made    int
-	changes int         // pods that came or went because somebody wanted it
-	evicted []time.Time // each pod that was asked to leave
+	changes int         // pods that came or went because the workload was changed
+	evicted []time.Time // times of evictions
 }
 
-// trade is what a move gave for what, as shapes of nodes.
+// trade records what a move replaced with what, as shapes of nodes.
 type trade struct{ gone, come []string }
 
 const (
-	tideStep = 10 * time.Second // between looks of all loops
+	tideStep = 10 * time.Second // between rounds of all loops
 	tideDay  = 480              // minutes of a wave
 )
 
@@ -97,7 +97,7 @@ func (f *tide) wish(minute int, still bool) {
 	}
 }
 
-// live plays one minute: all loops look as long as anything changes, at most every ten seconds.
+// live simulates one minute: all loops run as long as anything changes, at most every ten seconds.
 func (f *tide) live(minute int) {
 	end := f.begun.Add(time.Duration(minute+1) * time.Minute)
 	for calm, before := 0, f.state(); calm < 1 && !f.now().Add(tideStep).After(end); {
@@ -112,7 +112,7 @@ func (f *tide) live(minute int) {
 	f.ahead += max(end.Sub(f.now()), 0)
 }
 
-// round lets everybody do what is up to them once.
+// round runs all loops and the simulated cluster once.
 func (f *tide) round() {
 	f.replicate()
 	f.schedule()
@@ -127,7 +127,7 @@ func (f *tide) round() {
 	f.schedule()
 }
 
-// visitDue visits the claims that are due: where something has changed, and where they asked for it.
+// visitDue reconciles the claims that are due: after a change, and at the time that they asked for.
 func (f *tide) visitDue() {
 	nodes := map[string]string{}
 	for _, n := range f.nodes(f.t) {
@@ -170,7 +170,7 @@ func (f *tide) pods() []corev1.Pod {
 	return list.Items
 }
 
-// note remembers what the claims of moves are like.
+// note records the shapes of the claims of moves.
 func (f *tide) note() {
 	for _, c := range f.claims(f.t) {
 		if shape := shapeOf(&c); c.Labels[corev1.LabelInstanceTypeStable] != "" {
@@ -199,7 +199,7 @@ func add(names []string, name string) []string {
 	return append(names, name)
 }
 
-// replicate makes the pods that are missing and deletes those that are too many, those that wait first, the others by chance.
+// replicate creates missing pods and deletes surplus ones: pending pods first, the others at random.
 func (f *tide) replicate() {
 	byApp := map[string][]corev1.Pod{}
 	for _, p := range f.pods() {
@@ -243,7 +243,7 @@ func (a *tideApp) pod() *corev1.Pod {
 	}
 }
 
-// schedule binds each pod that waits to the emptiest Node that has room for it, as kube-scheduler's usual score has it.
+// schedule binds each pending pod to the emptiest Node with room for it, as kube-scheduler's default scoring does.
 func (f *tide) schedule() {
 	pods, nodes := f.pods(), f.nodes(f.t)
 	type load struct{ cpu, memory int64 }
@@ -276,7 +276,7 @@ func (f *tide) schedule() {
 	}
 }
 
-// price is what runs costs an hour, fresh what a fleet would that was bought anew for the pods that there are, and bound what none could be below.
+// price returns the hourly price of the running nodes, fresh that of a fleet launched anew for all pods, and bound their lower bound.
 func (f *tide) price() (price, fresh, bound catalog.Price) {
 	for _, i := range f.instances() {
 		price += f.prices[i.Type]
@@ -307,7 +307,7 @@ func (f *tide) waiting() (n int) {
 	return n
 }
 
-// evictions is how many pods were asked to leave so far.
+// evictions returns how many pods were evicted so far.
 func (f *tide) evictions() (n int) {
 	for _, a := range f.apps {
 		n += len(a.evicted)

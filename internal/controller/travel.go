@@ -16,31 +16,31 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// tripStore outlives this process.
+// tripStore persists the records of moved pods.
 type tripStore interface {
 	Read(ctx context.Context) (string, error)
 	Write(ctx context.Context, text string) error
 }
 
-// Travel remembers which workloads' pods were moved off which kind of node, and says which nodes stay because of it. Its methods
-// may be called at the same time; nil remembers nothing and keeps no node.
+// Travel records which workloads' pods were moved off which kind of node, and which nodes must stay because of it. Its methods
+// are safe for concurrent use, and accept a nil receiver, which records nothing and keeps no node.
 type Travel struct {
 	Store tripStore
 	Log   *slog.Logger
 
 	mu      sync.Mutex
 	trips   disruption.Trips
-	read    bool // what a process before us knew
-	news    bool // something is not written
+	read    bool // the records of an earlier process were read
+	news    bool // there are unsaved records
 	written time.Time
-	told    string // the trouble that was told last
+	told    string // the last logged error
 }
 
-// travelEvery is how often what is remembered is written, at most. A crash forgets what was moved within that time.
+// travelEvery is the shortest interval between writes. A crash loses the records of that time.
 const travelEvery = 10 * time.Second
 
-// Recall reads what a process before us knew, once, and then writes what is new. As long as it cannot be read, nothing by choice may
-// begin: the same pods might be moved again.
+// Recall reads the records of an earlier process once, and saves new ones. While they cannot be read it returns an error, and no voluntary
+// disruption may start: the same pods might be moved again.
 func (t *Travel) Recall(ctx context.Context, now time.Time) error {
 	if t == nil {
 		return nil
@@ -78,7 +78,7 @@ func (t *Travel) Recall(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// Moved notes at now that the pods of the claims' Nodes leave them; pods are those of all Nodes, by its name.
+// Moved records that the pods of the claims' Nodes leave at now; pods has the pods of all Nodes by Node name.
 func (t *Travel) Moved(now time.Time, reason disruption.Reason, claims []*karpv1.NodeClaim, pods map[string][]*corev1.Pod) {
 	if t == nil {
 		return
@@ -104,7 +104,7 @@ func (t *Travel) Moved(now time.Time, reason disruption.Reason, claims []*karpv1
 	t.trips = t.trips.Add(now, trips...)
 }
 
-// Stays returns which of the nodes must stay, and why. Together: all of them would go, in this order.
+// Stays returns which of the nodes must stay, and why. With together set, all of them would leave, in this order.
 func (t *Travel) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s travelScene, together bool) []disruption.Stay {
 	if t == nil || len(nodes) == 0 {
 		return nil
@@ -133,10 +133,10 @@ func (t *Travel) Stays(in disruption.Input, reason disruption.Reason, nodes []st
 	return trips.Stays(traffic)
 }
 
-// travelScene is what Stays looks at beside the snapshot.
+// travelScene is the input of Stays beside the snapshot.
 type travelScene struct {
 	claims map[string]*karpv1.NodeClaim // by name
-	pods   map[string][]*corev1.Pod     // as podsByNode has them
+	pods   map[string][]*corev1.Pod     // as podsByNode returns them
 }
 
 // begun are the trips of moves that are not committed yet: they are noted when they are, but are to be counted from the start, or two
@@ -157,7 +157,7 @@ func (s travelScene) begun(now time.Time) []disruption.Trip {
 	return out
 }
 
-// loadOf counts the pods of the claim's Node that would move, by workload.
+// loadOf counts the movable pods of the claim's Node by workload.
 func loadOf(c *karpv1.NodeClaim, pods map[string][]*corev1.Pod) map[string]int {
 	if c.Status.NodeName == "" {
 		return nil
@@ -165,7 +165,7 @@ func loadOf(c *karpv1.NodeClaim, pods map[string][]*corev1.Pod) map[string]int {
 	return workloadsOf(pods[c.Status.NodeName])
 }
 
-// workloadsOf counts the pods that would move, by workload. Pods of nobody do not come again, and are left out.
+// workloadsOf counts the movable pods by workload. Pods without a controller do not come again, and are left out.
 func workloadsOf(pods []*corev1.Pod) map[string]int {
 	out := map[string]int{}
 	for _, pod := range pods {
@@ -179,7 +179,7 @@ func workloadsOf(pods []*corev1.Pod) map[string]int {
 	return out
 }
 
-// shapeOf is what the claim's machine is like.
+// shapeOf returns the shape of the claim's node: pool, instance type, zone and capacity type.
 func shapeOf(c *karpv1.NodeClaim) string {
 	return disruption.Shape(c.Labels[karpv1.LabelNodePool], c.Labels[corev1.LabelInstanceTypeStable], c.Labels[corev1.LabelTopologyZone], c.Labels[karpv1.LabelCapacityType])
 }

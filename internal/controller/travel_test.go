@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// owned lets all pods that there are be of the StatefulSet ns/db.
+// owned makes all pods part of the StatefulSet ns/db.
 func (f *park) owned(t *testing.T) {
 	t.Helper()
 	for _, pod := range f.pods(t) {
@@ -30,8 +30,8 @@ func (f *park) tripStore() kube.TripStore {
 	return kube.TripStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
 }
 
-// TestPodsAreNotMovedAgainAndAgain: what a process before us moved counts, until it is an hour ago; and what this one moves is
-// written for the next.
+// TestPodsAreNotMovedAgainAndAgain: moves of an earlier process count for an hour, and moves of this one are
+// saved for the next.
 func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
@@ -68,7 +68,7 @@ func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestLimitOfMovesIsThePools: a pool may allow more.
+// TestLimitOfMovesIsThePools: a pool may allow more moves.
 func TestLimitOfMovesIsThePools(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
@@ -84,7 +84,7 @@ func TestLimitOfMovesIsThePools(t *testing.T) {
 	}
 }
 
-// sealed is a store that nobody may read.
+// sealed is a store that cannot be read.
 type sealed struct{ open bool }
 
 func (s *sealed) Read(context.Context) (string, error) {
@@ -96,7 +96,7 @@ func (s *sealed) Read(context.Context) (string, error) {
 
 func (s *sealed) Write(context.Context, string) error { return nil }
 
-// TestNothingIsBegunInIgnorance: as long as nobody knows what was moved, nothing is.
+// TestNothingIsBegunInIgnorance: while the record of moved pods cannot be read, no move starts.
 func TestNothingIsBegunInIgnorance(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
@@ -132,7 +132,7 @@ func TestWorkloadsThatWouldMove(t *testing.T) {
 	}
 }
 
-// TestMovesUnderWayCount: what was begun and is not committed yet takes part of what may be moved within the hour.
+// TestMovesUnderWayCount: moves that are not committed yet count against the hourly limit.
 func TestMovesUnderWayCount(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)

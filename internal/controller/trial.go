@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// tester asks EC2 what it would say to a launch.
+// tester makes dry runs of launches.
 type tester interface {
 	Try(ctx context.Context, t ec2.Trial) error
 }
@@ -35,21 +35,21 @@ const (
 	settlePoll   = 5 * time.Second
 )
 
-// trials remembers what EC2 said to trials, by class. The zero value remembers nothing. Its methods may be called at the
-// same time.
+// trials holds the results of dry runs by class. The zero value is empty. Its methods are safe for concurrent
+// use.
 type trials struct {
 	mu      sync.Mutex
 	byClass map[string]tried
 }
 
-// tried is the answer to one trial.
+// tried is the result of one dry run.
 type tried struct {
-	about string // what was tried
+	about string // its parameters as JSON
 	err   error
 	until time.Time
 }
 
-// recall returns what EC2 said to the same trial, if that still holds.
+// recall returns the result of a dry run with the same parameters, if it is still valid.
 func (t *trials) recall(class, about string, now time.Time) (answer error, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,8 +66,8 @@ func (t *trials) note(class string, answer tried) {
 	t.byClass[class] = answer
 }
 
-// try asks EC2 whether it would launch for the class as it was found. Permissions that are missing, and what the schema
-// cannot check, are found out so before anybody waits for a node. The error is errNoMarket as long as no type is known.
+// try makes a dry run of a launch for the class as it was resolved. It finds missing permissions, and errors that the schema
+// cannot find, before a pod waits for a node. The error is errNoMarket until instance types are known.
 func (n *NodeClasses) try(ctx context.Context, class *awsv1.EC2NodeClass, found foundClass, now time.Time) error {
 	if n.Tester == nil || !found.isComplete() {
 		return nil
@@ -95,8 +95,8 @@ func (n *NodeClasses) try(ctx context.Context, class *awsv1.EC2NodeClass, found 
 	return err
 }
 
-// trial is a launch of the cheapest type that some pool of the class allows, for a policy may allow no other types; of any
-// type if no pool has one. The second result is false if nothing can be had for the class.
+// trial returns a launch of the cheapest type that a pool of the class allows, because an IAM policy may allow no other types; of any
+// type if no pool allows one. The second result is false if no type is available for the class.
 func (n *NodeClasses) trial(ctx context.Context, class *awsv1.EC2NodeClass, now time.Time) (ec2.Trial, bool, error) {
 	market, ok := n.Offers.Market.Catalog(class, now)
 	if !ok {
@@ -131,7 +131,7 @@ func (n *NodeClasses) trial(ctx context.Context, class *awsv1.EC2NodeClass, now 
 	return ec2.Trial{}, false, nil
 }
 
-// acceptedBy returns what each pool of a class accepts, by the pools' names, and then anything.
+// acceptedBy returns the requirements of each pool of a class, sorted by pool name, and at the end empty ones.
 func acceptedBy(pools []karpv1.NodePool, class string) []requirements.Requirements {
 	sorted := slices.Clone(pools)
 	slices.SortFunc(sorted, func(a, b karpv1.NodePool) int { return cmp.Compare(a.Name, b.Name) })
@@ -150,8 +150,8 @@ func acceptedBy(pools []karpv1.NodePool, class string) []requirements.Requiremen
 	return append(out, requirements.Requirements{})
 }
 
-// settles returns how soon to look again where nothing is wrong that anybody must mend: a process that has just begun does
-// not know the instance types, and EC2 not an instance profile or launch template that was just made. 0 if it is not so.
+// settles returns how soon to try again if no user has to fix anything: a new process does not know the instance types yet, and
+// EC2 may not return a new instance profile or launch template yet. 0 in all other cases.
 func (f foundClass) settles() time.Duration {
 	switch {
 	case errors.Is(f.trialErr, errNoMarket):
@@ -166,7 +166,7 @@ func (f foundClass) settles() time.Duration {
 	return 0
 }
 
-// writeTrial says what EC2 said to a trial. While it says neither yes nor no, what it said last stays good.
+// writeTrial sets the condition from the result of the dry run. An inconclusive result keeps an earlier success.
 func (f foundClass) writeTrial(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionValidationSucceeded
 	e := awserr.Of(f.trialErr)
@@ -184,7 +184,7 @@ func (f foundClass) writeTrial(c karpv1.ConditionSet, now time.Time) {
 	}
 }
 
-// reasonDenied names the call that EC2 does not allow us, as Karpenter does.
+// reasonDenied returns the condition reason for a denied call, as in Karpenter.
 func reasonDenied(e *awserr.Error) string {
 	switch e.Op {
 	case "CreateLaunchTemplate":

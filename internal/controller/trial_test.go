@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// newTriedRig is a rig whose node classes are tried, as those of the controller are.
+// newTriedRig is a rig whose node classes get dry runs, as in the controller.
 func newTriedRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium", "t4g.medium")
@@ -23,7 +23,7 @@ func newTriedRig(t *testing.T) *rig {
 	return r
 }
 
-// TestClassIsTried: what EC2 would refuse at the launch stands on the class before there is one, and goes when it is mended.
+// TestClassIsTried: an error that EC2 would return at the launch is on the class before there is one, and goes when it is fixed.
 func TestClassIsTried(t *testing.T) {
 	t.Parallel()
 	deny := func(call string) world.Faults { return world.Faults{Denials: []world.Denial{{Call: call}}} }
@@ -62,7 +62,7 @@ func TestClassIsTried(t *testing.T) {
 	}
 }
 
-// TestTrialIsRemembered: EC2 is not asked the same again and again, and is asked anew when the class has changed.
+// TestTrialIsRemembered: the same dry run is not repeated, but a changed class causes a new one.
 func TestTrialIsRemembered(t *testing.T) {
 	t.Parallel()
 	r := newTriedRig(t)
@@ -83,7 +83,7 @@ func TestTrialIsRemembered(t *testing.T) {
 	}
 }
 
-// TestTrialWaitsForTheMarket: a process that has just begun knows no instance types; a class that was ready stays so, and a
+// TestTrialWaitsForTheMarket: a new process knows no instance types; a class that was ready stays so, and a
 // new one waits.
 func TestTrialWaitsForTheMarket(t *testing.T) {
 	t.Parallel()

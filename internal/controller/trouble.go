@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// troubles says what is wrong with instances, or soon will be.
+// troubles returns failed status checks and scheduled events of instances.
 type troubles interface {
 	Troubles(ctx context.Context) ([]ec2.Trouble, error)
 }
@@ -27,7 +27,7 @@ const (
 	failsFor      = 2 * time.Minute
 )
 
-// examineAll asks EC2 what is wrong with machines until ctx ends. There need be no queue for that.
+// examineAll checks the instances' status until ctx ends. It needs no queue.
 func (i *Interruption) examineAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := examineEvery
@@ -53,7 +53,7 @@ type illness struct {
 	trouble ec2.Trouble
 }
 
-// examine asks EC2 once, and marks the claims whose machines fail, or will not stay.
+// examine checks the instances' status once, and marks the claims whose instances fail or have a scheduled event.
 func (i *Interruption) examine(ctx context.Context) error {
 	defer working(ctx, LoopInterruption, "status checks").End()
 	// 1. read
@@ -69,7 +69,7 @@ func (i *Interruption) examine(ctx context.Context) error {
 	now := i.Now.now()
 	ill, broken := serious(found, book.byInstance, now)
 	mayGo := lifecycle.MayRepair(broken, len(book.byInstance))
-	// 3. act, 4. tell
+	// 3. act, 4. report
 	var group errgroup.Group
 	group.SetLimit(parallelNotices)
 	for _, one := range ill {

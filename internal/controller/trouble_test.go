@@ -9,13 +9,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestTroubles: what EC2 says is wrong with machines is heeded without any queue. A machine that fails goes at once and by
-// force; one that will be rebooted or retired goes when the place that its pods need was asked for.
+// TestTroubles: status checks and scheduled events are processed without any queue. The node of a failing instance is drained at once and by
+// force. The node of an instance with a scheduled reboot or retirement goes when a plan has included its pods.
 func TestTroubles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		happens  func(w *world.World, now time.Time, id string)
-		after    time.Duration // EC2 is asked
+		after    time.Duration // until EC2 is asked
 		category string        // empty: the node stays
 		byForce  bool
 	}{
@@ -63,7 +63,7 @@ func TestTroubles(t *testing.T) {
 			if _, byForce := claim.Annotations[karpv1.AnnotationTerminationTimestamp]; byForce != c.byForce {
 				t.Errorf("its pods leave by force: %t", byForce)
 			}
-			r.examine(t) // it is told once
+			r.examine(t) // it is reported once
 			if n := counted(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" && (n != 1 || counted(t, r.Claims.Metrics.Failing, c.category) != 1) {
 				t.Errorf("%d are counted, want one of %q", n, c.category)
 			}
@@ -74,7 +74,7 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// TestTroubleOfAll: where more than a fifth of the machines fail, others would fail as well.
+// TestTroubleOfAll: if more than a fifth of the instances fail, new ones would fail as well.
 func TestTroubleOfAll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -98,7 +98,7 @@ func TestTroubleOfAll(t *testing.T) {
 	}
 }
 
-// TestTroublesDenied: Karpenter's older policies do not allow the question.
+// TestTroublesDenied: Karpenter's older policies do not allow the call.
 func TestTroublesDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -111,7 +111,7 @@ func TestTroublesDenied(t *testing.T) {
 	}
 }
 
-// examine asks EC2 once what is wrong with machines.
+// examine reads the instances' status from EC2 once.
 func (r *rig) examine(t *testing.T) {
 	t.Helper()
 	if err := r.Interruption.examine(t.Context()); err != nil {

@@ -12,24 +12,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Unhelped remembers the pods that nodes were bought for, and that are pending although the nodes are ready and have room:
-// kube-scheduler sees something that the plan does not. A node that other pods have filled meanwhile, as alike ones do that
-// came later, has helped those, and is not held against anybody. What such a node turned out to have may have been the cause, so
-// the next one is bought at once; from the second in vain on, the pod waits, longer each time. Otherwise one pod could buy
-// and give back nodes for ever. Its methods may be called at the same time, and on nil, which remembers nothing.
+// Unhelped records pods that nodes were launched for, and that are still pending although the nodes are ready and have room:
+// kube-scheduler applies a rule that the plan does not know. A node that other pods have filled meanwhile, for example similar
+// pods that were created later, does not count. After the first failure the next node is launched at once, because the real
+// capacity of the node may have been the cause. From the second failure on the pod waits, longer each time: otherwise one pod
+// could launch and terminate nodes without end. Its methods are safe for concurrent use, and accept a nil receiver, which records
+// nothing.
 type Unhelped struct {
 	mu   sync.Mutex
 	pods map[string]vain // by "namespace/name"
 }
 
-// vain is what was bought for one pod.
+// vain records the nodes that were launched for one pod.
 type vain struct {
-	claim   string    // whose node became ready last, empty once it is counted
-	bought  time.Time // when that claim was made: a younger pod is another one of the name
-	times   int       // how many did not help
-	until   time.Time // the pod waits until then
+	claim   string    // the claim whose node became ready last; empty once it is counted
+	bought  time.Time // creation time of the claim: a younger pod is another pod with the same name
+	times   int       // nodes that did not help
+	until   time.Time // end of the back-off
 	touched time.Time
-	isTold  bool // that it waits
+	isTold  bool // the back-off was reported
 }
 
 // How long a pod waits after the second node that did not help it, and at most; and how long nobody has to have seen a
@@ -40,7 +41,7 @@ const (
 	unhelpedLife  = 2 * time.Hour
 )
 
-// Ready notes at now that the node of a claim is ready for the pods that it was bought for.
+// Ready records at now that the node of a claim is ready for the pods that it was launched for.
 func (u *Unhelped) Ready(claim *karpv1.NodeClaim, now time.Time) {
 	text := claim.Annotations[kube.AnnotationPods]
 	if u == nil || text == "" {
@@ -58,7 +59,7 @@ func (u *Unhelped) Ready(claim *karpv1.NodeClaim, now time.Time) {
 	}
 }
 
-// waiting is a pod that waits, and why.
+// waiting is a pod that is backed off, and why.
 type waiting struct {
 	pod    cluster.Pod
 	times  int
@@ -66,9 +67,9 @@ type waiting struct {
 	isNews bool
 }
 
-// Sort returns the pods that are to be planned at now and those that wait. The pods are those that need a node: one that a
-// node on its way, or one just ready, was bought for is not among them. So whoever has a ready node here, among the nodes
-// of the moment, and still would fit there, was not helped.
+// Sort returns the pods to plan at now, and the pods that are backed off. The pods are those that need a node: pods of a node that is not
+// initialized yet, or was initialized just now, are not among them. So a pod whose node is ready, among the nodes of the snapshot,
+// and still has room for it, was not helped.
 func (u *Unhelped) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []waiting) {
 	if u == nil {
 		return pods, nil
@@ -88,7 +89,7 @@ func (u *Unhelped) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Time)
 	for _, pod := range pods {
 		v, ok := u.pods[pod.ID()]
 		if !ok || pod.Node != "" {
-			continue // or it still runs on a node that leaves, and waits for nothing yet
+			continue // it still runs on a leaving node, and is not pending yet
 		}
 		if pod.Created.After(v.bought) {
 			delete(u.pods, pod.ID())
@@ -115,8 +116,8 @@ func (u *Unhelped) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Time)
 	return pods, held
 }
 
-// isTaken reports whether a pod would fit onto a node if other pods had not come there first. A node that is too small, or
-// not known, was not taken.
+// isTaken reports whether a pod would fit on the node without the other pods on it. A node that is too small or
+// unknown is not taken.
 func isTaken(node *cluster.Node, pod cluster.Pod) bool {
 	if node == nil || pod.Requests.Fits(node.Allocatable.Sub(node.Requested)) {
 		return false
@@ -142,7 +143,7 @@ func (v *vain) count(now time.Time) {
 	}
 }
 
-// message tells the pod's owner what is known.
+// message is the text of the pod's event.
 func (w waiting) message() string {
 	return count(w.times, "node") + " in a row became ready for the pod, and kube-scheduler did not bind it to any of them: its own events" +
 		" on the pod say why; the next node is bought at " + w.until.UTC().Format(time.TimeOnly) + " UTC at the earliest"

@@ -93,7 +93,7 @@ func TestUnhelped(t *testing.T) {
 	}
 }
 
-// TestUnhelpedByANodeThatOthersTook: of a pod's node, only one that had room for it, or never had, is held against it.
+// TestUnhelpedByANodeThatOthersTook: a node counts as a failure only if it had room for the pod, or never had any.
 func TestUnhelpedByANodeThatOthersTook(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -125,8 +125,8 @@ func TestUnhelpedByANodeThatOthersTook(t *testing.T) {
 	}
 }
 
-// TestLaunchThatDidNotHelpIsNotRepeatedBlindly: each node comes up with less room for pods than planned, for a cause that
-// nothing shows. The first is followed by a second, and the second by none before the pod has waited.
+// TestLaunchThatDidNotHelpIsNotRepeatedBlindly: each node comes up with less room for pods than planned, for an unknown
+// cause. After the first node a second one is launched at once, and after that none before the pod has waited.
 func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -163,7 +163,7 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 	}
 }
 
-// TestPodsThatStillRunAreHelped: the pods of a node that leaves are where they were; what was bought for them has not failed.
+// TestPodsThatStillRunAreHelped: pods that still run on a leaving node are not pending, so the node launched for them has not failed.
 func TestPodsThatStillRunAreHelped(t *testing.T) {
 	t.Parallel()
 	u, now := &Unhelped{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

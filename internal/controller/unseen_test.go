@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestUnseenInstanceIsGivenBack: a claim that is deleted while EC2 does not show its instance yet waits for it, to the last
-// moment of what EC2 may be behind.
+// TestUnseenInstanceIsGivenBack: a claim that is deleted while EC2 does not return its new instance yet waits for the instance, as long as
+// EC2 may be behind.
 func TestUnseenInstanceIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, asIf := range []string{"recorded", "not recorded"} {
@@ -23,7 +23,7 @@ func TestUnseenInstanceIsGivenBack(t *testing.T) {
 			r.work(t)
 			claim := findClaim(t, r)
 			if asIf == "not recorded" {
-				r.start(t) // a process that died between the two writes
+				r.start(t) // a process that ended between the two writes
 				claim.Status.ProviderID = ""
 				if err := r.api.Status().Update(t.Context(), claim); err != nil {
 					t.Fatal(err)
@@ -44,8 +44,8 @@ func TestUnseenInstanceIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestDeathWhileBooting: EC2 ends an instance before its kubelet starts. The claim goes, the owner is told EC2's reason, and
-// after a pause that grows another one is bought.
+// TestDeathWhileBooting: EC2 terminates an instance before its kubelet starts. The claim is deleted, an event has EC2's reason, and
+// another instance is launched after a pause that grows.
 func TestDeathWhileBooting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -25,36 +25,36 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// Loops are all of them.
+// Loops holds all loops of the controller.
 type Loops struct {
 	Provisioner *Provisioner
 	Claims      *Claims
 	Orphans     *Orphans
 	NodeClasses *NodeClasses
 	Pools       *Pools
-	Overlays    *Overlays // nil: NodeOverlays do not count
+	Overlays    *Overlays // nil: NodeOverlays are ignored
 	Emptiness   *Emptiness
 	Moves       *Moves
 	Sweeper     *Sweeper
 	Market      *Market
 	Pods        *PodWatch
-	// Statics keep static pools at their size; nil: nobody does.
+	// Statics keeps static pools at spec.replicas; nil disables it.
 	Statics *Statics
-	// Interruption follows the interruption queue, and takes interrupted nodes away; nil: nobody does.
+	// Interruption processes the interruption queue and replaces interrupted nodes; nil disables it.
 	Interruption *Interruption
-	// Shifts follow zonal shifts; nil: nobody does.
+	// Shifts follows zonal shifts; nil disables it.
 	Shifts *ZonalShifts
-	// Honour tells what has no effect.
+	// Honour reports settings that have no effect.
 	Honour *Honour
-	// Diagnoses find out why nodes do not join; nil: nobody does.
+	// Diagnoses finds out why nodes do not join; nil disables it.
 	Diagnoses *Diagnoses
-	// Drift finds the nodes that are not what is asked for any more.
+	// Drift finds drifted nodes.
 	Drift *Drift
-	// Progress watches all loops; nil: nothing does.
+	// Progress watches all loops; nil disables it.
 	Progress *Progress
 }
 
-// How many objects of a kind are worked on at once. A claim spends most of its time waiting for EC2, so there are many.
+// The number of objects of a kind that are reconciled in parallel: many claims, because they mostly wait for EC2.
 const (
 	claimWorkers = 200
 	otherWorkers = 10
@@ -64,7 +64,7 @@ const (
 	longestVisit = 3 * time.Minute
 )
 
-// Add gives the loops to the manager, which runs them while it leads.
+// Add adds the loops to the manager, which runs them while it leads.
 func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 	if err := kube.Index(ctx, m.GetFieldIndexer()); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 	return nil
 }
 
-// objectLoop visits the objects of a kind.
+// objectLoop reconciles the objects of a kind.
 type objectLoop struct {
 	name    string // one of the Loop constants
 	build   *builder.Builder
@@ -160,7 +160,7 @@ func (l Loops) addObjects(m manager.Manager) error {
 	return nil
 }
 
-// watchStatics visits a pool when its spec or its readiness changes, and when one of its claims comes or goes.
+// watchStatics reconciles a pool when its spec or its readiness changes, and when one of its claims is created or deleted.
 func watchStatics(m manager.Manager) *builder.Builder {
 	ofClaim := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		if pool := o.GetLabels()[karpv1.LabelNodePool]; pool != "" {
@@ -173,7 +173,7 @@ func watchStatics(m manager.Manager) *builder.Builder {
 		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(crewMatters()))
 }
 
-// watch visits objects when they appear and when what they ask for changes. A cluster may lack the definition of NodeOverlays.
+// watch reconciles objects when they are created and when their spec or annotations change. A cluster may not have the CRD of NodeOverlays.
 func (h *Honour) watch(m manager.Manager) []objectLoop {
 	on := func(name string, kind client.Object, loop reconcile.Func) objectLoop {
 		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
@@ -182,7 +182,7 @@ func (h *Honour) watch(m manager.Manager) []objectLoop {
 	out := []objectLoop{
 		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class), on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
 	}
-	if h.Unseen { // their informer would never be told all, and whoever waits for all informers would wait for ever
+	if h.Unseen { // without the permission their informer would never sync, and waiting for all informers would never end
 		return out
 	}
 	overlays := schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}
@@ -192,7 +192,7 @@ func (h *Honour) watch(m manager.Manager) []objectLoop {
 	return out
 }
 
-// watchOverlays visits all NodeOverlays whenever something changes that one of them rests on.
+// watchOverlays reconciles all NodeOverlays when one of them or a NodePool changes.
 func watchOverlays(m manager.Manager) *builder.Builder {
 	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return requests([]string{allOverlays})
@@ -202,12 +202,12 @@ func watchOverlays(m manager.Manager) *builder.Builder {
 		Watches(&karpv1alpha1.NodeOverlay{}, toAll, changed).Watches(&karpv1.NodePool{}, toAll, changed)
 }
 
-// leading makes a loop one that only the leader runs.
+// leading is a loop that only the leader runs.
 type leading func(context.Context) error
 
 func (l leading) Start(ctx context.Context) error { return l(ctx) }
 
-// NeedLeaderElection tells the manager so.
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (l leading) NeedLeaderElection() bool { return true }
 
 // claimsOfNode returns the claims that a Node belongs to.
@@ -223,7 +223,8 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 	return requests(namesOf(claims.Items))
 }
 
-// waitingClaims returns the claims that wait for a class to become ready, and those that wait for a Node: a change of the class may outdate their launch.
+// waitingClaims returns the claims that wait for a class to become ready, and those that wait for a Node: a change of the class may outdate
+// their launch.
 func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -277,14 +278,14 @@ func requests(names []string) []reconcile.Request {
 	return out
 }
 
-// readyNodes returns the provider ids of the Nodes that are ready. Where a NodeClaim has the id, only the Node counts that the claim was
+// readyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the ID, only the Node counts that the claim was
 // registered with.
 func readyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list nodeclaims: %w", err)
 	}
-	claimed := map[string][]string{} // names of Nodes by provider id
+	claimed := map[string][]string{} // names of Nodes by provider ID
 	for _, c := range claims.Items {
 		claimed[c.Status.ProviderID] = append(claimed[c.Status.ProviderID], c.Status.NodeName)
 	}
