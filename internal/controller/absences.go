@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// absences remember since when this process has not seen the Node of a claim that had one, or something else that is
-// missing. Its methods may be called at the same time; the zero value remembers nothing.
+// absences records since when this process has missed the Node of a NodeClaim that had one, or another object. Its methods
+// may be called concurrently; the zero value is empty.
 type absences struct {
 	mu    sync.Mutex
 	since map[types.UID]time.Time
 }
 
-// count returns how many are missing.
+// count returns how many objects are missing.
 func (a *absences) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.since)
 }
 
-// note says whether it is missing at now, and returns since when it is; zero if it is not.
+// note records whether the claim's object is missing at now. It returns since when it is missing; the zero time if it is not.
 func (a *absences) note(claim types.UID, missing bool, now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 )
 
-// TestLaunchesShareSubnets: launches that are under way at the same time, of which EC2 shows nothing yet, do not all go to
-// the subnet that has most room, and one that is over gives back what it might have taken.
+// TestLaunchesShareSubnets: concurrent launches that EC2 does not show yet do not all use the subnet with the most free
+// addresses. A launch that has ended frees the addresses that were reserved for it.
 func TestLaunchesShareSubnets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium") // a node of it takes 18 addresses: 17 pods and its own
@@ -50,19 +50,19 @@ func TestLaunchesShareSubnets(t *testing.T) {
 	if want := []string{first.ID, second.ID, first.ID, second.ID}; !slices.Equal(got, want) {
 		t.Errorf("four launches at once go to %v, want %v", got, want)
 	}
-	// 4 are left of the first, none of the second. The fourth launch fails for good: 12 are free again.
+	// 4 addresses are left in the first subnet, none in the second. The fourth launch fails and frees 12.
 	r.Claims.Offers.Over(&claims[3])
 	if subnet, _ := ask(&claims[4]); subnet != second.ID {
 		t.Errorf("the launch after one that failed goes to %s, want %s", subnet, second.ID)
 	}
-	// The third is sold, of the second subnet: what it held of the first is free again.
+	// The third launch succeeds in the second subnet, and frees what was reserved for it in the first.
 	r.Claims.Offers.Sold(now, ec2.Instance{Type: "t3.medium", Zone: zone, SubnetID: second.ID}, &requests[2])
 	if subnet, _ := ask(&claims[5]); subnet != first.ID {
 		t.Errorf("the launch after one that was sold elsewhere goes to %s, want %s", subnet, first.ID)
 	}
 }
 
-// TestFailedLaunchHoldsNoAddresses: a launch that EC2 has refused for good gives back the addresses that it held.
+// TestFailedLaunchHoldsNoAddresses: a launch that EC2 has definitely refused frees the addresses that were reserved for it.
 func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

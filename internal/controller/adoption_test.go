@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// The names that Karpenter gives.
+// Names as Karpenter gives them.
 const (
 	theirClaim    = "apps-x7k2p"
 	theirNode     = "ip-10-0-33-7.ec2.internal"
@@ -25,8 +25,9 @@ const (
 	theirProfile  = "prod_4242424242424242424"
 )
 
-// TestKarpentersNodesAreTakenOver: a node that Karpenter has made, with its tags, hashes and names, goes on serving as it is: it is not
-// replaced, not drifted, not swept, takes new pods, and what it was made from stays. When its claim is deleted, its instance goes.
+// TestKarpentersNodesAreTakenOver: a node that Karpenter has created, with its tags, hashes and names, stays in service
+// unchanged. It is not replaced, not drifted, not garbage-collected, takes new pods, and keeps the record of what it was
+// made from. When its claim is deleted, its instance is terminated.
 func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -53,7 +54,7 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 		return waiting, running
 	}
 
-	// Days go by.
+	// Days pass.
 	for range 5 {
 		r.classes(t)
 		r.work(t)
@@ -88,7 +89,7 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	}
 	r.wantTheirs(t, instance)
 
-	// It can be given back.
+	// It can be removed.
 	if err := r.api.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +123,8 @@ func (r *rig) wantTheirs(t *testing.T, instance world.Instance) {
 	})
 }
 
-// theirInstance makes an instance, its launch template and its instance profile as Karpenter does. It tags with the cluster's name and
-// not with its UID.
+// theirInstance creates an instance, its launch template and its instance profile as Karpenter does: tagged with the
+// cluster's name and not with its UID.
 func (r *rig) theirInstance(t *testing.T) world.Instance {
 	t.Helper()
 	tags := map[string]string{
@@ -164,7 +165,7 @@ func (r *rig) theirInstance(t *testing.T) world.Instance {
 	return out
 }
 
-// theirObjects makes the claim, the Node and a pod on it, and marks pool and class, as Karpenter leaves them.
+// theirObjects creates the claim, the Node and a pod on it, and annotates pool and class, as Karpenter leaves them.
 func (r *rig) theirObjects(t *testing.T, i world.Instance) {
 	t.Helper()
 	pool, class := r.pool(t), r.class(t)

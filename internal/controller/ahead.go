@@ -15,19 +15,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// reasonPreflightPending is the reason of conditions while it is not known yet whether nodes of the class can join.
+// reasonPreflightPending is the reason of conditions as long as the preflight checks of a node class have no result.
 const reasonPreflightPending = "PreflightPending"
 
 const (
-	// aheadPatience is how long a new class waits for the first report about it. After that it is used: a look that takes so long
-	// must not keep pods waiting.
+	// aheadPatience is how long a new class waits for the first report about it. After that it is used without one, so that slow
+	// checks do not keep pods pending.
 	aheadPatience = 15 * time.Second
-	// provenAfter is how long a node can go on being ready that could not join any more: its credentials and its lease end before.
+	// provenAfter is longer than a node that lost the permission to join can stay Ready: its credentials and its lease expire
+	// earlier.
 	provenAfter = 20 * time.Minute
 )
 
-// ahead returns what is certain to keep nodes of the class from joining, as far as the last report is about the class as it is. isOver
-// is true where there is no report yet, and it is not to be waited for.
+// ahead returns the findings that certainly keep nodes of the class from joining. known is true if the last report covers
+// the class in its present state. isOver is true if it does, or if the class has waited long enough for a report.
 func (d *Diagnoses) ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, known, isOver bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,7 +48,7 @@ func (d *Diagnoses) ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []
 	return nil, false, !now.Before(since.Add(aheadPatience))
 }
 
-// lookAhead finds out whether nodes of the class can join, before there are any.
+// lookAhead checks whether nodes of the class can join before any is launched.
 func (n *NodeClasses) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f *foundClass) {
 	if n.Diagnoses == nil || f.preflight.mode == awsv1.PreflightOff || f.preflight.mode == "" {
 		return
@@ -72,7 +73,7 @@ func (n *NodeClasses) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, 
 	}
 }
 
-// await leaves a class without a report as it was, or has it wait for one.
+// await keeps the finding that an earlier report left on the class, or marks the class as pending until there is a report.
 func (f *foundClass) await(class *awsv1.EC2NodeClass, isOver bool) {
 	conditions := class.StatusConditions()
 	said, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
@@ -84,8 +85,9 @@ func (f *foundClass) await(class *awsv1.EC2NodeClass, isOver bool) {
 	}
 }
 
-// isDisproved reports whether nodes of the class do what they could not do if what was found, at since, were so: they join, or have
-// stayed ready for so long that they must have been let in since.
+// isDisproved reports whether nodes of the class contradict findings that were made at since. They do if a node has joined
+// after since, or if a node is Ready provenAfter later: by then a node that could not join any more would have lost its
+// credentials.
 func (n *NodeClasses) isDisproved(ctx context.Context, class string, since, now time.Time) bool {
 	var claims karpv1.NodeClaimList
 	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: class}, client.UnsafeDisableDeepCopy); err != nil {
@@ -96,7 +98,7 @@ func (n *NodeClasses) isDisproved(ctx context.Context, class string, since, now 
 		if joined.Status != metav1.ConditionTrue || !isServed(claims.Items[i].Spec.NodeClassRef) {
 			continue
 		}
-		if joined.LastTransitionTime.After(since.Add(time.Second)) { // conditions know whole seconds
+		if joined.LastTransitionTime.After(since.Add(time.Second)) { // conditions have a resolution of one second
 			return true
 		}
 		node := &corev1.Node{}

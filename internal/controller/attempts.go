@@ -9,31 +9,31 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 )
 
-// attempt is what this process knows of the launches tried for one claim.
+// attempt is what this process knows of the launches tried for one NodeClaim.
 type attempt struct {
-	// number goes up when EC2 has answered for good that it sold nothing.
+	// number is part of EC2's client token. It is increased when EC2 has definitely refused to launch an instance.
 	number int
-	// request is what EC2 was asked for with this number, and is asked again until it has answered: the same
-	// question has the same answer. Nil: not asked yet, or refused as it was.
+	// request is what was sent to EC2 with this number. It is repeated unchanged until EC2 answers: the same token with the same
+	// contents has the same answer. Nil: nothing was sent yet, or EC2 refused the contents.
 	request *ec2.LaunchRequest
-	// clean: no launch of this claim can have bought a machine that we do not know of.
+	// clean is true if no launch of this claim can have created an instance that this process does not know of.
 	clean bool
 
-	asked     time.Time // when EC2 answered last, or failed to; zero: it was not asked
-	answered  time.Time // when it first answered, or last said that it gets too many calls; zero: never
+	asked     time.Time // when EC2 last answered or failed to answer; zero: no request was sent
+	answered  time.Time // when EC2 first answered, or last throttled the request; zero: never
 	shortage  bool
 	notBefore time.Time
-	doubt     time.Time // since when EC2 says that the number was used with other contents; zero: it does not
-	tries     int       // failures in a row
+	doubt     time.Time // since when EC2 reports that the number was used with other contents; zero: it does not
+	tries     int       // consecutive failures
 }
 
-// attempts are those of all claims. Its methods may be called at the same time, for different claims.
+// attempts has the attempts of all claims. Its methods may be called concurrently for different claims.
 type attempts struct {
 	mu      sync.Mutex
 	byClaim map[types.UID]*attempt
 }
 
-// of returns a copy of what is known; the zero attempt if nothing is.
+// of returns a copy of the claim's attempt; the zero attempt if none is known.
 func (a *attempts) of(claim types.UID) attempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Backoff remembers, by key, how often something failed in a row and how long to wait before it is tried again.
-// Its methods may be called at the same time. The zero value has seen no failure.
+// Backoff counts consecutive failures by key, and how long to wait before the next try. Its methods may be called
+// concurrently. The zero value has no failures.
 type Backoff struct {
 	mu    sync.Mutex
 	fails map[string]failure
@@ -18,13 +18,13 @@ type failure struct {
 	until time.Time
 }
 
-// Fail is FailFor a second at first and a minute at most.
+// Fail is FailFor with a first delay of one second and a maximum of one minute.
 func (b *Backoff) Fail(now time.Time, key, cause string) (until time.Time, isNews bool) {
 	return b.FailFor(now, key, cause, time.Second, time.Minute)
 }
 
-// FailFor notes a failure at now and returns when to try again, first after the first failure and then after twice as
-// long each time, up to most; and whether the cause is news, another one than that of the failure before.
+// FailFor records a failure at now and returns when to try again. The delay is first after the first failure, doubles with
+// each further failure, and never exceeds most. isNews reports whether the cause differs from that of the previous failure.
 func (b *Backoff) FailFor(now time.Time, key, cause string, first, most time.Duration) (until time.Time, isNews bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +48,7 @@ func (b *Backoff) Clear(key string) {
 	delete(b.fails, key)
 }
 
-// Held returns until when key waits, how often it failed in a row and why; zero if it does not wait at now.
+// Held returns until when key has to wait, how often it failed in a row and why; the zero time if it need not wait at now.
 func (b *Backoff) Held(now time.Time, key string) (until time.Time, times int, cause string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestBareNode: what is said of a Node without its startup taint names who took it, where the API server knows.
+// TestBareNode: the event about a Node without its startup taint names the writer that removed the taint, if the API server
+// knows it.
 func TestBareNode(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1"}}

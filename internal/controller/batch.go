@@ -6,37 +6,37 @@ import (
 	"time"
 )
 
-// Batch collects what asks for a plan, so that pods that come together are planned together. Its methods may be
-// called at the same time; one caller waits.
+// Batch collects requests for a plan, so that pods that arrive together are planned together. Its methods may be called
+// concurrently, but Wait by one goroutine only.
 //
-// Each group has a window of its own, which is open until nobody new of the group has asked for a while. The first window that ends
-// closes the batch: a namespace whose pods keep coming does not hold up the pods of others.
+// Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The first
+// window that closes ends the batch: a namespace with a steady stream of pods does not delay the pods of others.
 type Batch struct {
 	idle, most time.Duration
 
 	mu      sync.Mutex
-	asking  map[string]time.Time // who asks, since when
-	groups  map[string]group     // by namespace; "" is for what is not a pod
+	asking  map[string]time.Time // by name: when it was first requested
+	groups  map[string]group     // by namespace; "" is for requests that are not about pods
 	changed chan struct{}        // holds a token after each new name
-	hurry   bool                 // somebody cannot wait for the window to end
+	hurry   bool                 // the batch must end at once
 }
 
-// group is when the first and the last of a group asked.
+// group has the times of the first and the last request of a namespace.
 type group struct{ first, last time.Time }
 
-// Window is one batch.
+// Window describes one batch.
 type Window struct {
-	First  time.Time // when the first of it asked; zero if nobody did
+	First  time.Time // time of the first request; zero if there was none
 	Closed time.Time
 	Size   int
 }
 
-// NewBatch returns a batch that closes when nobody new of a group has asked for idle, or after most.
+// NewBatch returns a batch that ends when a namespace has had no new request for idle, and at the latest after most.
 func NewBatch(idle, most time.Duration) *Batch {
 	return &Batch{idle: idle, most: most, asking: map[string]time.Time{}, groups: map[string]group{}, changed: make(chan struct{}, 1)}
 }
 
-// Ask asks for a plan on behalf of name, a UID. Who asks again in the same window does not make it longer.
+// Ask requests a plan for name, a UID. A repeated request in the same window does not extend the window.
 func (b *Batch) Ask(name string) { b.AskFor("", name) }
 
 // AskFor is Ask for a pod of the namespace.
@@ -57,7 +57,7 @@ func (b *Batch) AskFor(namespace, name string) {
 	b.signal()
 }
 
-// Hurry asks for a plan at once, whatever the window: what was planned cannot be had.
+// Hurry requests a plan for name and ends the batch at once. It is called when a planned node cannot be launched or is lost.
 func (b *Batch) Hurry(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,8 +75,8 @@ func (b *Batch) signal() {
 	}
 }
 
-// Wait returns the next batch. With a recheck above 0, an empty one is returned when nobody asked for so long, or when something
-// comes from wake, which leaves an open window open. The second result is false when ctx ended.
+// Wait returns the next batch. If recheck is above 0, it returns an empty batch when nothing was requested for that long. It
+// also does so when wake delivers; a window that is open then stays open. The second result is false when ctx has ended.
 func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan struct{}) (Window, bool) {
 	var again <-chan time.Time
 	if recheck > 0 {
@@ -109,7 +109,7 @@ func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan str
 	}
 }
 
-// left returns how long the window stays open if nobody else asks; false if nobody has asked.
+// left returns how long the window stays open if no further request comes; false if there is no request.
 func (b *Batch) left(now time.Time) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -26,7 +26,8 @@ func blueprint(class *awsv1.EC2NodeClass, image, way string, userData []byte, ip
 		ImageID: image, UserData: userData, Profile: class.Status.InstanceProfile, CapacityType: way,
 		Disks: disks(spec), Metadata: metadata(spec.MetadataOptions), PublicIP: spec.AssociatePublicIPAddress, IPv6: ipv6,
 	}
-	// Where reservations are selected, they are for those who ask for them; elsewhere EC2 uses the open ones unasked.
+	// If the class selects capacity reservations, only launches that target one use it. Otherwise EC2 uses open reservations by
+	// default.
 	b.Unreserved = len(spec.CapacityReservationSelectorTerms) > 0
 	for _, g := range class.Status.SecurityGroups {
 		b.SecurityGroups = append(b.SecurityGroups, g.ID)
@@ -49,7 +50,7 @@ func blueprint(class *awsv1.EC2NodeClass, image, way string, userData []byte, ip
 	return b
 }
 
-// metadata fills in what the CRD's defaults would have filled in.
+// metadata returns the metadata options, with the CRD's defaults for unset fields.
 func metadata(m *awsv1.MetadataOptions) ec2.Metadata {
 	out := ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}
 	if m == nil {
@@ -64,7 +65,7 @@ func metadata(m *awsv1.MetadataOptions) ec2.Metadata {
 	return out
 }
 
-// disks are the volumes that the class maps, or else those that its family starts with.
+// disks returns the volumes that the class maps, or the default volumes of its AMI family.
 func disks(spec awsv1.EC2NodeClassSpec) []ec2.Disk {
 	if len(spec.BlockDeviceMappings) == 0 {
 		return familyDisks(spec.ResolvedAMIFamily())
@@ -72,7 +73,7 @@ func disks(spec awsv1.EC2NodeClassSpec) []ec2.Disk {
 	var out []ec2.Disk
 	for _, m := range spec.BlockDeviceMappings {
 		if m.EBS == nil || m.DeviceName == nil {
-			continue // validation tells the user
+			continue // validation reports it
 		}
 		e := m.EBS
 		d := ec2.Disk{
@@ -90,7 +91,7 @@ func disks(spec awsv1.EC2NodeClassSpec) []ec2.Disk {
 	return out
 }
 
-// familyDisks are what a family needs when the class maps no volumes: Karpenter's sizes.
+// familyDisks returns the volumes of an AMI family for a class that maps none. The sizes are Karpenter's.
 func familyDisks(family string) []ec2.Disk {
 	yes := true
 	disk := func(device string, gib int32) ec2.Disk {
@@ -98,7 +99,7 @@ func familyDisks(family string) []ec2.Disk {
 	}
 	switch family {
 	case catalog.Custom:
-		return nil // only its author knows the image's devices
+		return nil // the devices of a custom image are not known
 	case catalog.Bottlerocket:
 		return []ec2.Disk{disk("/dev/xvda", 4), disk("/dev/xvdb", 20)}
 	case catalog.Windows2019, catalog.Windows2022, catalog.Windows2025:
@@ -109,7 +110,7 @@ func familyDisks(family string) []ec2.Disk {
 
 const reasonUserDataInvalid = "UserDataInvalid"
 
-// reasonOf names what is wrong with user data, for a condition.
+// reasonOf returns the condition reason of a user data error.
 func reasonOf(err error) string {
 	if errors.Is(err, bootstrap.ErrTooLong) {
 		return awsv1.ReasonUserDataSizeLimitExceeded

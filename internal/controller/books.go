@@ -12,19 +12,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// books are what disruption must know beyond a snapshot, by the names that the snapshot uses.
+// books is what disruption needs beyond a snapshot, by the names that the snapshot uses.
 type books struct {
 	policies map[string]disruption.Policy // by pool
 	claims   map[string]*karpv1.NodeClaim
-	quiet    map[string]time.Time // by claim
+	quiet    map[string]time.Time // by claim: see quietSince
 	ready    map[string]bool      // by Node
-	keep     map[string]string    // by Node: who asked to keep it
-	holds    map[string]kube.Hold // by Node: which pod holds it
-	costs    map[string]float64   // by Node: what it takes to move its pods
+	keep     map[string]string    // by Node: the annotation that keeps it
+	holds    map[string]kube.Hold // by Node: the pod that blocks its disruption
+	costs    map[string]float64   // by Node: the cost of evicting its pods
 	nodes    map[string]bool      // all Nodes
 }
 
-// readBooks reads them at now. Whoever paused all pools, if somebody did, paused each.
+// readBooks returns the books at now. paused is the global pause, if there is one; it applies to each pool.
 func readBooks(o kube.Objects, watch *PodWatch, paused standstill, now time.Time) books {
 	b := books{
 		policies: policiesOf(o, paused, now), claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
@@ -49,7 +49,7 @@ func readBooks(o kube.Objects, watch *PodWatch, paused standstill, now time.Time
 	return b
 }
 
-// policiesOf are the policies of the pools that are served, by name. Whoever paused all pools, if somebody did, paused each.
+// policiesOf returns the disruption policies of the served pools by name, with the global pause applied to each.
 func policiesOf(o kube.Objects, paused standstill, now time.Time) map[string]disruption.Policy {
 	out := map[string]disruption.Policy{}
 	for _, pool := range o.Pools {
@@ -60,7 +60,7 @@ func policiesOf(o kube.Objects, paused standstill, now time.Time) map[string]dis
 	return out
 }
 
-// keptOf says of Nodes, by name, who asked to keep them.
+// keptOf returns by Node name the annotation that keeps the Node.
 func keptOf(o kube.Objects) map[string]string {
 	out := map[string]string{}
 	for _, claim := range o.Claims {
@@ -76,7 +76,7 @@ func keptOf(o kube.Objects) map[string]string {
 	return out
 }
 
-// records are what is known of each node of ours in the snapshot that a claim stands behind.
+// records returns what disruption needs to know of each node in the snapshot that has a NodeClaim.
 func (b books) records(s cluster.Snapshot) map[string]disruption.Record {
 	out := map[string]disruption.Record{}
 	for _, n := range s.Nodes {
@@ -95,7 +95,8 @@ func (b books) records(s cluster.Snapshot) map[string]disruption.Record {
 	return out
 }
 
-// quietSince is when a pod last came to the claim's node or left it, or else when the node became fit for pods.
+// quietSince returns since when no pod has come to the claim's node or left it. It is the latest of the claim's last pod
+// event, touched, and the time when the node was initialized.
 func quietSince(claim *karpv1.NodeClaim, touched time.Time) time.Time {
 	since := claim.Status.LastPodEventTime.Time
 	if touched.After(since) {
@@ -107,7 +108,7 @@ func quietSince(claim *karpv1.NodeClaim, touched time.Time) time.Time {
 	return since
 }
 
-// disruptionReason is the condition that says why a node is taken away.
+// disruptionReason returns the condition that records why a node is disrupted.
 func disruptionReason(reason disruption.Reason) metav1.Condition {
 	return metav1.Condition{
 		Type: karpv1.ConditionDisruptionReason, Status: metav1.ConditionStatus(corev1.ConditionTrue), Reason: string(reason),

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestBurst asks for so many nodes at once that most of them wait in line for much longer than a launch may take: each
-// claim gets its machine in the end, and none is given up and made again for waiting.
+// TestBurst requests so many nodes at once that most launches are throttled for much longer than one launch may take. Each
+// claim gets its instance in the end, and no claim is given up and created again because of the wait.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	embedded(t) // the bubbles share it
@@ -22,9 +22,9 @@ func TestBurst(t *testing.T) {
 		limits ratelimit.Limits
 		lasts  time.Duration // at least
 	}{
-		// As 2,000 nodes at EC2's default of 5 launches a second: by the time of the last, 500 s have passed.
+		// Like 2,000 nodes at EC2's default of 5 launches a second: the last one is launched after 500 s.
 		"a large burst": {500, slower(12, 1.25), 6 * time.Minute},
-		// All workers together wait for longer than one visit may last.
+		// All workers together wait for longer than one reconciliation may take.
 		"a slow account": {150, slower(5, 0.15), 16 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,8 +63,8 @@ func slower(burst, perSecond float64) ratelimit.Limits {
 	return ratelimit.Published().With(ratelimit.Limits{"CreateFleet": {Burst: burst, PerSecond: perSecond}})
 }
 
-// launchAll visits all claims with as many workers as there are in life, each claim again when it asked for that, and once
-// more when it has its machine or is given up.
+// launchAll reconciles all claims with as many workers as the controller has. It reconciles a claim again when the claim
+// asks for that, and once more when the claim has its instance or is deleted.
 func (r *rig) launchAll(t *testing.T) {
 	t.Helper()
 	claims := r.claims(t)
@@ -94,7 +94,7 @@ func (r *rig) launchAll(t *testing.T) {
 	workers.Wait()
 }
 
-// visitOnce visits a claim. It is done when it had its machine before, or is being deleted.
+// visitOnce reconciles a claim. It is done if it had its instance before, or is being deleted.
 func (r *rig) visitOnce(t *testing.T, name string) (pause time.Duration, isDone bool) {
 	claim, err := r.Claims.read(t.Context(), name)
 	if claim == nil || err != nil {

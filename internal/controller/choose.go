@@ -16,13 +16,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// wish is what a claim accepts.
+// What a NodeClaim accepts, and the limits of its launch.
 type wish struct {
 	accepted requirements.Requirements
 	requests resources.Amounts
-	variety  bool                  // many types are worth more than many zones of the cheapest
-	subnets  map[string]vpc.Subnet // by zone; in a zone without one nothing can be launched
-	bought   bool                  // nothing that is reserved
+	variety  bool                  // prefer many types to many zones of the cheapest type
+	subnets  map[string]vpc.Subnet // by zone; nothing can be launched in a zone without one
+	bought   bool                  // capacity reservations are excluded
 }
 
 // pick is one offering to ask EC2 for.
@@ -31,8 +31,9 @@ type pick struct {
 	offering catalog.Offering
 }
 
-// choose returns what to ask EC2 for, in one way of paying: what is reserved, else spot where it can be had, else on demand. The cheapest come
-// first, and not more than one launch may name. Where on demand would do too, spot that costs more is left out.
+// choose returns what to ask EC2 for, all of one capacity type: reserved, else spot if available, else on-demand. The
+// cheapest come first, and no more than one launch may name. If on-demand is accepted too, spot offerings above the cheapest
+// on-demand price are dropped, unless variety is set.
 func choose(types []catalog.Type, w wish) (string, []pick) {
 	var reserved, spot, onDemand []pick
 	for _, t := range w.named(types) {
@@ -66,13 +67,14 @@ func choose(types []catalog.Type, w wish) (string, []pick) {
 	return catalog.OnDemand, w.cut(onDemand)
 }
 
-// alikeReserved returns those of the picks that one launch can name: EC2 buys in capacity reservations of different kinds in
-// different ways, in capacity blocks one at a time, and of two for one type and zone its answer would not tell which. The
-// cheapest pick decides on the kind, and the reservation with most left serves its type and zone.
+// alikeReserved returns the picks that one launch can name. EC2 needs a different call for each kind of capacity
+// reservation, takes capacity blocks one at a time, and its answer does not show which of two reservations for one type and
+// zone was used. The cheapest pick decides on the kind. For each type and zone, the reservation with the most free instances
+// is kept.
 func alikeReserved(picks []pick) []pick {
 	slices.SortFunc(picks, comparePicks)
 	first := picks[0].offering.Reservation
-	best := map[[2]string]int{} // by type and zone: where in out
+	best := map[[2]string]int{} // by type and zone: the index in out
 	var out []pick
 	for _, p := range picks {
 		r := p.offering.Reservation
@@ -93,8 +95,8 @@ func alikeReserved(picks []pick) []pick {
 	return out
 }
 
-// named returns the types that the claim names, all of types if it names none. Claims of our own plans always do, and
-// looking at some dozens of types instead of a thousand is most of what a launch costs us.
+// named returns the types that the claim names; all types if it names none. Claims of our own plans always name types. To
+// check some dozens of types instead of a thousand saves most of the controller's time for a launch.
 func (w wish) named(types []catalog.Type) []catalog.Type {
 	names, ok := w.accepted[catalog.LabelInstanceType]
 	if !ok || names.Complement {
@@ -116,8 +118,8 @@ func comparePicks(a, b pick) int {
 
 func (w wish) fits(t catalog.Type) bool { return w.requests.Fits(t.Allocatable) }
 
-// takes reports whether the labels of a type satisfy the requirements. Labels that neither types nor offerings define
-// are the pool's business: the claim carries them.
+// takes reports whether the labels of a type satisfy the requirements. Labels that neither types nor offerings define come
+// from the pool, and the claim carries them.
 func (w wish) takes(labels requirements.Labels) bool {
 	for key, accepted := range w.accepted {
 		value, has := labels[key]
@@ -131,7 +133,7 @@ func (w wish) takes(labels requirements.Labels) bool {
 	return true
 }
 
-// takesOffering reports whether an offering satisfies the requirements, and something can be launched in its zone.
+// takesOffering reports whether an offering satisfies the requirements and its zone has a subnet.
 func (w wish) takesOffering(o catalog.Offering) bool {
 	if _, ok := w.subnets[o.Zone]; !ok {
 		return false
@@ -146,7 +148,7 @@ func (w wish) takesOffering(o catalog.Offering) bool {
 	return w.takesReservation(o)
 }
 
-// takesReservation reports whether the capacity reservation of an offering, or that it has none, satisfies the requirements.
+// takesReservation reports whether the requirements accept the offering's capacity reservation, or that it has none.
 func (w wish) takesReservation(o catalog.Offering) bool {
 	var labels requirements.Labels
 	for _, key := range reservationKeys() {
@@ -168,7 +170,7 @@ func reservationKeys() [3]string {
 	return [...]string{catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible}
 }
 
-// isOfType reports whether a label is one that EC2's types define, so that a type without it will never have it.
+// isOfType reports whether EC2's instance types define the label, so that a type without it never has it.
 func isOfType(key string) bool {
 	switch key {
 	case karpv1.LabelNodePool, awsv1.LabelInstanceTenancy, catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType,
@@ -180,7 +182,7 @@ func isOfType(key string) bool {
 	return strings.HasPrefix(key, awsv1.Group+"/") && key != awsv1.LabelNodeClass
 }
 
-// cut leaves as many picks as one launch may name. With variety, each type keeps its cheapest offering first.
+// cut returns as many picks as one launch may name. With variety, the cheapest offering of each type comes first.
 func (w wish) cut(picks []pick) []pick {
 	if len(picks) <= ec2.MaxChoices {
 		return picks

@@ -19,40 +19,40 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// nodeReader sees what belongs to a machine or a Node.
+// nodeReader reads the Nodes, pods and volume attachments of an instance or a Node.
 type nodeReader interface {
 	NodesOf(ctx context.Context, providerID string) ([]*corev1.Node, error)
 	PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
 	AttachmentsOn(ctx context.Context, node string) ([]*storagev1.VolumeAttachment, error)
 }
 
-// objectWriter changes claims and Nodes.
+// objectWriter changes NodeClaims and Nodes.
 type objectWriter interface {
 	PatchClaim(ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim)) (*karpv1.NodeClaim, error)
 	PatchNode(ctx context.Context, node *corev1.Node, change func(*corev1.Node)) (*corev1.Node, error)
 	Delete(ctx context.Context, object client.Object) error
 }
 
-// evictor asks pods to leave.
+// evictor evicts and deletes pods.
 type evictor interface {
 	Evict(ctx context.Context, pod kube.PodRef) (kube.Eviction, error)
 	DeletePod(ctx context.Context, pod kube.PodRef, grace int64) error
 }
 
-// buyer buys machines and finds what it bought.
+// buyer launches instances and finds those that it launched.
 type buyer interface {
 	Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error)
 	Bought(ctx context.Context, claim string) ([]ec2.Instance, error)
 }
 
-// machines looks at machines and ends them.
+// Reads and terminates instances.
 type machines interface {
 	Instance(ctx context.Context, id string) (ec2.Instance, error)
 	Terminate(ctx context.Context, id string, proof ec2.Proof) error
 	OwnTags(nodePool, nodeClass, claim string) map[string]string
 }
 
-// Claims takes each NodeClaim a step further, from its creation to its end.
+// Claims reconciles NodeClaims from their creation to their deletion.
 type Claims struct {
 	Cache    client.Reader // informers
 	Cluster  nodeReader
@@ -62,20 +62,20 @@ type Claims struct {
 	Machines machines
 	Offers   *Offers
 	Ledger   *kube.Ledger
-	Batch    *Batch // hurried when pods must be planned anew
+	Batch    *Batch // ended at once when pods must be planned anew
 	Holds    *Holds
 	Unhelped *Unhelped
-	// Replacements are asked for before expired nodes go; nil: these go without.
+	// Replacements are requested before expired nodes are drained; nil: expired nodes are drained without one.
 	Replacements *Replacements
-	// Repair finds the nodes that are unwell for too long; nil: nobody looks.
+	// Repair finds the nodes that have been unhealthy for too long; nil disables node auto repair.
 	Repair *Repair
-	// Registrations are told how launches end; nil: nobody wants to know.
+	// Registrations records how launches end; nil disables it.
 	Registrations *Registrations
-	// Drift is told of nodes that do not become fit for pods; nil: nobody wants to know.
+	// Drift records nodes that joined and were not initialized; nil disables it.
 	Drift *Drift
-	// Authority is the cluster's certificate authority, in base64, as drift hashes know it.
+	// Authority is the cluster's certificate authority in base64, as it goes into drift hashes.
 	Authority string
-	// Late says why claims are late; nil: nobody knows.
+	// Late explains why claims are late; nil disables it.
 	Late    *Diagnoses
 	Tell    teller
 	Metrics *metrics.Metrics
@@ -85,31 +85,31 @@ type Claims struct {
 	attempts attempts
 	newest   newest
 	absences absences
-	refusals refusals // Nodes that are not their instance's
-	edits    Backoff  // by NodePool: replacements of claims that it or its class has outdated; the cause is what they give now
-	untagged absences // claims that leave and whose instance has lost its tags
+	refusals refusals // Nodes that do not belong to their instance
+	edits    Backoff  // by NodePool: replacements of claims outdated by a change of the pool or its class; the cause is the present configuration
+	untagged absences // claims that are being deleted and whose instance has lost its tags
 	leaving  absences // since when the Node of a claim is being deleted
 	turns    sequences
 	failures Backoff
 }
 
-// mostSteps bounds how many steps one visit takes, should a step ever not change what it is to change.
+// mostSteps limits the steps of one reconciliation, in case a step fails to change what it should.
 const mostSteps = 10
 
-// Reconcile takes one claim as far as it goes now.
+// Reconcile takes one claim as many steps further as possible.
 func (c *Claims) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	claim, err := c.read(ctx, request.Name)
 	if claim == nil || err != nil {
 		return c.outcome(request.Name, time.Time{}, err)
 	}
 	if !isServed(claim.Spec.NodeClassRef) {
-		return reconcile.Result{}, nil // another controller's
+		return reconcile.Result{}, nil // it belongs to another controller
 	}
 	until, err := c.advance(ctx, claim)
 	return c.outcome(request.Name, until, err)
 }
 
-// read returns the claim as it is known best; nil if it is gone. The cache may be behind what this loop wrote last.
+// read returns the newest known version of the claim; nil if it is gone. The cache may lag behind this controller's own writes.
 func (c *Claims) read(ctx context.Context, name string) (*karpv1.NodeClaim, error) {
 	claim := &karpv1.NodeClaim{}
 	err := c.Cache.Get(ctx, client.ObjectKey{Name: name}, claim)
@@ -127,7 +127,7 @@ func (c *Claims) read(ctx context.Context, name string) (*karpv1.NodeClaim, erro
 	return c.newest.of(claim), nil
 }
 
-// advance takes step after step until one has to wait. It returns until when; zero for a change.
+// advance takes steps until one has to wait. It returns until when; the zero time means until something changes.
 func (c *Claims) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Time, error) {
 	for range mostSteps {
 		// 1. read
@@ -138,7 +138,7 @@ func (c *Claims) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Tim
 		}
 		// 2. decide
 		step := lifecycle.Next(v.seen, now)
-		// 3. act, 4. tell
+		// 3. act, 4. report
 		next, err := c.act(ctx, v, step, now)
 		if next != nil {
 			c.newest.note(next)
@@ -154,7 +154,7 @@ func (c *Claims) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Tim
 	return c.Now.now().Add(time.Second), nil
 }
 
-// act does what the step says. It returns the claim as it is then, nil if there is nothing more to do for now.
+// act carries out the step. It returns the claim as it is afterwards; nil if there is nothing more to do for now.
 func (c *Claims) act(ctx context.Context, v view, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	switch step.Action {
 	case lifecycle.Hold:
@@ -189,7 +189,7 @@ func (c *Claims) act(ctx context.Context, v view, step lifecycle.Step, now time.
 	return c.wait(ctx, v, step, now)
 }
 
-// outcome turns the end of a visit into when to come back. Errors are told here, once for each cause, in one line.
+// outcome turns the result of a reconciliation into the time of the next one. It logs errors in one line, once for each cause.
 func (c *Claims) outcome(name string, until time.Time, err error) (reconcile.Result, error) {
 	return outcome(outcomeOf{
 		loop: "nodeclaim", kind: "NodeClaim", name: name, until: until, err: err,
@@ -197,7 +197,7 @@ func (c *Claims) outcome(name string, until time.Time, err error) (reconcile.Res
 	})
 }
 
-// isServed reports whether a node class is one that this controller knows, and not that of another cloud's controller.
+// isServed reports whether the node class is an EC2NodeClass, and not the class of another cloud provider's controller.
 func isServed(ref *karpv1.NodeClassReference) bool {
 	return ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
 }

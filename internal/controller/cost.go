@@ -7,14 +7,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// typeMarket knows the instance types as they are for a node class and a pool, with their prices.
+// typeMarket has the instance types of a node class and a pool, with their prices.
 type typeMarket interface {
 	Type(class, pool, name string) (catalog.Type, bool)
 	// ListPrice is what AWS asks for a type in a zone, wherever the classes have subnets; 0: nobody knows.
 	ListPrice(name, zone, way string) catalog.Price
 }
 
-// bill adds up what machines cost an hour. A type is looked up once.
+// bill adds up the hourly price of instances. It fetches each type once.
 type bill struct {
 	market typeMarket
 	pool   string
@@ -22,8 +22,9 @@ type bill struct {
 	sum    catalog.Price
 }
 
-// add counts the machine of a claim, by the offering that it was bought as. What the class would not buy any more, for it has no subnet there
-// or finds no image for it, costs what it did. A machine that is not bought yet, or that AWS does not sell any more, costs nothing that is known.
+// add counts the instance of a claim at the price of its offering. If the class no longer has the offering, for example
+// because it has no subnet or image for it, the list price counts. An instance that is not launched yet, or that AWS no
+// longer offers, counts as 0.
 func (b *bill) add(claim *karpv1.NodeClaim) {
 	ref := claim.Spec.NodeClassRef
 	if b.market == nil || ref == nil || claim.Status.ProviderID == "" {
@@ -45,7 +46,7 @@ func (b *bill) add(claim *karpv1.NodeClaim) {
 			return
 		}
 	}
-	// Where overlays change what a type costs on demand, they do so in any zone.
+	// A NodeOverlay that changes the on-demand price of a type changes it in all zones.
 	for _, o := range t.Offerings {
 		if o.CapacityType == way && way == catalog.OnDemand {
 			b.sum += o.Price

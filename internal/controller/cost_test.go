@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// shop sells one type, and counts how often it is asked.
+// shop has one instance type, and counts how often it is asked.
 type shop struct{ asked int }
 
 func (s *shop) Type(class, pool, name string) (catalog.Type, bool) {
@@ -24,7 +24,7 @@ func (s *shop) Type(class, pool, name string) (catalog.Type, bool) {
 	}}, true
 }
 
-// ListPrice sells spot in zone c, where the class has no subnet.
+// ListPrice has a price of spot in zone c, where the class has no subnet.
 func (s *shop) ListPrice(name, zone, way string) catalog.Price {
 	if name == "m5.large" && zone == "c" && way == catalog.Spot {
 		return 3
@@ -32,7 +32,7 @@ func (s *shop) ListPrice(name, zone, way string) catalog.Price {
 	return 0
 }
 
-// TestBill: each machine costs what it was bought as; one without a price does not spoil the sum.
+// TestBill: each instance costs the price of its offering; one without a price does not spoil the sum.
 func TestBill(t *testing.T) {
 	t.Parallel()
 	claim := func(name, zone, way, id string) *karpv1.NodeClaim {

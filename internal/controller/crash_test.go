@@ -19,14 +19,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// fullCrash names the environment variable that `make crash` sets. Without it the process dies once at each write, when
-// that is done, and the play ends with the scene. Dying just before a write leaves what dying after the one before leaves.
+// fullCrash names the environment variable that `make crash` sets. Without it the process dies once at each write, after the
+// write, and the scenario ends with the scene. Dying just before a write leaves the same state as dying after the one
+// before.
 const fullCrash = "CRASH_FULL"
 
-// TestCrashAtEveryWrite plays the life of a node class and its nodes, counts the controller's writes to the API server
-// and to AWS on the way, and plays it again twice for each of them: the process dies just before the write, or when it
-// was done and nobody has learnt of it. The next process knows nothing but what is written down. However it went, each
-// scene must end as it does when nothing happens.
+// TestCrashAtEveryWrite runs the life of a node class and its nodes, and counts the controller's writes to the API server
+// and to AWS. It then runs the scenario twice for each write: the process dies just before the write, or after the write and
+// before the answer arrives. The next process knows only what is stored. Each scene must end as it does without a crash.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	embedded(t) // the bubbles share it
@@ -62,14 +62,14 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// scene is one part of the play: what somebody does, and when all that should follow has followed.
+// scene is one part of the scenario: an action, and the state that must follow from it.
 type scene struct {
 	name string
 	act  func(s *stage)
 	done func(s *stage) bool
 }
 
-// script is the play.
+// script is the scenario.
 func script() []scene {
 	return []scene{
 		{"a class and a pool are there", func(*stage) {}, func(s *stage) bool {
@@ -97,15 +97,15 @@ func script() []scene {
 	}
 }
 
-// performance is how the play went.
+// performance is the result of one run of the scenario.
 type performance struct {
 	writes []string // of the first process
 	ends   []string // what there was at the end of each scene
 	log    string   // of all processes
 }
 
-// How often all loops go round in a scene at most, and after it: first as often as they do in life, and then some minutes
-// more, in which what nobody needs any more is swept.
+// How many rounds of all loops a scene may take, and how many follow it. The first rounds are as frequent as in production.
+// The rest take some minutes, in which leftovers are garbage-collected.
 const (
 	mostRounds  = 100
 	roundPause  = 5 * time.Second
@@ -114,7 +114,7 @@ const (
 	longPause   = time.Minute
 )
 
-// perform plays the script, in made-up time. The first process dies at a write, if at is not 0.
+// perform runs the script in fake time. The first process dies at a write, if at is not 0.
 func perform(t *testing.T, at int, late bool) performance {
 	t.Helper()
 	var out performance
@@ -139,7 +139,7 @@ func perform(t *testing.T, at int, late bool) performance {
 	return out
 }
 
-// stage is a rig in which time is made up, with all that surrounds the controller: kubelets, the cloud's controller, a
+// stage is a rig in fake time, with everything that surrounds the controller: kubelets, the cloud controller manager, a
 // ReplicaSet, kube-scheduler.
 type stage struct {
 	*rig
@@ -147,10 +147,10 @@ type stage struct {
 	wanted int             // pods
 	made   int             // pods, in all
 	bought map[string]bool // instances, of all times
-	booted map[string]bool // those whose kubelet has begun
-	old    string          // the claim that is to go
+	booted map[string]bool // those whose kubelet has started
+	old    string          // the claim that is to be removed
 
-	classSeen string // when the class was visited last
+	classSeen string // when the class was last reconciled
 	classDue  time.Time
 
 	process context.Context
@@ -184,7 +184,7 @@ func (s *stage) check(err error) {
 	}
 }
 
-// live begins a process, with an empty memory.
+// live starts a process with an empty memory.
 func (s *stage) live() {
 	s.classSeen = ""
 	s.wire = line{rig: s.rig, fuse: s.fuse}
@@ -200,7 +200,7 @@ func (s *stage) live() {
 	s.Sweeper.Live = s.api
 }
 
-// turn lets all loops go round once, and the world around them. A process that dies is followed by another.
+// turn runs each loop once, and the emulated environment. A process that dies is followed by another.
 func (s *stage) turn(pause time.Duration) {
 	s.t.Helper()
 	ended, loops := make(chan struct{}), s.Loops
@@ -223,7 +223,7 @@ func (s *stage) turn(pause time.Duration) {
 	time.Sleep(pause)
 }
 
-// settle lets the rounds after a scene pass, all of them with one process.
+// settle runs the rounds after a scene, all of them with one process.
 func (s *stage) settle() {
 	deaths := len(s.before)
 	for range calmRounds {
@@ -246,7 +246,7 @@ func (s *stage) bury() {
 	}
 }
 
-// logs returns what all processes have logged.
+// logs returns the logs of all processes.
 func (s *stage) logs() string {
 	var all strings.Builder
 	for _, l := range s.before {
@@ -256,7 +256,7 @@ func (s *stage) logs() string {
 	return all.String()
 }
 
-// round lets each loop go round once. What fails is tried again in the next round, as in life.
+// round runs each loop once. A failed step is retried in the next round, as in production.
 func (s *stage) round(ctx context.Context, l Loops) {
 	_ = l.Market.Measured.pass(ctx, s.now())
 	s.visitClass(ctx, l)
@@ -279,7 +279,7 @@ func (s *stage) round(ctx context.Context, l Loops) {
 	_ = l.Sweeper.pass(ctx, s.now())
 }
 
-// visitClass visits the class when it is due, or when what its loop watches has changed.
+// visitClass reconciles the class when it is due, or when an object that its loop watches has changed.
 func (s *stage) visitClass(ctx context.Context, l Loops) {
 	classes := s.everyClass()
 	if len(classes) == 0 {
@@ -293,8 +293,8 @@ func (s *stage) visitClass(ctx context.Context, l Loops) {
 	s.classSeen, s.classDue = seen, s.now().Add(result.RequeueAfter)
 }
 
-// names lists the objects of a kind by name, the oldest first, so that the order is the same in each play; none if they
-// cannot be listed: the test is over.
+// names lists the objects of a kind by name, oldest first, so that the order is the same in each run. It returns none if
+// they cannot be listed: the test is over.
 func (s *stage) names(list client.ObjectList) []string {
 	if err := s.api.List(context.Background(), list); err != nil {
 		return nil

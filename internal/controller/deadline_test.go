@@ -9,8 +9,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestDeadlineOfARepairThatNeverWas: a repair that noted when pods are deleted by force, and did not come to the deletion, says nothing of a
-// deletion that comes days later for another reason.
+// TestDeadlineOfARepairThatNeverWas: a node repair recorded when pods are deleted by force and did not delete the claim. Its
+// deadline does not apply to a deletion days later for another reason.
 func TestDeadlineOfARepairThatNeverWas(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -38,7 +38,8 @@ func TestDeadlineOfARepairThatNeverWas(t *testing.T) {
 	}
 }
 
-// TestNoDeadlineIsWrittenAgainAndAgain: an expired claim with a short grace period, whose deletion came long after its replacement was asked for, leaves as any other.
+// TestNoDeadlineIsWrittenAgainAndAgain: an expired claim with a short grace period, deleted long after its replacement was
+// requested, is drained like any other.
 func TestNoDeadlineIsWrittenAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	minute := karpv1.Duration{Duration: time.Minute}

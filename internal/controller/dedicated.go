@@ -11,14 +11,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// dedicatedTypes are the types of one pool on hardware of one's own, and what they were made from.
+// dedicatedTypes are the instance types of one pool on dedicated hardware, and the list that they were derived from.
 type dedicatedTypes struct {
-	from *catalog.Type // the first of the list
+	from *catalog.Type // the first type of the list that they were derived from
 	list []catalog.Type
 }
 
-// dedicate returns the catalog of a class with the types of its pools whose nodes must be on hardware of their own; c is not
-// altered.
+// dedicate returns the catalog of a class with the types on dedicated hardware for the pools that require it. It does not
+// change c.
 func (m *Market) dedicate(class string, c catalog.Catalog) (catalog.Catalog, error) {
 	var pools karpv1.NodePoolList
 	if err := m.Cache.List(context.Background(), &pools, client.UnsafeDisableDeepCopy); err != nil {
@@ -46,8 +46,8 @@ func (m *Market) dedicate(class string, c catalog.Catalog) (catalog.Catalog, err
 	return c, nil
 }
 
-// dedicated returns the types on hardware of one's own. They are made anew only when the types are others: it costs as much
-// as a plan. The lock is held.
+// dedicated returns the types on dedicated hardware. It derives them again only when the types change, because that takes as
+// long as a plan. The lock must be held.
 func (m *Market) dedicated(key string, types []catalog.Type) []catalog.Type {
 	if known, ok := m.dedicatedOf[key]; ok && known.from == &types[0] {
 		return known.list
@@ -65,7 +65,7 @@ func (m *Market) dedicated(key string, types []catalog.Type) []catalog.Type {
 	return made.list
 }
 
-// isDedicated reports whether nodes of the type are on hardware of one's own.
+// isDedicated reports whether nodes of the type run on dedicated hardware.
 func isDedicated(t catalog.Type) bool {
 	return t.Labels[catalog.LabelTenancy] == catalog.TenancyDedicated
 }

@@ -25,8 +25,8 @@ func tenancyRig(t *testing.T, tenancies ...string) *rig {
 	return r
 }
 
-// TestTenancy: a pool that requires dedicated hardware gets it, of types that can have it, at its price; one that allows both
-// gets shared hardware.
+// TestTenancy: a pool that requires dedicated hardware gets it, with the types that support it and at its price. A pool that
+// allows both gets shared hardware.
 func TestTenancy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func onDemandOf(types []catalog.Type, name string) catalog.Price {
 	return 0
 }
 
-// TestWantsDedicated: only a pool that rules out shared hardware wants its own.
+// TestWantsDedicated: only a pool that excludes shared hardware requires dedicated hardware.
 func TestWantsDedicated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -104,7 +104,8 @@ func TestWantsDedicated(t *testing.T) {
 	}
 }
 
-// TestDedicatedType: metal costs no more on hardware of one's own, which it is on anyway, and spot neither; nothing reserved is left.
+// TestDedicatedType: bare metal costs the same on dedicated hardware, because it always is dedicated; the spot price is the
+// same too; reserved offerings are removed.
 func TestDedicatedType(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]catalog.Price{"m5.large": 110, "m5.metal": 100} {

@@ -17,11 +17,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// annotationInterrupted marks a claim whose machine will be taken from us: the kind of the notice, a space, and when it
-// was heeded, RFC 3339. It outlives this process: whoever leads next goes on.
+// annotationInterrupted marks a claim whose instance AWS will interrupt: the kind of the interruption message, a space, and
+// when the message was processed (RFC 3339). The mark survives a restart, and the next leader continues from it.
 const annotationInterrupted = "joiner.sh/interrupted"
 
-// mark writes the mark.
+// mark writes the annotation on the claim.
 func mark(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
@@ -29,7 +29,7 @@ func mark(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
 	claim.Annotations[annotationInterrupted] = string(kind) + " " + now.UTC().Format(time.RFC3339)
 }
 
-// markOf reads the mark: empty if there is none. A time that cannot be read is long ago.
+// markOf reads the annotation; the kind is empty if there is none. A time that cannot be parsed counts as long ago.
 func markOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
 	kind, at, _ := strings.Cut(claim.Annotations[annotationInterrupted], " ")
 	since, err := time.Parse(time.RFC3339, at)
@@ -41,13 +41,11 @@ func markOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
 
 // departing is what the second half of Interruption remembers between two rounds.
 type departing struct {
-	hurried time.Time          // when a plan was asked for last
-	removed map[types.UID]bool // the cache may show them for a moment still
+	hurried time.Time          // when a plan was last requested
+	removed map[types.UID]bool // deleted claims that the cache may still show for a moment
 }
 
-// How often marked claims are looked at: while there are some, and otherwise; and how long after one was marked the
-// cache may not show it yet. A plan takes some tenths of a second; one
-// that was asked for before the informers knew of the node is asked for again.
+// Intervals of the passes over marked claims.
 const (
 	departEvery = 100 * time.Millisecond
 	departRest  = 30 * time.Second
@@ -55,7 +53,7 @@ const (
 	hurryEvery  = time.Second
 )
 
-// departMost is how long a node waits for the plan. A spot instance has two minutes, and its pods need them to end.
+// departMost is how long a node waits for the plan. A spot instance has two minutes, and its pods need that time to terminate.
 const departMost = 10 * time.Second
 
 // seeOff takes marked claims away until ctx ends.
@@ -79,9 +77,9 @@ func (i *Interruption) seeOff(ctx context.Context) {
 	}
 }
 
-// departPass takes each marked claim a step further: its node is closed and tainted, which makes its pods pending work
-// of the next plan; when that plan was carried out the claim is deleted, and the node drains. It returns how many claims
-// still wait.
+// departPass takes each marked claim one step further. First its node is cordoned and tainted, so that the next plan counts
+// its pods as pending. After that plan the claim is deleted, and the node drains. departPass returns how many claims still
+// wait.
 func (i *Interruption) departPass(ctx context.Context) (int, error) {
 	defer working(ctx, LoopInterruption, "interrupted nodes").End()
 	// 1. read
@@ -101,7 +99,7 @@ func (i *Interruption) departPass(ctx context.Context) (int, error) {
 			var err error
 			// 2. decide
 			steps[n], err = i.seeDeparture(ctx, claim, now)
-			// 3. act, 4. tell
+			// 3. act, 4. report
 			if err == nil {
 				err = i.depart(ctx, steps[n], now)
 			}
@@ -114,7 +112,7 @@ func (i *Interruption) departPass(ctx context.Context) (int, error) {
 			return nil
 		})
 	}
-	_ = group.Wait() // errors are told above
+	_ = group.Wait() // errors are logged above
 	left, isAsking := 0, false
 	for n, s := range steps {
 		if s.isGone {
@@ -154,16 +152,16 @@ func (i *Interruption) marked(ctx context.Context) ([]*karpv1.NodeClaim, error) 
 	return out, nil
 }
 
-// departAction is the next step of a marked claim.
+// departAction is the next step for a marked claim.
 type departAction int
 
 const (
 	departTaint departAction = iota // taint its nodes
-	departAsk                       // ask for a plan, and wait for it
-	departNow                       // delete it
+	departAsk                       // request a plan and wait for it
+	departNow                       // delete the claim
 )
 
-// departure is a marked claim, and what to do with it.
+// departure is a marked claim and its next step.
 type departure struct {
 	claim  *karpv1.NodeClaim
 	kind   interruption.Kind
@@ -194,7 +192,7 @@ func (i *Interruption) seeDeparture(ctx context.Context, claim *karpv1.NodeClaim
 	return d, nil
 }
 
-// depart carries the step out.
+// depart carries out the step.
 func (i *Interruption) depart(ctx context.Context, d departure, now time.Time) error {
 	switch d.action {
 	case departNow:
@@ -219,7 +217,7 @@ func isOpen(node *corev1.Node) bool {
 	})
 }
 
-// isPassing reports whether the next round, which reads anew, needs nothing said of the error.
+// isPassing reports whether the next pass reads fresh state anyway, so that the error need not be logged.
 func isPassing(err error) bool {
 	next := kube.WhatNext(err)
 	return next == kube.Gone || next == kube.Reread
@@ -246,7 +244,7 @@ func (i *Interruption) remove(ctx context.Context, d departure, now time.Time) e
 		return err
 	}
 	if len(d.nodes) == 0 {
-		i.Ledger.Forget(claim.UID) // the pods that it was made for have no place any more
+		i.Ledger.Forget(claim.UID) // the pods that it was made for have no node any more
 	}
 	if d.kind.IsEnd() || d.kind.IsBroken() || len(d.nodes) == 0 {
 		i.Batch.Hurry(string(claim.UID))

@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Departures remember which claims the last plan knew to be leaving: the places that their pods need have been asked
-// for. They also remember which pods have lost such a place since, because the claim that was made for them ends before it
-// is a node. Its methods may be called at the same time. The zero value knows none, and nil remembers none.
+// Departures records which claims the last plan saw as leaving: nodes for their pods have been requested. It also records
+// which pods have lost such a node since, because its claim ended before the node was initialized. Its methods may be called
+// concurrently. The zero value is empty, and nil records nothing.
 type Departures struct {
 	mu    sync.Mutex
 	begun int             // plans
@@ -22,7 +22,7 @@ type Departures struct {
 	ended map[types.UID]int
 }
 
-// begin notes that a plan begins, which sees the cluster as it is now or later, and returns its number.
+// begin records that a plan starts, which sees the cluster as it is now or later. It returns the number of the plan.
 func (d *Departures) begin() int {
 	if d == nil {
 		return 0
@@ -33,7 +33,7 @@ func (d *Departures) begin() int {
 	return d.begun
 }
 
-// planned notes that the plan of that number, for the snapshot, was carried out.
+// planned records that the plan with the number, made for the snapshot, was carried out.
 func (d *Departures) planned(number int, s cluster.Snapshot) {
 	if d == nil {
 		return
@@ -54,12 +54,12 @@ func (d *Departures) planned(number int, s cluster.Snapshot) {
 	}
 	for claim, at := range d.ended {
 		if len(known) == 0 && at < number {
-			delete(d.ended, claim) // nobody waits for it
+			delete(d.ended, claim) // no leaving claim waits for it
 		}
 	}
 }
 
-// provided reports whether the places that the claim's pods need were asked for.
+// provided reports whether nodes for the claim's pods were requested.
 func (d *Departures) provided(claim string) bool {
 	if d == nil {
 		return false
@@ -69,7 +69,7 @@ func (d *Departures) provided(claim string) bool {
 	return d.known[claim]
 }
 
-// lose notes that a claim which was to be a node ends, as plans that begin from now on can see.
+// lose records that a claim ends before its node was initialized. Plans that start from now on can see that.
 func (d *Departures) lose(claim *karpv1.NodeClaim) {
 	if d == nil {
 		return
@@ -88,7 +88,8 @@ func (d *Departures) lose(claim *karpv1.NodeClaim) {
 	}
 }
 
-// isLost reports whether one of the pods has lost its place since the last plan began; claims are all that there are.
+// isLost reports whether one of the pods has lost its node since the last plan started. claims are all existing claims;
+// others are forgotten.
 func (d *Departures) isLost(pods map[string]bool, claims map[types.UID]bool) bool {
 	if d == nil {
 		return false
@@ -108,12 +109,12 @@ func (d *Departures) isLost(pods map[string]bool, claims map[types.UID]bool) boo
 	return false
 }
 
-// isBroken reports whether the claim ends before it is a node.
+// isBroken reports whether the claim is being deleted before its node was initialized.
 func isBroken(claim *karpv1.NodeClaim) bool {
 	return claim.DeletionTimestamp != nil && !claim.StatusConditions().IsTrue(karpv1.ConditionInitialized)
 }
 
-// isFor reports whether the claim was made for one of the pods.
+// isFor reports whether the claim was created for one of the pods.
 func isFor(claim *karpv1.NodeClaim, pods map[string]bool) bool {
 	return slices.ContainsFunc(kube.PodsOf(claim), func(id string) bool { return pods[id] })
 }

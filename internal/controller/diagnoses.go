@@ -23,18 +23,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Diagnoses finds out why nodes do not join: for EC2NodeClasses before anything is launched, and for claims that are late. All
-// share one report, so that a thousand late claims cost as many calls as one. Its methods may be called at the same time, and on
-// nil, which knows nothing.
+// Diagnoses finds out why nodes do not join: for EC2NodeClasses before anything is launched, and for claims that are late.
+// All share one report, so that a thousand late claims cost as many AWS calls as one. Its methods may be called
+// concurrently, and on nil, which knows nothing.
 type Diagnoses struct {
-	Doors   collector.Doors // with a budget of calls that is not that of launches; Late is set for each report
+	Doors   collector.Doors // with a rate limit apart from that of launches; Late is set for each report
 	Cache   client.Reader
 	Cluster nodeReader
 	Holds   *Holds
-	Batch   *Batch        // asked when a cause is gone
-	After   time.Duration // a claim is late when its instance has no Node so long after its launch
+	Batch   *Batch        // ended at once when a cause is fixed
+	After   time.Duration // a claim is late when its instance has no Node this long after its launch
 	Tell    teller
-	Drip    *Drip // for pods and claims, of which there may be thousands; nil: they are told at once
+	Drip    *Drip // for events on pods and claims, of which there may be thousands; nil: they are emitted at once
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 	Now     Clock
@@ -42,14 +42,14 @@ type Diagnoses struct {
 	mu       sync.Mutex
 	report   report
 	verdicts map[types.UID]verdict
-	cured    map[types.UID]time.Time // since when what kept a late claim from joining is seen no more
-	waiting  map[string]time.Time    // since when a class waits for its first report, by fingerprint
-	woken    chan event.GenericEvent // classes to be visited
-	late     chan event.GenericEvent // claims to be visited
+	cured    map[types.UID]time.Time // since when the cause that kept a late claim from joining is no longer found
+	waiting  map[string]time.Time    // by UID and generation: since when a class waits for its first report
+	woken    chan event.GenericEvent // classes to be reconciled
+	late     chan event.GenericEvent // claims to be reconciled
 }
 
-// How often evidence is collected anew: while something is wrong, so that the end of it is seen soon, sooner while whoever was just told
-// may be mending it; and while nothing is.
+// Intervals between collections of evidence. They are shorter while something is wrong, so that a fix is noticed soon, and
+// shortest just after a new finding, when the user may be fixing it.
 const (
 	againTold    = 5 * time.Second
 	justTold     = time.Minute
@@ -59,20 +59,20 @@ const (
 	lookEvery    = time.Second     // for late claims, in the cache
 )
 
-// mostNews is how many objects can wait for a visit because of one report.
+// mostNews is how many objects can wait to be reconciled because of one report.
 const mostNews = 4096
 
-// report is what one collection of evidence came to.
+// report is the result of one collection of evidence.
 type report struct {
-	at       time.Time // when the asking began; zero: there is none yet
-	since    time.Time // since when what it found ahead of launches is the same
+	at       time.Time // when the collection started; zero: there is none yet
+	since    time.Time // since when the findings in ahead are the same
 	evidence diagnosis.Evidence
 	findings []diagnosis.Finding
-	ahead    map[string][]diagnosis.Finding // by class: what is certain without an instance
-	classes  map[string]string              // by name: the fingerprint of the class that it is about
+	ahead    map[string][]diagnosis.Finding // by class: findings that are certain without an instance
+	classes  map[string]string              // by name: fingerprints of the classes that the report covers
 }
 
-// lateClaim is one whose machine has no Node after all that time.
+// lateClaim is a claim whose instance has no Node although Diagnoses.After has passed since its launch.
 type lateClaim struct {
 	claim  *karpv1.NodeClaim
 	pool   string
@@ -84,11 +84,11 @@ type lateClaim struct {
 // muster is what a pass sees in the cache.
 type muster struct {
 	late    []lateClaim
-	classes map[string]string // fingerprints by name, of the classes whose things have been found
+	classes map[string]string // by name: fingerprints of the classes whose subnets, security groups and images are known
 	pools   map[string]*karpv1.NodePool
 }
 
-// Start looks for late claims until ctx ends.
+// Start scans for late claims until ctx ends.
 func (d *Diagnoses) Start(ctx context.Context) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
@@ -104,7 +104,7 @@ func (d *Diagnoses) Start(ctx context.Context) error {
 	}
 }
 
-// pass looks once.
+// pass runs one scan.
 func (d *Diagnoses) pass(ctx context.Context) error {
 	defer working(ctx, LoopDiagnoses, "").End()
 	// 1. read
@@ -160,7 +160,7 @@ func (d *Diagnoses) see(ctx context.Context) (muster, error) {
 		if err != nil {
 			return out, err
 		}
-		// A Node that is not the instance's does not hide that the instance's own is missing.
+		// A Node that does not belong to the instance does not hide that the instance's own Node is missing.
 		registered, _ := one.claim.StatusConditions().Find(karpv1.ConditionRegistered)
 		if len(nodes) == 0 || registered.Reason == lifecycle.WaitIdentity {
 			out.late = append(out.late, one)
@@ -169,7 +169,7 @@ func (d *Diagnoses) see(ctx context.Context) (muster, error) {
 	return out, nil
 }
 
-// isLate judges by the claim alone.
+// isLate reports whether the instance of the claim should have joined by now. It reads nothing but the claim.
 func (d *Diagnoses) isLate(claim *karpv1.NodeClaim, now time.Time) (lateClaim, bool) {
 	seen := claimSeen(claim)
 	if !seen.Launched || seen.Registered || claim.DeletionTimestamp != nil || !isServed(claim.Spec.NodeClassRef) {
@@ -184,12 +184,12 @@ func (d *Diagnoses) isLate(claim *karpv1.NodeClaim, now time.Time) (lateClaim, b
 		!now.Before(bought.Add(d.After))
 }
 
-// isResolved reports whether it is known what the class stands for.
+// isResolved reports whether the subnets, security groups and images of the class are known.
 func isResolved(c *awsv1.EC2NodeClass) bool {
 	return len(c.Status.Subnets) > 0 && len(c.Status.SecurityGroups) > 0 && len(c.Status.AMIs) > 0
 }
 
-// fingerprint tells a class, as far as joining is concerned, from what it was before.
+// fingerprint returns a text that changes when the class changes in a way that matters for joining.
 func fingerprint(c *awsv1.EC2NodeClass) string {
 	parts := []string{string(c.UID), c.Spec.Role, c.Status.InstanceProfile, c.Spec.ResolvedAMIFamily()}
 	if public := c.Spec.AssociatePublicIPAddress; public != nil {
@@ -229,7 +229,7 @@ func (d *Diagnoses) isDue(now time.Time, seen muster) bool {
 	case age >= againSick:
 		return len(seen.late) > 0 || len(d.report.ahead) > 0 || d.Holds.AnyExplained()
 	}
-	// A claim has become late since, and nothing that is known already explains it.
+	// A claim has become late since, and no known finding explains it.
 	return slices.ContainsFunc(seen.late, func(l lateClaim) bool {
 		return l.bought.Add(d.After).After(d.report.at) && len(d.report.about(l)) == 0
 	})
@@ -245,7 +245,7 @@ func (d *Diagnoses) collect(ctx context.Context, now time.Time, seen muster) {
 	d.Metrics.Diagnoses.Inc()
 	found := collector.Collect(ctx, doors)
 	if ctx.Err() != nil {
-		return // we are being stopped, and what was not answered says nothing
+		return // the process is stopping, and missing answers mean nothing
 	}
 	r := report{at: now, evidence: found, findings: diagnosis.Diagnose(found), ahead: diagnosis.Ahead(found), classes: seen.classes}
 	d.mu.Lock()
@@ -264,7 +264,7 @@ func (d *Diagnoses) collect(ctx context.Context, now time.Time, seen muster) {
 	}
 }
 
-// about are the findings that bear on a late claim, the root first.
+// about returns the findings that concern a late claim, the root cause first.
 func (r report) about(l lateClaim) []diagnosis.Finding {
 	quest := diagnosis.Quest{Class: l.class, Instance: l.id}
 	for _, i := range r.evidence.Instances.Value {
@@ -275,7 +275,8 @@ func (r report) about(l lateClaim) []diagnosis.Finding {
 	return diagnosis.Joining(r.findings, quest)
 }
 
-// wake has an object visited by its loop. Where nobody listens it is forgotten: the loop comes by in its own time.
+// wake has an object reconciled by its loop. If the channel is full, the object is skipped: its loop reconciles it anyway,
+// later.
 func (d *Diagnoses) wake(to *chan event.GenericEvent, object client.Object, name string) {
 	object.SetName(name)
 	select {
@@ -284,7 +285,7 @@ func (d *Diagnoses) wake(to *chan event.GenericEvent, object client.Object, name
 	}
 }
 
-// channel makes a channel when it is first asked for.
+// channel creates the channel on first use.
 func (d *Diagnoses) channel(c *chan event.GenericEvent) chan event.GenericEvent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -310,5 +311,5 @@ func (d *Diagnoses) pending(ctx context.Context, pods []string) []*corev1.Pod {
 	return out
 }
 
-// DiagnosisPatience is how long one question of a report may take, its turn in the budget included.
+// DiagnosisPatience is how long one query of a report may take, including the wait for its rate limit.
 const DiagnosisPatience = 2 * time.Minute

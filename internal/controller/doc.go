@@ -1,6 +1,6 @@
-// Package controller is the loops: each reads, decides, acts and tells, in this order.
+// Package controller has the reconcile loops. Each loop reads, decides, acts and reports, in this order.
 //
-// In: the doors to Kubernetes and AWS, the settings, the clock.
+// In: the clients of Kubernetes and AWS, the settings, the clock.
 // Out: NodeClaims, instances, statuses, events, logs, metrics.
-// Never: a rule of its own. What to do is decided by the packages that know no doors.
+// Never: a rule of its own. Decisions are made by packages that have no clients.
 package controller

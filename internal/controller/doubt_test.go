@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// lossy is EC2 behind a line that loses the answers to launches.
+// lossy is EC2 behind a connection that loses the answers to launches.
 type lossy struct{ buyer }
 
 func (l lossy) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
@@ -25,8 +25,8 @@ func (l lossy) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launc
 	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
 }
 
-// TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong: the claim is deleted while EC2 is asked, the answer is lost, and
-// EC2 does not show the instance at once. The claim stays until it does.
+// TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong: the claim is deleted during the launch call, the answer is lost,
+// and EC2 does not show the instance at once. The claim stays until EC2 does.
 func TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -35,7 +35,7 @@ func TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong(t *testing.T) {
 	r.pending(t, "web", "500m", "512Mi")
 	r.plan(t)
 	r.Claims.Buyer = lossy{r.Claims.Buyer}
-	// A call that lasts: by its end the claim has been deleted for longer than EC2 takes to show an instance.
+	// A call that lasts: when it ends, the claim has been deleted for longer than EC2 takes to show an instance.
 	claim := findClaim(t, r)
 	if err := r.api.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong(t *testing.T) {
 	}
 }
 
-// TestInstanceIsRecordedInFull: a process that has just begun, and finds what was bought before it, knows nothing of
+// TestInstanceIsRecordedInFull: a process that has just started, and finds an instance launched before it, does not know the
 // instance types yet. What it writes on the claim is never written again.
 func TestInstanceIsRecordedInFull(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestInstanceIsRecordedInFull(t *testing.T) {
 	}
 }
 
-// TestSweeperAsksTheServer: a cache that is behind does not cost a machine.
+// TestSweeperAsksTheServer: a cache that lags behind costs no instance.
 func TestSweeperAsksTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -87,7 +87,7 @@ func TestSweeperAsksTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Sweeper.Cache = fake.NewClientBuilder().WithScheme(scheme).Build() // shows nothing at all
+	r.Sweeper.Cache = fake.NewClientBuilder().WithScheme(scheme).Build() // shows no objects
 	r.ahead += 2 * time.Minute
 	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
@@ -97,8 +97,8 @@ func TestSweeperAsksTheServer(t *testing.T) {
 	}
 }
 
-// TestNothingLearnedHoldsThePool: where the plan cannot know why nothing can be had, planning again at once would make
-// and delete claims in a circle.
+// TestNothingLearnedHoldsThePool: if the error does not name the offering that is short, an immediate new plan would create
+// and delete claims in a loop.
 func TestNothingLearnedHoldsThePool(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*rig){
@@ -132,7 +132,7 @@ func TestNothingLearnedHoldsThePool(t *testing.T) {
 	}
 }
 
-// mute is EC2 with a quota that is used up: it names no offering.
+// mute is EC2 with an exhausted quota: its error names no offering.
 type mute struct{ buyer }
 
 func (mute) Launch(context.Context, ec2.LaunchRequest) (ec2.Launch, error) {
@@ -145,7 +145,7 @@ func (r *rig) subnets() []vpc.Subnet {
 	return r.Claims.Offers.subnets["default"]
 }
 
-// TestOneBadMachineHoldsNoPool: while others of the pool join, the one that does not is no reason to stop buying.
+// TestOneBadMachineHoldsNoPool: while other instances of the pool join, one that does not is no reason to stop launches.
 func TestOneBadMachineHoldsNoPool(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -154,7 +154,7 @@ func TestOneBadMachineHoldsNoPool(t *testing.T) {
 	r.pending(t, "next", "1500m", "3Gi")
 	r.plan(t)
 	r.work(t)
-	late := r.claims(t)[0].Name // bought, and never joins
+	late := r.claims(t)[0].Name // launched, and never joins
 	r.ahead += 10 * time.Minute
 	for _, c := range r.claims(t) {
 		if c.Name != late {
@@ -172,8 +172,8 @@ func TestOneBadMachineHoldsNoPool(t *testing.T) {
 	}
 }
 
-// TestMendedClassIsUsedAtOnce: EC2 has refused a launch as it was. Once the class is mended the claim's next launch is
-// made from it, and not from what was wrong.
+// TestMendedClassIsUsedAtOnce: EC2 has refused a launch of the class. Once the class is fixed, the claim's next launch is
+// made from the fixed class.
 func TestMendedClassIsUsedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -195,8 +195,8 @@ func TestMendedClassIsUsedAtOnce(t *testing.T) {
 	}
 }
 
-// TestOneCauseIsOneMessage: AWS puts another request id on each answer. It belongs into the log; in events and conditions
-// it would make of each attempt a news.
+// TestOneCauseIsOneMessage: AWS puts another request ID into each answer. It belongs into the log. In events and conditions
+// it would make each attempt look like news.
 func TestOneCauseIsOneMessage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

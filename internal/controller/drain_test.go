@@ -20,13 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// bouncer evicts for the rig: it notes who left in which order, and plays the PodDisruptionBudgets.
+// bouncer evicts for the rig: it records the order of evictions, and acts as the PodDisruptionBudgets.
 type bouncer struct {
 	evictor
 	mu     sync.Mutex
 	left   []string
-	guards map[string]bool // pods that a budget holds
-	broken string          // the pod that a webhook lets nobody evict
+	guards map[string]bool // pods that a PodDisruptionBudget holds
+	broken string          // the pod whose eviction a webhook refuses
 }
 
 func (b *bouncer) Evict(ctx context.Context, pod kube.PodRef) (kube.Eviction, error) {
@@ -61,7 +61,8 @@ func (b *bouncer) order() string {
 	return strings.Join(b.left, " ")
 }
 
-// leavingNode leads a claim with a grace period (nil for none) to a ready node, with the pod "web" on it, and has it deleted.
+// leavingNode creates a claim with a grace period (nil for none) and a ready node, with the pod "web" on it, and deletes the
+// claim.
 func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*rig, *bouncer, string) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -83,7 +84,7 @@ func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*
 	return r, b, name
 }
 
-// visits lets so many seconds pass, looking at the claim every second.
+// visits lets the given number of seconds pass, and reconciles the claim every second.
 func (r *rig) visits(t *testing.T, name string, seconds int) {
 	t.Helper()
 	for range seconds {
@@ -101,7 +102,8 @@ func resident(name, kind, class string) *corev1.Pod {
 	return pod
 }
 
-// TestPodThatCannotBeAskedHoldsUpNoOther: while a webhook lets nobody evict one pod, the others are asked as often as ever, and it is told.
+// TestPodThatCannotBeAskedHoldsUpNoOther: while a webhook refuses the eviction of one pod, the others are evicted as often
+// as before, and an event reports the refusal.
 func TestPodThatCannotBeAskedHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil, resident("denied", "ReplicaSet", ""), resident("held", "ReplicaSet", ""))
@@ -124,8 +126,8 @@ func TestPodThatCannotBeAskedHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestPodsLeaveInOrder: applications, their daemons, what the cluster cannot do without, its daemons; and no node without its
-// taint, and in a load balancer, while they do.
+// TestPodsLeaveInOrder: applications go first, then their daemons, then critical pods, then critical daemons. The node has
+// its taint and is out of load balancers before that.
 func TestPodsLeaveInOrder(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil,
@@ -147,7 +149,7 @@ func TestPodsLeaveInOrder(t *testing.T) {
 	}
 }
 
-// TestBudgetHoldsNode: a PodDisruptionBudget is waited for, for ever, and its owner is told.
+// TestBudgetHoldsNode: the drain waits for a PodDisruptionBudget without limit, and an event reports it.
 func TestBudgetHoldsNode(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil)
@@ -172,7 +174,8 @@ func TestBudgetHoldsNode(t *testing.T) {
 	}
 }
 
-// TestGracePeriodEndsAllProtection: budgets and annotations hold a pod until its own grace period just fits before the end.
+// TestGracePeriodEndsAllProtection: budgets and annotations protect a pod until its own grace period just fits before the
+// deadline.
 func TestGracePeriodEndsAllProtection(t *testing.T) {
 	t.Parallel()
 	kept := resident("kept", "ReplicaSet", "")
@@ -199,7 +202,7 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 	}
 }
 
-// TestVolumesAreDetachedFirst: the machine of a node stays until its volumes are off it, or its time is over.
+// TestVolumesAreDetachedFirst: the instance of a node stays until its volumes are detached, or its grace period is over.
 func TestVolumesAreDetachedFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -22,28 +22,28 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// driftWriter writes what drifts, and what is remembered of it.
+// driftWriter writes the results of drift detection.
 type driftWriter interface {
 	PatchClaim(ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim)) (*karpv1.NodeClaim, error)
 	PatchPool(ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool)) (*karpv1.NodePool, error)
 	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
 }
 
-// instanceLister lists the machines of the cluster.
+// instanceLister lists the instances of the cluster.
 type instanceLister interface {
 	Instances(ctx context.Context) ([]ec2.Instance, error)
 }
 
-// Drift finds the nodes that are no longer what their NodePool and EC2NodeClass ask for, says so on them, and says which of
-// them may be replaced now. It replaces none.
+// Drift finds the nodes that no longer match their NodePool and EC2NodeClass, sets conditions on their claims, and decides
+// which of them may be replaced now. It replaces none.
 type Drift struct {
 	Cache   client.Reader
 	Fleet   instanceLister
 	Market  *Market
 	Objects driftWriter
-	// Authority is the cluster's certificate authority, in base64, as drift hashes know it.
+	// Authority is the cluster's certificate authority in base64, as it goes into drift hashes.
 	Authority string
-	// Reserves: capacity reservations count.
+	// Reserves is true if capacity reservations are compared too.
 	Reserves bool
 	Breaker  Breaker // zero: the defaults of package drift
 	Tell     teller
@@ -52,16 +52,15 @@ type Drift struct {
 	Now      Clock
 
 	failures  Backoff
-	instances map[string]ec2.Instance // by provider id
-	listed    time.Time               // when EC2 was asked for them
+	instances map[string]ec2.Instance // by provider ID
+	listed    time.Time               // when EC2 last listed them
 
 	mu    sync.Mutex
 	last  map[string]poolDrift                // by pool, of the last pass
 	fresh map[string]map[string]drift.Failure // by pool and target: failures that the cache may not show yet
 }
 
-// How often the loop looks, how often EC2 is asked what machines have, how long a node is fit for pods before it proves
-// that others made from the same will be, and how old a node is at most that may still do so.
+// Timing of the loop.
 const (
 	driftEvery  = 5 * time.Second
 	driftListed = time.Minute
@@ -101,7 +100,7 @@ func (d *Drift) pass(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// Hashes come before all that rests on them.
+	// Hashes are written first: everything below is based on them.
 	if err := d.stampAll(ctx, seen); err != nil {
 		return errors.Join(listErr, err)
 	}
@@ -113,7 +112,7 @@ func (d *Drift) pass(ctx context.Context, now time.Time) error {
 	d.mu.Lock()
 	d.last = pools
 	d.mu.Unlock()
-	// 3. act, 4. tell
+	// 3. act, 4. report
 	errs := []error{listErr, d.remember(ctx, seen, pools)}
 	for _, pool := range seen.pools {
 		errs = append(errs, d.write(ctx, pools[pool.Name], now))
@@ -122,7 +121,7 @@ func (d *Drift) pass(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// list asks EC2 what the machines have, when that was long ago. While it does not answer, what it said last holds.
+// list refreshes the instances if the last listing is too old. While EC2 does not answer, the last listing is used.
 func (d *Drift) list(ctx context.Context, now time.Time) error {
 	if now.Sub(d.listed) < driftListed {
 		return nil
@@ -138,9 +137,9 @@ func (d *Drift) list(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// driftSeen is what a pass looks at.
+// driftSeen is the input of a pass.
 type driftSeen struct {
-	pools   []*karpv1.NodePool               // those that can drift, by name
+	pools   []*karpv1.NodePool               // those that can drift, sorted by name
 	classes map[string]*awsv1.EC2NodeClass   // by name
 	claims  map[string][]*karpv1.NodeClaim   // by pool: that have a machine and are to stay
 	ready   map[string]bool                  // provider ids of Nodes that are ready
@@ -199,7 +198,7 @@ func (d *Drift) read(ctx context.Context, now time.Time) (driftSeen, error) {
 	return seen, nil
 }
 
-// canDrift reports whether nodes of the pool can drift: both the pool and its class are there to stay.
+// canDrift reports whether nodes of the pool can drift: neither the pool nor its class is being deleted.
 func canDrift(pool *karpv1.NodePool, classes map[string]*awsv1.EC2NodeClass) bool {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	if !isServed(ref) || pool.DeletionTimestamp != nil {
@@ -216,8 +215,8 @@ func compareNames(a, b client.Object) int {
 	return 1
 }
 
-// stampAll writes hashes on the claims, and then on pools and classes: where the way in which hashes are made has changed, the
-// claims must have theirs first, or they would all seem to drift.
+// stampAll writes hashes on claims first, then on pools and classes. When the hash version has changed, claims must be
+// updated first, or all of them would seem to drift.
 func (d *Drift) stampAll(ctx context.Context, seen driftSeen) error {
 	var group errgroup.Group
 	group.SetLimit(parallelClaims)
@@ -249,8 +248,8 @@ func (d *Drift) stampAll(ctx context.Context, seen driftSeen) error {
 	return nil
 }
 
-// stamp writes on a claim what it was made from, where that is not known in today's form: it was made from what there is now,
-// unless it is known to drift. Karpenter does the same.
+// stamp writes on a claim the hash of what it was made from, if it has none of the present hash version. It takes the
+// present configuration, unless the claim is known to drift. Karpenter does the same.
 func (d *Drift) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftSeen) error {
 	ofPool, ofClass := kube.MadeFrom(claim, pool)
 	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]
@@ -266,7 +265,7 @@ func (d *Drift) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1
 	return err
 }
 
-// restamped is what is to be written on a claim of what it was made from; nil: nothing.
+// restamped returns what to write on a claim about what it was made from; nil: nothing.
 func restamped(was, is drift.Made, drifts bool) *drift.Made {
 	switch {
 	case is.Stamp.Version == "":
@@ -281,7 +280,7 @@ func restamped(was, is drift.Made, drifts bool) *drift.Made {
 	return nil
 }
 
-// stampPool returns the pool as it is then, so that what is written on it later in the same pass is written on that.
+// stampPool returns the updated pool, so that later writes of the same pass are based on it.
 func (d *Drift) stampPool(ctx context.Context, pool *karpv1.NodePool, s drift.Stamp) (*karpv1.NodePool, error) {
 	if pool.Annotations[karpv1.AnnotationNodePoolHash] == s.Hash && pool.Annotations[karpv1.AnnotationNodePoolHashVersion] == s.Version {
 		return pool, nil
@@ -302,7 +301,7 @@ func (d *Drift) stampClass(ctx context.Context, class *awsv1.EC2NodeClass, s dri
 	})
 }
 
-// annotate sets an annotation; an empty value takes it away.
+// annotate sets an annotation; an empty value removes it.
 func annotate(o client.Object, key, value string) {
 	all := o.GetAnnotations()
 	if value == "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// drifting lets the loop that finds drift look once more, with fresh word from EC2.
+// drifting runs the drift loop once, with a fresh listing of EC2.
 func (r *rig) drifting(t *testing.T) {
 	t.Helper()
 	r.ahead += driftListed
@@ -39,7 +39,7 @@ func (r *rig) editPool(t *testing.T, change func(*karpv1.NodePool)) {
 	}
 }
 
-// editClass changes the spec of the class, as a user does, and lets its loop look.
+// editClass changes the spec of the class, as a user does, and reconciles the class.
 func (r *rig) editClass(t *testing.T, change func(*awsv1.EC2NodeClass)) {
 	t.Helper()
 	class := r.class(t)
@@ -63,8 +63,8 @@ func (r *rig) drifted(t *testing.T, condition string) map[string]string {
 	return out
 }
 
-// TestDriftFollowsEdits: each change of a pool or a class that nodes are made from shows on their claims, with the field, and is
-// gone when it is taken back.
+// TestDriftFollowsEdits: each change of a pool or class field that nodes are made from shows on their claims, with the
+// field, and disappears when it is reverted.
 func TestDriftFollowsEdits(t *testing.T) {
 	t.Parallel()
 	text := "echo hello"
@@ -127,7 +127,7 @@ func TestDriftFollowsEdits(t *testing.T) {
 	}
 }
 
-// TestDriftAsThePoolWishes: a pool may ask that drift is only told, or that a field does not matter.
+// TestDriftAsThePoolWishes: a pool may request that drift is only reported, or that a field is ignored.
 func TestDriftAsThePoolWishes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -160,8 +160,8 @@ func TestDriftAsThePoolWishes(t *testing.T) {
 	}
 }
 
-// TestNonsenseAboutDrift: a word about drift that cannot be read is named on the pool and lets nothing be replaced; what is told of
-// drift, and the words beside it, stay true.
+// TestNonsenseAboutDrift: a drift setting that cannot be parsed is reported on the pool and blocks all replacements. The
+// drift that is reported, and the other settings, stay correct.
 func TestNonsenseAboutDrift(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -211,13 +211,14 @@ func TestNonsenseAboutDrift(t *testing.T) {
 	}
 }
 
-// TestFieldsOfDriftAreThoseOfTheAPI: each field that hashes know can be ignored, by its name and by its path, and no other word is known.
+// TestFieldsOfDriftAreThoseOfTheAPI: each field in the hashes can be ignored, by its name and by its path, and no other word
+// is accepted.
 func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{drift.FieldType: "", drift.FieldAuthority: "", "labels": "spec.template.metadata.", "annotations": "spec.template.metadata."}
 	selectors := []string{
 		drift.FieldRequirements, drift.FieldImages, drift.FieldGroups, drift.FieldSubnets, drift.FieldReservations, "amiFamily",
-	} // they are no part of a hash, and are looked at otherwise
+	} // these are not part of a hash, and are compared otherwise
 	for path, object := range map[string]reflect.Type{
 		"spec.template.spec.": reflect.TypeFor[karpv1.NodeClaimTemplateSpec](), "spec.": reflect.TypeFor[awsv1.EC2NodeClassSpec](),
 	} {
@@ -238,8 +239,8 @@ func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
 	}
 }
 
-// TestHashesOfAnotherVersion: where hashes were made in another way, claims get today's without drifting; those that drift already
-// still do.
+// TestHashesOfAnotherVersion: claims with hashes of another version get those of the present version without drifting.
+// Claims that drift already still do.
 func TestHashesOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -283,7 +284,7 @@ func pods(n int) []string {
 	return out
 }
 
-// tagGroup makes a security group that the class finds, as somebody does who tags one of another cluster.
+// tagGroup creates a security group that the class finds, as a user does who tags a group of another cluster.
 func (r *rig) tagGroup(t *testing.T) string { return r.tagGroupOf(t, "theirs") }
 
 func (r *rig) tagGroupOf(t *testing.T, whose string) string {
@@ -300,8 +301,8 @@ func (r *rig) tagGroupOf(t *testing.T, whose string) string {
 	return id
 }
 
-// TestMassDriftWaitsForTheUser: a security group that somebody tags makes all nodes drift at once, and none of them is replaced
-// before the user allows just that; a change of the class by the user is followed.
+// TestMassDriftWaitsForTheUser: a security group that is tagged by mistake makes all nodes drift at once. None of them is
+// replaced before the user allows exactly that drift. A change of the class by the user takes effect.
 func TestMassDriftWaitsForTheUser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -353,7 +354,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 		t.Error("the pool says that it is held, although the user has allowed it")
 	}
 
-	// The user's own word, for the same groups: by name, not by tag.
+	// The user's own change, to the same groups: by name, not by tag.
 	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, "") })
 	r.editClass(t, func(c *awsv1.EC2NodeClass) {
 		c.Spec.SecurityGroupSelectorTerms = append(c.Spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: group})
@@ -377,9 +378,9 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	}
 }
 
-// TestMassDriftStaysHeld: a mass drift that waits for the user's word does not begin because nodes have left, and those that are left are
-// too few to open the breaker; nor because the controller was started anew while EC2 did not answer, or the tags changed once more. It ends
-// when nothing drifts.
+// TestMassDriftStaysHeld: a mass drift that waits for approval does not start because nodes were removed and too few are
+// left to open the breaker. It does not start because the controller restarted while EC2 did not answer, or because the tags
+// changed once more. It ends when nothing drifts.
 func TestMassDriftStaysHeld(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -430,7 +431,8 @@ func TestMassDriftStaysHeld(t *testing.T) {
 	}
 }
 
-// TestGroupsOfAMachine: what somebody attaches to machines by hand is told from what the class finds anew.
+// TestGroupsOfAMachine: security groups that are attached to instances by hand are distinguished from those that the class
+// newly finds.
 func TestGroupsOfAMachine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -457,8 +459,8 @@ func TestGroupsOfAMachine(t *testing.T) {
 	}
 }
 
-// TestDriftThatNobodyCanJudgeStays: as long as AWS has not said since the start what can be bought, a node that drifted by its type still does, and what
-// is about to replace it is not given back; when it is known, it counts again what is.
+// TestDriftThatNobodyCanJudgeStays: as long as AWS has not reported the offerings since the start, a node that drifted by
+// its type stays drifted, and its replacement is kept. Once the offerings are known, they decide.
 func TestDriftThatNobodyCanJudgeStays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -8,9 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// TestCrashWhileRefreshing kills the process after each of its writes in turn, from the moment at which a newer image is found until
-// all nodes run it, the writes of the loops of drift and of classes among them: hashes, conditions, what selectors find, the image that
-// is good. However it dies, all nodes run the newer image in the end, and nothing is left marked, tainted or held.
+// TestCrashWhileRefreshing kills the process after each of its writes in turn, from the moment at which a newer image is
+// found until all nodes run it. That includes the writes of the drift and class loops: hashes, conditions, what selectors
+// find, the good image. However the process dies, all nodes run the newer image in the end, and nothing is left marked,
+// tainted or held.
 func TestCrashWhileRefreshing(t *testing.T) {
 	t.Parallel()
 	afterEachWrite(t, 30, refreshed)
@@ -32,9 +33,9 @@ func refreshed(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// TestCrashWhileGoingBack does the same from the moment at which an image is found with which no kubelet starts: the canary fails, the
-// image is remembered as bad, the one of before is used again; then a better one is found, the bad one is forgotten, and all nodes get
-// the better one.
+// TestCrashWhileGoingBack does the same from the moment at which an image is found with which no kubelet starts. The canary
+// fails, the image is stored as bad, and the previous one is used again. Then a better image is found, the bad one is
+// forgotten, and all nodes get the better one.
 func TestCrashWhileGoingBack(t *testing.T) {
 	t.Parallel()
 	afterEachWrite(t, 40, wentBack)
@@ -62,7 +63,7 @@ func wentBack(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// lives does something, and once more in a new process if the first dies of it.
+// lives runs a function, and runs it again in a new process if the first dies of it.
 func (f *park) lives(t *testing.T, do func()) {
 	t.Helper()
 	do()
@@ -72,7 +73,7 @@ func (f *park) lives(t *testing.T, do func()) {
 	}
 }
 
-// isBack reports whether the image of before is used again, and the canary is gone.
+// isBack reports whether the previous image is used again, and the canary is gone.
 func (f *park) isBack(t *testing.T, image string) bool {
 	t.Helper()
 	class := f.class(t)
@@ -80,8 +81,8 @@ func (f *park) isBack(t *testing.T, image string) bool {
 	return isHeld && len(class.Status.AMIs) == 1 && class.Status.AMIs[0].ID == image && len(memoryOf(class).Bad) == 1
 }
 
-// until goes round until it is so and nothing is on its way, or the process is dead: with short pauses while something happens, and
-// longer ones while nothing does. No pod may be without a node meanwhile: schedule sees to that.
+// until runs rounds until the condition holds and nothing is in progress, or the process is dead. Pauses are short while
+// something happens, and longer otherwise. schedule checks that no pod is without a node meanwhile.
 func (f *park) until(t *testing.T, isSo func() bool) {
 	t.Helper()
 	for range 120 {
@@ -97,7 +98,7 @@ func (f *park) until(t *testing.T, isSo func() bool) {
 	t.Fatalf("it does not come to rest: %s, %v\n%s\n%s", f.isWhole(t), f.byImage(t), f.text(t), f.tail())
 }
 
-// isRefreshed fails the test unless all nodes run the image, and nothing speaks of drift any more once the loops have looked again.
+// isRefreshed fails the test unless all nodes run the image, and nothing is drifted any more after another round of the loops.
 func (f *park) isRefreshed(t *testing.T, image string) {
 	t.Helper()
 	for range 3 {

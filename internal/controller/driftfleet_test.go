@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// goldenPark is a park whose nodes run an image of the user's own, golden-1, for long enough that it is known to be good.
+// goldenPark is a park whose nodes run the user's own image golden-1, for long enough that it is known to be good.
 func goldenPark(t *testing.T, nodes int) (f *park, image string) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -35,7 +35,7 @@ func goldenPark(t *testing.T, nodes int) (f *park, image string) {
 	return f, image
 }
 
-// publish makes an image of the user's own, newer than all before.
+// publish creates an image of the user's own, newer than all before.
 func (r *rig) publish(t *testing.T, name string) (id string) {
 	t.Helper()
 	r.ahead += time.Minute
@@ -54,7 +54,7 @@ func (r *rig) publish(t *testing.T, name string) (id string) {
 	return id
 }
 
-// byImage counts the claims that have a machine, by its image.
+// byImage counts the claims that have an instance, by its image.
 func (r *rig) byImage(t *testing.T) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -66,15 +66,15 @@ func (r *rig) byImage(t *testing.T) map[string]int {
 	return out
 }
 
-// saysOf is the message of a condition of the pool, empty without it.
+// saysOf returns the message of a condition of the pool; empty without the condition.
 func (r *rig) saysOf(t *testing.T, condition string) string {
 	t.Helper()
 	c, _ := r.pool(t).StatusConditions().Find(condition)
 	return c.Message
 }
 
-// patience is how the time passes that a node which does not come is waited for, and the hour after it: step by step, so that all
-// loops see each part of it.
+// patience lets the time pass in which a node that does not come is waited for, and one hour more, step by step, so that all
+// loops run in each part of it.
 func patience() []time.Duration {
 	var out []time.Duration
 	for range 4 {
@@ -86,9 +86,10 @@ func patience() []time.Duration {
 	return append(out, 3*time.Second, 3*time.Second, 3*time.Second, holdFirst, time.Minute, 10*time.Minute, holdMost, time.Minute)
 }
 
-// TestBrokenImageCostsAFleetNothing: three hundred nodes drift by an image with which no kubelet starts. The loops that run in life buy
-// one node with it, and no other; no node that serves is lost, or closed for longer; the pool says why in one sentence, what is bought
-// then has the last good image; and the next image is followed, by one node and then within the budget.
+// TestBrokenImageCostsAFleetNothing: three hundred nodes drift because of an image with which no kubelet starts. The
+// production loops launch one node with it, and no other. No serving node is lost, or tainted for longer. The pool says why
+// in one sentence, and later launches use the last good image. The next image is rolled out to one node first, and then
+// within the budget.
 func TestBrokenImageCostsAFleetNothing(t *testing.T) {
 	t.Parallel()
 	const nodes = 300
@@ -127,7 +128,7 @@ func TestBrokenImageCostsAFleetNothing(t *testing.T) {
 		t.Errorf("%d nodes still drift, to an image that is not used", n)
 	}
 
-	f.ahead += time.Hour // the pool bought nothing for a while after a node that did not come
+	f.ahead += time.Hour // the pool launched nothing for a while after a node that did not come
 	f.wanted++
 	f.pending(t, "one-more", f.cpu, "512Mi")
 	f.plan(t)
@@ -141,7 +142,7 @@ func TestBrokenImageCostsAFleetNothing(t *testing.T) {
 	f.followsNext(t, nodes/10+1)
 }
 
-// followsNext releases one more image and looks at its first two waves.
+// followsNext releases one more image and checks its first two waves.
 func (f *park) followsNext(t *testing.T, wave int) {
 	t.Helper()
 	next := f.publish(t, "golden-3")
@@ -170,7 +171,7 @@ func (r *rig) tail() string {
 	return text[max(0, len(text)-8000):]
 }
 
-// settle goes round so often.
+// settle runs the given number of rounds.
 func (f *park) settle(t *testing.T, rounds int) {
 	t.Helper()
 	for range rounds {
@@ -178,7 +179,7 @@ func (f *park) settle(t *testing.T, rounds int) {
 	}
 }
 
-// serving are the pods that have a node, by name.
+// serving returns the pods that have a node, by name.
 func (f *park) serving(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

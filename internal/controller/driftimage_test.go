@@ -21,15 +21,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// refresh is a cluster whose nodes run an image of the user's own, in made-up time, and somebody who replaces those that drift: each
-// by another that is ready first, within a budget, or not at all.
+// refresh is a cluster in fake time whose nodes run an image of the user's own. It replaces drifted nodes: each by another
+// that is ready first, within a budget, or not at all.
 type refresh struct {
 	*rig
 	t      *testing.T
 	broken map[string]bool // images with which no kubelet starts
 	budget int
-	moves  map[string]string // the Node that is to go → the pod that asks for another
-	most   int               // moves at once, so far
+	moves  map[string]string // by Node that is to be removed: the pod that requests its replacement
+	most   int               // concurrent moves, so far
 	begun  int               // moves, so far
 	undone int
 }
@@ -73,7 +73,7 @@ func (r *refresh) release(name string) string {
 	return id
 }
 
-// look lets the loops of class, pool and drift look, with fresh word from EC2.
+// look runs the loops of class, pool and drift, with a fresh listing of EC2.
 func (r *refresh) look() {
 	r.t.Helper()
 	time.Sleep(driftListed)
@@ -82,7 +82,7 @@ func (r *refresh) look() {
 	_ = r.Drift.pass(r.t.Context(), time.Now())
 }
 
-// minutes lets the cluster live on.
+// minutes lets minutes pass in the cluster.
 func (r *refresh) minutes(n int) {
 	for range n {
 		r.look()
@@ -95,7 +95,7 @@ func (r *refresh) minutes(n int) {
 	}
 }
 
-// begin begins the moves that are allowed, within the budget: a pod asks for the node that is to come first.
+// begin starts the moves that are allowed, within the budget: a pod requests the replacement node first.
 func (r *refresh) begin() {
 	moving := []string{}
 	for node := range r.moves {
@@ -110,7 +110,7 @@ func (r *refresh) begin() {
 	r.most = max(r.most, len(r.moves))
 }
 
-// visitYoung visits the claims that are on their way, up or down.
+// visitYoung reconciles the claims that are being launched or deleted.
 func (r *refresh) visitYoung() {
 	for _, c := range r.claims(r.t) {
 		if c.DeletionTimestamp != nil || !c.StatusConditions().IsReady() {
@@ -119,7 +119,7 @@ func (r *refresh) visitYoung() {
 	}
 }
 
-// boot lets kubelets start, but those of broken images.
+// boot starts kubelets, except those of broken images.
 func (r *refresh) boot() {
 	known := map[string]bool{}
 	for _, n := range r.nodes(r.t) {
@@ -133,7 +133,7 @@ func (r *refresh) boot() {
 	}
 }
 
-// finish ends the moves whose other node is ready, and undoes those whose other claim has ended.
+// finish completes the moves whose replacement is ready, and undoes those whose replacement claim has ended.
 func (r *refresh) finish() {
 	claims := r.claims(r.t)
 	for _, node := range slices.Sorted(maps.Keys(r.moves)) {
@@ -160,7 +160,7 @@ func (r *refresh) finish() {
 	}
 }
 
-// asked reports whether the pod has waited for long enough for its claim to have come, and gone.
+// asked reports whether the pod has waited long enough for its claim to have come and gone.
 func (r *refresh) asked(pod string) bool {
 	var p corev1.Pod
 	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "ns", Name: pod}, &p); err != nil {
@@ -184,9 +184,9 @@ func (r *refresh) images() map[string]int {
 	return out
 }
 
-// TestBrokenImageStopsAtTheCanary: of many nodes that drift because of an image with which no kubelet starts, not one is lost. One
-// other is bought, the pool and the class say why it stopped, the last good image is used again, also by a process that knows nothing;
-// and the next image is followed, a canary first and then in waves within the budget.
+// TestBrokenImageStopsAtTheCanary: of many nodes that drift because of an image with which no kubelet starts, none is lost.
+// One replacement is launched; then pool and class say why it stopped. The last good image is used again, also by a
+// restarted process. The next image is rolled out, a canary first and then in waves within the budget.
 func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 	t.Parallel()
 	embedded(t) // the bubbles share it

@@ -17,22 +17,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// poolDrift is what a pass found of a pool.
+// poolDrift is the result of a pass for a pool.
 type poolDrift struct {
 	pool   *karpv1.NodePool
 	class  *awsv1.EC2NodeClass
 	wish   driftWish
 	nodes  []nodeDrift // by name of the claim
 	hold   drift.Hold
-	isHeld bool   // the breaker is open, and the user has not allowed it
-	state  string // what was found in AWS, as a short hash
-	still  string // what the pool says of a breaker that is open, where AWS has not told whether it is still so; else empty
+	isHeld bool   // the breaker is open, and the user has not allowed this mass drift
+	state  string // short hash of what the selectors found in AWS
+	still  string // message of an open breaker that cannot be evaluated again, because AWS has not answered; else empty
 	proven map[string]bool
-	failed map[string]drift.Failure // by target, of the targets that there are
-	back   []drift.Setback          // images of the class that are not used
+	failed map[string]drift.Failure // by target, of the targets that are in use
+	back   []drift.Setback          // images of the class that are held back
 }
 
-// nodeDrift is what a pass found of a node.
+// nodeDrift is the result of a pass for a node.
 type nodeDrift struct {
 	claim    *karpv1.NodeClaim
 	verdicts []drift.Verdict
@@ -46,8 +46,8 @@ type nodeDrift struct {
 // driftWish is what a pool's policy says of drift.
 type driftWish struct {
 	disruption.Policy
-	allowed string // the token of a mass drift that the user has allowed
-	wrong   string // what of it cannot be read, so that nothing is replaced; empty: all can
+	allowed string // token of the mass drift that the user has allowed
+	wrong   string // the part that cannot be parsed, so that nothing is replaced; empty: none
 }
 
 // Annotations of NodePools about drift.
@@ -65,10 +65,10 @@ func driftWishOf(pool *karpv1.NodePool, now time.Time) driftWish {
 	return out
 }
 
-// typeOffers are the places and ways of paying in which an instance type can be bought, if only there were capacity.
+// typeOffers are the zones and capacity types in which an instance type is offered, regardless of shortages.
 type typeOffers []catalog.Offering
 
-// offered returns what can be bought with a class in a pool, by type; nil as long as EC2 has not said.
+// offered returns the offerings of a class in a pool by instance type; nil as long as EC2 has not answered.
 func (d *Drift) offered(class *awsv1.EC2NodeClass, pool string, now time.Time) map[string]typeOffers {
 	market, ok := d.Market.Catalog(class, now)
 	if !ok {
@@ -82,7 +82,7 @@ func (d *Drift) offered(class *awsv1.EC2NodeClass, pool string, now time.Time) m
 	return out
 }
 
-// has reports whether a node with the labels can be bought. One that was reserved may have become one on demand.
+// has reports whether a node with the labels can be launched. For a node that was launched as reserved, on-demand is enough.
 func (t typeOffers) has(labels map[string]string) bool {
 	way := labels[karpv1.LabelCapacityType]
 	return slices.ContainsFunc(t, func(o catalog.Offering) bool {
@@ -90,7 +90,7 @@ func (t typeOffers) has(labels map[string]string) bool {
 	})
 }
 
-// judge looks at all nodes of a pool.
+// judge evaluates all nodes of a pool.
 func (d *Drift) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) poolDrift {
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	out := poolDrift{pool: pool, class: class, wish: seen.wishes[pool.Name], proven: map[string]bool{}, failed: map[string]drift.Failure{}}
@@ -127,15 +127,15 @@ func (d *Drift) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) pool
 	return out
 }
 
-// isWaiting reports whether a mass drift of the pool waits for the user's word by what was found in AWS then, or by what was found since. When
-// the selectors find again what they found before, the next drift is another one. It stands on the pool, so that a process that has just
-// started knows it.
+// isWaiting reports whether a mass drift of the pool waits for the user's approval, for the state that was found in AWS then
+// or for a later one. When the selectors find the former state again, the next mass drift is a new one. The state is stored
+// on the pool, so that a restarted process knows it.
 func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) bool {
 	before := pool.Annotations[annotationDriftState]
 	return before != "" && (before == state || len(selectionsOf(class).Outside(selectedBy(class))) > 0)
 }
 
-// openBreaker is what the pool says of a mass drift that waits for the user's word; empty if none does.
+// openBreaker returns the message of a mass drift that waits for the user's approval; empty if none does.
 func openBreaker(pool *karpv1.NodePool) string {
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
 	if pool.Annotations[annotationDriftState] == "" || c.Reason != karpv1.ReasonMassDriftHeld {
@@ -208,7 +208,7 @@ func (d *Drift) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.Nod
 	was, is := selectionsOf(class), selectedBy(class)
 	w.Outside, w.GroupsBefore = was.Outside(is), was.Ever(drift.FieldGroups)
 	if !selectsByTags(class) {
-		// Whoever follows an alias, a name or a parameter wants what is released under it.
+		// A class that selects by alias, name or parameter follows new releases under it.
 		delete(w.Outside, drift.FieldImages)
 	}
 	return w
@@ -230,12 +230,14 @@ func reservationIDs(class *awsv1.EC2NodeClass) []string {
 	return out
 }
 
-// selectsByTags reports whether images of the class are found by tags, which anybody may set.
+// selectsByTags reports whether images of the class are selected by tags, which users other than the owner of the class can
+// set.
 func selectsByTags(class *awsv1.EC2NodeClass) bool {
 	return slices.ContainsFunc(class.Spec.AMISelectorTerms, func(t awsv1.AMISelectorTerm) bool { return len(t.Tags) > 0 })
 }
 
-// selectedBy is what the selectors of a class find now, of those that were looked at since the class is as it is.
+// selectedBy returns what the selectors of a class find now, for the selectors that were evaluated since the last change of
+// the class.
 func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
 	out := drift.Selections{}
 	put := func(condition, field string, terms any, found []string) {
@@ -261,7 +263,7 @@ func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
 	return out
 }
 
-// selectionsOf is what the selectors of a class were seen to find; nothing where that cannot be read.
+// selectionsOf returns what the selectors of a class found earlier, as stored on the class; nothing if that cannot be read.
 func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 	var out drift.Selections
 	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationSelected]), &out); err != nil {
@@ -270,7 +272,7 @@ func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 	return out
 }
 
-// selectedText stands for all that a class finds in AWS, so that what the user allows is this and nothing else.
+// selectedText identifies all that a class finds in AWS, so that the user's approval covers this and nothing else.
 func selectedText(class *awsv1.EC2NodeClass, authority string) string {
 	is := selectedBy(class)
 	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found, is[drift.FieldReservations].Found, authority)

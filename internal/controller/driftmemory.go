@@ -22,10 +22,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// mostFailures bounds how many failed targets a pool remembers.
+// mostFailures is how many failed targets a pool remembers.
 const mostFailures = 5
 
-// memoryOf is what a class knows of its images; nothing where that cannot be read.
+// memoryOf returns what is stored on a class about its images; the zero value if that cannot be read.
 func memoryOf(class *awsv1.EC2NodeClass) drift.Memory {
 	var out drift.Memory
 	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationImages]), &out); err != nil {
@@ -34,7 +34,7 @@ func memoryOf(class *awsv1.EC2NodeClass) drift.Memory {
 	return out
 }
 
-// failuresOf are the failures that a pool remembers, by target.
+// failuresOf returns the failures that are stored on a pool, by target.
 func failuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
 	var list []drift.Failure
 	out := map[string]drift.Failure{}
@@ -47,11 +47,11 @@ func failuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
 	return out
 }
 
-// freshFor is how long a failure counts that the cache does not show: longer than any cache is late, and not for ever, for who takes the
-// annotation away wants another try.
+// freshFor is how long a failure counts that the cache does not show. It is longer than any lag of the cache, and limited: a
+// user who removes the annotation requests another try.
 const freshFor = 30 * time.Second
 
-// failedOf returns the failures of a pool by target, with those that were written a moment ago.
+// failedOf returns the failures of a pool by target, including those that were written a moment ago.
 func (d *Drift) failedOf(pool *karpv1.NodePool, now time.Time) map[string]drift.Failure {
 	out := failuresOf(pool)
 	d.mu.Lock()
@@ -66,7 +66,7 @@ func (d *Drift) failedOf(pool *karpv1.NodePool, now time.Time) map[string]drift.
 	return out
 }
 
-// note lets a failure count at once: before the next pass, nobody may begin another replacement by the same.
+// note makes a failure count at once, so that no other replacement with the same target starts before the next pass.
 func (d *Drift) note(pool string, f drift.Failure, isProven bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,10 +87,10 @@ func (d *Drift) note(pool string, f drift.Failure, isProven bool) {
 	d.last[pool] = last
 }
 
-// keep writes a memory into an annotation; one that holds nothing takes it away.
+// keep stores a memory in an annotation; an empty memory removes the annotation.
 func keep(o client.Object, key string, memory any, isEmpty bool) {
 	text, err := json.Marshal(memory)
-	if err != nil || isEmpty { // it is made of texts, numbers and times
+	if err != nil || isEmpty { // strings, numbers and times can always be encoded
 		annotate(o, key, "")
 		return
 	}
@@ -106,7 +106,7 @@ func keepFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
 	keep(pool, kube.AnnotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
 }
 
-// slotOf says as text what instance types must be to start from an image.
+// slotOf returns as text the requirements on instance types that can start an image.
 func slotOf(requirements []requirements.Requirement) string {
 	var out []string
 	for _, r := range requirements {
@@ -116,7 +116,7 @@ func slotOf(requirements []requirements.Requirement) string {
 	return strings.Join(out, "; ")
 }
 
-// imagesIn are the images that a class uses.
+// imagesIn returns the images that a class uses.
 func imagesIn(class *awsv1.EC2NodeClass) []drift.Image {
 	var out []drift.Image
 	for _, i := range imagesOf(class) {
@@ -125,7 +125,7 @@ func imagesIn(class *awsv1.EC2NodeClass) []drift.Image {
 	return out
 }
 
-// settleImages puts the last good image in the place of one that is known to be bad.
+// settleImages replaces each image that is known to be bad by the last good one.
 func (f *foundClass) settleImages(class *awsv1.EC2NodeClass) {
 	if f.imageErr != nil {
 		return
@@ -144,7 +144,7 @@ func (f *foundClass) settleImages(class *awsv1.EC2NodeClass) {
 	}
 }
 
-// writeSetbacks says on the class which images are not used, and forgets those that are found no more.
+// writeSetbacks sets the condition about images that are held back, and forgets bad images that are no longer found.
 func (f foundClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
 	if len(f.memory.Bad) < len(memoryOf(class).Bad) {
 		keepImages(class, f.memory)
@@ -158,7 +158,7 @@ func (f foundClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionS
 	})
 }
 
-// remember writes down what the selectors of classes find, and which images are good: those of nodes that are fit for pods.
+// remember stores what the selectors of classes find, and which images are good: those of nodes that are fit for pods.
 func (d *Drift) remember(ctx context.Context, seen driftSeen, pools map[string]poolDrift) error {
 	for _, name := range slices.Sorted(maps.Keys(seen.classes)) {
 		class := seen.classes[name]
@@ -192,7 +192,7 @@ func (d *Drift) remember(ctx context.Context, seen driftSeen, pools map[string]p
 	return nil
 }
 
-// mark notes the fields of selectors by which the node drifts, or may.
+// mark records the fields of selectors by which the node drifts, or may drift.
 func (n nodeDrift) mark(drifting map[string]bool) {
 	if n.unknown {
 		drifting[drift.FieldGroups], drifting[drift.FieldSubnets] = true, true
@@ -204,7 +204,7 @@ func (n nodeDrift) mark(drifting map[string]bool) {
 	}
 }
 
-// prove notes that the image of a node that is fit for pods is good. The one in use counts more than those of before.
+// prove records that the image of a node that is fit for pods is good. The image in use takes precedence over earlier ones.
 func prove(m drift.Memory, class *awsv1.EC2NodeClass, n nodeDrift) drift.Memory {
 	inUse, ok := ami.For(imagesOf(class), n.claim.Labels)
 	if !n.fit || !ok || n.claim.Status.ImageID == "" {
@@ -225,9 +225,10 @@ func sameMemory(a, b drift.Memory) bool {
 	return slices.Equal(a.Good, b.Good) && slices.Equal(a.Bad, b.Bad)
 }
 
-// Failed is told that the machine of a claim does not become a node that is fit for pods, and why, before anything is done about
-// it. Where no other node made from the same is fit, the pool remembers it, so that no more nodes are replaced by such; and where
-// nodes with another image are fit, the class remembers that this image is bad, and the other is used again. On nil it does nothing.
+// Failed records that the instance of a claim did not become a node that is fit for pods, and why. It is called before
+// anything is done about the claim. The pool stores the failure. If more nodes of the same target are fit than have failed,
+// nothing else happens. Otherwise no more nodes are replaced with that target, and the class marks the image as bad if
+// another one was good. On nil it does nothing.
 func (d *Drift) Failed(ctx context.Context, claim *karpv1.NodeClaim, why string, now time.Time) error {
 	if d == nil || claim.Status.ImageID == "" {
 		return nil
@@ -238,7 +239,7 @@ func (d *Drift) Failed(ctx context.Context, claim *karpv1.NodeClaim, why string,
 		err = d.Cache.Get(ctx, client.ObjectKey{Name: claim.Spec.NodeClassRef.Name}, class)
 	}
 	if apierrors.IsNotFound(err) {
-		return nil // there is nobody to remember it
+		return nil // the pool or the class is gone
 	}
 	if err != nil {
 		return err
@@ -246,7 +247,7 @@ func (d *Drift) Failed(ctx context.Context, claim *karpv1.NodeClaim, why string,
 	target, fit := d.standing(claim, pool, class)
 	failures := d.failedOf(pool, now)
 	f := failures[target]
-	if !slices.Contains(f.Claims, claim.Name) { // else a process before us was told, and got no further
+	if !slices.Contains(f.Claims, claim.Name) { // else a previous process has recorded it
 		f.Claims = append(f.Claims, claim.Name)
 	}
 	f.Target, f.At, f.Image, f.Why = target, now.UTC().Truncate(time.Second), claim.Status.ImageID, claim.Name+": "+why
@@ -282,7 +283,7 @@ func (d *Drift) condemn(ctx context.Context, claim *karpv1.NodeClaim, class *aws
 	images := imagesOf(class)
 	at := slices.IndexFunc(images, func(i ami.Image) bool { return i.ID == claim.Status.ImageID })
 	if at < 0 || claim.Annotations[awsv1.AnnotationHash] != class.Annotations[awsv1.AnnotationHash] {
-		return nil // it was made from what is no longer asked for
+		return nil // the class has changed since the claim was made
 	}
 	image := images[at]
 	memory := memoryOf(class)
@@ -299,7 +300,7 @@ func (d *Drift) condemn(ctx context.Context, claim *karpv1.NodeClaim, class *aws
 	return nil
 }
 
-// stuck tells of the nodes that have joined and do not become fit for pods, once for each target.
+// stuck records the nodes that have joined and were not initialized in time, once for each target.
 func (d *Drift) stuck(ctx context.Context, p poolDrift, now time.Time) error {
 	for _, n := range p.nodes {
 		c := n.claim.StatusConditions()

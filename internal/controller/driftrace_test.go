@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// meanwhile is a door to images during whose question something else happens, once.
+// meanwhile is an image client during whose call another action happens, once.
 type meanwhile struct {
 	images
 	do func()
@@ -27,8 +27,8 @@ func (m *meanwhile) Images(ctx context.Context, version string, terms []ami.Term
 	return m.images.Images(ctx, version, terms)
 }
 
-// TestForgettingImagesOverwritesNothing: an image that fails while the class is looked at, for which AWS takes its time, is not
-// forgotten with those that are found no more.
+// TestForgettingImagesOverwritesNothing: an image that fails while the class is being resolved, which takes AWS some time,
+// is not forgotten with those that are no longer found.
 func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -53,7 +53,7 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	for range 2 { // the first is told to read again
+	for range 2 { // the first gets a conflict and must read again
 		if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +70,8 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	}
 }
 
-// TestFailuresAddUp: of claims that fail at the same moment each is remembered, though whoever reads last sees none of the others; and
-// they count before the loop has looked again, so that nobody begins another replacement by the same.
+// TestFailuresAddUp: claims that fail at the same moment are all remembered, although the last reader sees none of the
+// others. They count before the next pass, so that no other replacement with the same target starts.
 func TestFailuresAddUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -109,7 +109,8 @@ func TestFailuresAddUp(t *testing.T) {
 	}
 }
 
-// TestMovesOutlastTheirClaims: a claim that comes to nothing is given up by who leads it, who remembers why, before its move is.
+// TestMovesOutlastTheirClaims: a claim that does not become a node is given up by its own controller, which records why,
+// before its move is undone.
 func TestMovesOutlastTheirClaims(t *testing.T) {
 	t.Parallel()
 	if least := lifecycle.LaunchTimeout + 2*lifecycle.RegistrationTimeout; replacement.ReadyWithin < least {

@@ -8,10 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 )
 
-// Waves says which drifted nodes of a pool may be replaced now, by name of the Node, the first to go first, and in one sentence
-// for each of the others why it may not. Candidates are the Nodes that nothing else keeps; nil: all. Moving are those of the pool whose
-// replacement has begun, as the caller knows it, until their claims are gone. Nothing may be replaced before there was a pass. Budgets are the
-// caller's business.
+// Waves returns the drifted nodes of a pool that may be replaced now, by name of the Node, in order. For each of the others,
+// stays has one sentence why it may not. candidates are the Nodes that nothing else keeps; nil: all. moving are the Nodes of
+// the pool whose replacement has started, as the caller knows it, until their claims are gone. Before the first pass,
+// nothing may be replaced. The caller applies budgets.
 func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []string, stays map[string]string) {
 	d.mu.Lock()
 	p, known := d.last[pool]
@@ -25,7 +25,7 @@ func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []strin
 	if p.isHeld {
 		_, in.Held = p.held()
 	}
-	in.Moving = make([]string, p.emptied(moving)) // what replaces these is there, and waits for their pods
+	in.Moving = make([]string, p.emptied(moving)) // their replacements exist and wait for their pods
 	for _, n := range p.nodes {
 		node := n.claim.Status.NodeName
 		if slices.Contains(moving, node) || n.isMoving() {
@@ -48,7 +48,7 @@ func (d *Drift) Waves(pool string, candidates, moving []string) (allowed []strin
 	return drift.Waves(in)
 }
 
-// emptied counts those of the moving nodes that a pass does not look at any more, as their claims are being deleted.
+// emptied counts the moving nodes that a pass no longer sees, because their claims are being deleted.
 func (p poolDrift) emptied(moving []string) int {
 	n := 0
 	for _, node := range moving {
@@ -59,7 +59,8 @@ func (p poolDrift) emptied(moving []string) int {
 	return n
 }
 
-// held says why no drifted node of the pool is replaced until the user says so; empty if nothing is held, or nothing is known of it.
+// held returns why no drifted node of the pool is replaced without the user's approval; empty if nothing is held, or nothing
+// is known of the pool.
 func (d *Drift) held(pool string) string {
 	if d == nil {
 		return ""
@@ -74,11 +75,11 @@ func (d *Drift) held(pool string) string {
 	return why
 }
 
-// isMoving reports whether the claim says that it is being replaced because it drifts.
+// isMoving reports whether a condition of the claim shows that it is being replaced because of drift.
 func (n nodeDrift) isMoving() bool {
 	c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
 	return ok && c.Status == "True" && c.Reason == string(disruptionDrifted)
 }
 
-// disruptionDrifted is the reason of a disruption for drift: the value that budgets name.
+// disruptionDrifted is the reason of disruptions for drift: the value that budgets name.
 const disruptionDrifted = disruption.Reason(karpv1.DisruptionDrifted)

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// write puts what was found onto the pool and its claims: first why nothing is replaced, then what drifts.
+// write stores the results on the pool and its claims: first why nothing is replaced, then what drifts.
 func (d *Drift) write(ctx context.Context, p poolDrift, now time.Time) error {
 	if err := d.stuck(ctx, p, now); err != nil {
 		return err
@@ -32,7 +32,8 @@ func (d *Drift) write(ctx context.Context, p poolDrift, now time.Time) error {
 	return group.Wait()
 }
 
-// held says why drifted nodes of the pool are not replaced: reason and message of the condition; empty if nothing holds them.
+// held returns reason and message of the condition that explains why drifted nodes of the pool are not replaced; empty if
+// nothing holds them.
 func (p poolDrift) held() (reason, message string) {
 	if p.isHeld {
 		other := ""
@@ -58,7 +59,7 @@ func (p poolDrift) held() (reason, message string) {
 	return "", ""
 }
 
-// stateHeld is what was found in AWS by which a mass drift waits; empty if none does.
+// stateHeld returns the state found in AWS for which a mass drift waits; empty if none does.
 func (p poolDrift) stateHeld() string {
 	if p.isHeld {
 		return p.state
@@ -66,7 +67,7 @@ func (p poolDrift) stateHeld() string {
 	return ""
 }
 
-// setbackText says which images are not used and what to do about it.
+// setbackText returns which images are held back and what to do about it.
 func setbackText(back []drift.Setback, class string) string {
 	var out []string
 	for _, s := range back {
@@ -110,10 +111,11 @@ func (d *Drift) writePool(ctx context.Context, p poolDrift, now time.Time) error
 	return nil
 }
 
-// failureLife is how long a pool remembers a failure with what is no longer asked for: it may be asked for again.
+// failureLife is how long a pool remembers the failure of a target that is no longer in use: the target may return.
 const failureLife = 24 * time.Hour
 
-// writeClaim keeps the condition Drifted of a claim true. What AWS has not told does not take it away: moves that have begun for it would be undone.
+// writeClaim updates the condition Drifted of a claim. A missing answer of AWS does not remove it: moves that were started
+// for the drift would be undone.
 func (d *Drift) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now time.Time) error {
 	v, drifts := drift.First(n.verdicts)
 	before, had := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
@@ -137,7 +139,7 @@ func (d *Drift) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now ti
 		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: string(v.Reason), Message: v.Message})
 	})
 	if err != nil && (kube.WhatNext(err) == kube.Gone || kube.WhatNext(err) == kube.Reread) {
-		return nil // the next pass sees it as it is
+		return nil // the next pass reads it again
 	}
 	if err != nil {
 		return err
@@ -149,7 +151,7 @@ func (d *Drift) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now ti
 	return nil
 }
 
-// isWritten reports whether the conditions of a claim say already what is true.
+// isWritten reports whether the conditions of a claim are up to date.
 func isWritten(claim *karpv1.NodeClaim, observe bool, v drift.Verdict, drifts bool) bool {
 	drifted, isDrifted := claim.StatusConditions().Find(karpv1.ConditionDrifted)
 	observed, isObserved := claim.StatusConditions().Find(karpv1.ConditionDriftObserved)
@@ -163,7 +165,7 @@ func isWritten(claim *karpv1.NodeClaim, observe bool, v drift.Verdict, drifts bo
 	return !drifts || told.Reason == string(v.Reason) && told.Message == v.Message && told.ObservedGeneration == claim.Generation
 }
 
-// measure counts what drifts.
+// measure sets the metrics of drift.
 func (d *Drift) measure(pools map[string]poolDrift) {
 	d.Metrics.Drifted.Reset()
 	d.Metrics.DriftHeld.Reset()

@@ -12,16 +12,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// Drip tells at its leisure what nobody waits for. A plan for thousands of pods would otherwise make the API server
-// write thousands of events at the moment when it should create NodeClaims. Namespaces take turns, so that the events of one do not
-// delay those of others. What is too much is left out, from the namespace that has most.
+// Drip emits events at a limited rate, for events that may be late. Otherwise a plan for thousands of pods would make the
+// API server write thousands of events when it should create NodeClaims. Namespaces take turns, so that the events of one do
+// not delay those of others. When the queue is full, an event of the namespace with the most is dropped.
 type Drip struct {
 	Tell teller
 
 	mu     sync.Mutex
 	queues map[string][]drop // by namespace of the object
 	size   int
-	last   string // the namespace that had its turn last
+	last   string // the namespace whose event was emitted last
 }
 
 type drop struct {
@@ -30,7 +30,7 @@ type drop struct {
 	message string
 }
 
-// A drip keeps so many events at most, and tells one in each pause.
+// Limits of a Drip.
 const (
 	dripKeeps = 2000
 	dripPause = 50 * time.Millisecond
@@ -39,7 +39,7 @@ const (
 // NewDrip returns a drip into tell.
 func NewDrip(tell teller) *Drip { return &Drip{Tell: tell, queues: map[string][]drop{}} }
 
-// Start tells until ctx ends.
+// Start emits events until ctx ends.
 func (d *Drip) Start(ctx context.Context) error {
 	ticker := time.NewTicker(dripPause)
 	defer ticker.Stop()
@@ -87,7 +87,7 @@ func (d *Drip) take(namespace string) drop {
 	return out
 }
 
-// Later tells the event when its turn comes.
+// Later queues the event.
 func (d *Drip) Later(about client.Object, reason kube.Reason, message string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +108,7 @@ func (d *Drip) Later(about client.Object, reason kube.Reason, message string) {
 	d.size++
 }
 
-// dropLast leaves out the youngest event of the namespace. It is called with the lock held.
+// dropLast drops the newest event of the namespace. The lock must be held.
 func (d *Drip) dropLast(namespace string) {
 	queue := d.queues[namespace]
 	queue[len(queue)-1] = drop{}

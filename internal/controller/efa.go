@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// efaOf returns how many EFA interfaces a machine of the type is launched with: all that it can have, if the claim's pods ask for
-// any. A class that spells out its interfaces has those.
+// efaOf returns how many EFA interfaces an instance of the type is launched with: all that the type can have if the claim's
+// pods request any. A class that lists its network interfaces has those instead.
 func efaOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, t catalog.Type) int64 {
 	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; !asked || len(class.Spec.NetworkInterfaces) > 0 {
 		return 0
@@ -16,7 +16,7 @@ func efaOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, t catalog.Type) i
 	return t.Capacity.Of(catalog.ResourceEFA)
 }
 
-// efaInterfaces are so many EFA interfaces, one on each network card. The first is the machine's own.
+// efaInterfaces returns count EFA interfaces, one on each network card. The first is the primary interface.
 func efaInterfaces(count int64) []ec2.Interface {
 	var out []ec2.Interface
 	for card := range int32(min(count, 1<<15)) {

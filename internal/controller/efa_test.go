@@ -10,7 +10,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 )
 
-// TestEFA: a machine has its EFA interfaces, one on each network card, when a pod asks for one, and not otherwise.
+// TestEFA: an instance has EFA interfaces, one on each network card, if a pod requests one, and otherwise none.
 func TestEFA(t *testing.T) {
 	t.Parallel()
 	for efa, want := range map[string]int{"": 0, "1": 4, "4": 4} { // a p4d.24xlarge has 4 cards

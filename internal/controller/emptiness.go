@@ -15,12 +15,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// objectReader sees the objects behind a snapshot.
+// objectReader reads the objects behind a snapshot.
 type objectReader interface {
 	Objects(ctx context.Context) (kube.Objects, error)
 }
 
-// Emptiness removes nodes that run nothing but what runs on every node.
+// Emptiness removes nodes that run nothing but DaemonSet pods and other pods that run on every node.
 type Emptiness struct {
 	Cluster snapshots
 	Reader  objectReader
@@ -37,15 +37,15 @@ type Emptiness struct {
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 
-	// proposed are the nodes of the last proposal. A node goes when it is proposed twice in a row, so that a pod that
-	// kube-scheduler was just binding to it is seen.
+	// proposed are the nodes of the last proposal. A node is removed when it is proposed twice in a row, so that a pod that
+	// kube-scheduler is just binding to it is seen.
 	proposed map[string]bool
 	isNews   bool                        // some of them were not in the one before
 	told     map[string]disruption.Cause // why each node stayed, last time
 }
 
-// Pauses of the loop, and how often the last change of pods on a node is written on its claim. The second look at a node that was
-// found empty comes sooner than a first: from its last pod to its deletion it is three seconds and two looks at most.
+// Intervals of the loop. The second check of a node that was found empty comes sooner than a first one: a node is deleted at
+// most three seconds and two checks after its last pod is gone.
 const (
 	emptinessEvery = 2 * time.Second
 	emptinessAgain = time.Second
@@ -76,7 +76,8 @@ func (e *Emptiness) Start(ctx context.Context) error {
 	}
 }
 
-// pause is how long after a look that took so long the next one begins. One that takes longer than the pauses leaves others room.
+// pause returns the time between the end of a pass that lasted took and the next one. After a long pass, a quarter of the
+// interval is left to other loops.
 func (e *Emptiness) pause(took time.Duration) time.Duration {
 	every := emptinessEvery
 	if e.isNews {
@@ -110,16 +111,16 @@ func (e *Emptiness) pass(ctx context.Context, now time.Time) error {
 	proposal, leaving := e.choose(in, flights, books)
 	leaving = withNodes(leaving, objects.Nodes)
 	countEvaluation(e.Metrics, disruption.Empty, kindEmpty, looked)
-	// 3. act, 4. tell
+	// 3. act, 4. report
 	e.Pods.Keep(books.nodes)
 	e.report(proposal)
 	e.Staying.Note(stayEmpty, proposal.Stays...)
-	// Who goes need not wait until it is written on all others how long they have been left in peace.
+	// Removals go first: they need not wait until the quiet times of all other nodes are written.
 	return errors.Join(e.remove(ctx, leaving, now), e.noteQuiet(ctx, snapshot, books, now))
 }
 
-// countInvalid counts the nodes that the last look proposed, and that stay by this one: somebody came to them in between. Those that were
-// deleted since are not counted.
+// countInvalid counts the nodes that the last pass proposed and this one does not, because pods came to them in between.
+// Nodes that were deleted since are not counted.
 func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Proposal) {
 	again := map[string]bool{}
 	for _, move := range proposal.Moves {
@@ -162,7 +163,7 @@ func (e *Emptiness) choose(in disruption.Input, flights []*flight, b books) (dis
 }
 
 // noteQuiet writes on the claims when a pod last came or left, so that it is known after a restart too, and whether
-// consolidation may look at them.
+// consolidation may consider them.
 func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b books, now time.Time) error {
 	var group errgroup.Group
 	group.SetLimit(parallelClaims)
@@ -194,7 +195,7 @@ func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b books, 
 	return group.Wait()
 }
 
-// report logs why empty nodes stay, when that changes.
+// report logs why empty nodes stay when the cause has changed.
 func (e *Emptiness) report(p disruption.Proposal) {
 	countRooms(e.Metrics, p.Rooms)
 	told := map[string]disruption.Cause{}

@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// liveReader asks the API server, not the cache.
+// liveReader reads from the API server and not from the cache.
 type liveReader interface {
-	// PodsNow returns the pods that are bound to a Node, finished ones too.
+	// PodsNow returns the pods that are bound to a Node, including finished ones.
 	PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error)
 }
 
@@ -52,7 +52,7 @@ func (e *Emptiness) remove(ctx context.Context, leaving []leaver, now time.Time)
 				e.Gate.forget(l.claim.UID)
 				return err
 			}
-			e.Gate.note(l.claim.UID, now.Add(time.Since(begun))) // others may have gone for a while before this one
+			e.Gate.note(l.claim.UID, now.Add(time.Since(begun))) // earlier removals may have taken a while
 			return err
 		})
 	}

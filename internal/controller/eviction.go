@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// eviction carries a drain.Step out.
+// eviction carries out a drain.Step.
 type eviction struct {
 	evictor evictor
 	tell    teller
@@ -29,10 +29,10 @@ type eviction struct {
 	log     *slog.Logger
 }
 
-// parallelEvictions bounds how many pods of one node are asked to leave at once.
+// parallelEvictions is how many pods of one node are evicted at once.
 const parallelEvictions = 10
 
-// run asks the step's pods to leave the node. A pod that may not be evicted now stops no other.
+// run evicts the step's pods from the node. A pod that may not be evicted now does not block the others.
 func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, reason string) error {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, parallelEvictions)
@@ -64,8 +64,9 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 	return e.failed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
 }
 
-// failed tells of pods that nobody may ask, because of a webhook that refuses it for instance. Only if none could be asked is that an error, after which
-// one waits for longer and longer: the others are not to wait for a few. Whatever else went wrong is one.
+// failed reports pods that cannot be evicted, for example because a webhook refuses the eviction. Refusals are an error,
+// after which the controller backs off, only if no eviction succeeded: the other pods must not wait for a few. Other
+// failures are always an error.
 func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) error {
 	isSome := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
 	if !isSome {
@@ -80,7 +81,8 @@ func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) erro
 	return errors.Join(errs...)
 }
 
-// isRefused reports whether the error is about one pod, and not about the API server: it would be the same a moment later.
+// isRefused reports whether the error is about one pod and not about the API server, so that a retry would fail in the same
+// way.
 func isRefused(err error) bool {
 	next := kube.WhatNext(err)
 	return next == kube.Tell || next == kube.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
@@ -130,7 +132,7 @@ func ref(pod drain.Pod) kube.PodRef {
 	return kube.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
-// drained is as much of a pod as an event needs.
+// drained returns as much of a pod as an event needs.
 func drained(pod drain.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -138,7 +140,7 @@ func drained(pod drain.Pod) *corev1.Pod {
 	}
 }
 
-// drainPod is the pod as package drain sees it.
+// drainPod converts the pod to package drain's form.
 func drainPod(pod *corev1.Pod) drain.Pod {
 	out := drain.Pod{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),

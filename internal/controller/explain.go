@@ -13,22 +13,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// explain writes a refusal in two sentences: the nearest obstacle, with the code that metrics and log name, and what to do about it. The cause
-// comes first, so that an event that is cut off loses the advice and not the cause.
+// explain describes a refusal in two sentences: the nearest obstacle, with its code as in metrics and logs, and what to do
+// about it. The cause comes first, so that an event that is cut off loses the advice and not the cause.
 func explain(r packing.Refusal) string {
 	if len(r.Reasons) == 0 {
 		return strings.TrimSuffix("No place for the pod. "+r.Hint, ". ")
 	}
 	nearest := r.Reasons[0]
 	what := fmt.Sprintf("No place for the pod (%s): %s", nearest.Code, obstacle(nearest))
-	// A hint that says again what was just said is no advice.
+	// A hint that repeats the cause is no advice.
 	if r.Hint == "" || nearest.Code == packing.PoolUnusable && strings.Contains(r.Hint, pastColon(nearest.Detail)) {
 		return what
 	}
 	return what + ". " + strings.ToUpper(r.Hint[:1]) + r.Hint[1:]
 }
 
-// obstacle says a reason in words.
+// obstacle describes a reason in words.
 func obstacle(r packing.Reason) string {
 	pool, rest, _ := strings.Cut(r.Detail, ": ")
 	switch r.Code {
@@ -66,7 +66,7 @@ func obstacle(r packing.Reason) string {
 	return r.Detail
 }
 
-// pastColon is what follows the first colon: the cause, of a detail that begins with a name.
+// pastColon returns what follows the first colon: the cause, if the detail begins with a name.
 func pastColon(detail string) string {
 	_, rest, _ := strings.Cut(detail, ": ")
 	return rest

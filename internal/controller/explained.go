@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// explained is why a machine of a pool has not joined.
+// explained is why an instance of a pool has not joined.
 type explained struct {
 	check  string
 	cause  string // a sentence
@@ -28,17 +28,17 @@ type explained struct {
 // machine, as a canary, and only when that has joined more.
 type trial struct {
 	explained
-	times  int       // machines in a row, those at the same time counting as one
-	until  time.Time // nothing is bought before
-	canary time.Time // when the one machine was bought after that; zero: not yet
+	times  int       // instances in a row; those that were late together count as one
+	until  time.Time // nothing is launched before
+	canary time.Time // when the canary was launched; zero: it was not launched yet
 }
 
-// canaryTime is for how long a canary keeps others from being bought, should nobody ever hear of it again.
+// canaryTime is how long a canary keeps others from being launched if its result never becomes known.
 const canaryTime = 15 * time.Minute
 
-// Explained notes at now why a machine of the pool does not join. The pool waits until that machine is over, and then for a pause that
-// grows with each in a row. It returns until when, and whether the cause is news. What only a machine has shown that was bought before
-// the pool was changed is not heeded.
+// Explained records at now why an instance of the pool does not join. The pool waits until that instance is terminated, and
+// then for a pause that grows with each one in a row. It returns until when, and whether the cause is news. A cause that
+// only an instance has shown is ignored if the pool was changed after the launch of that instance.
 func (h *Holds) Explained(now time.Time, pool string, e explained) (until time.Time, isNews bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,12 +60,12 @@ func (h *Holds) Explained(now time.Time, pool string, e explained) (until time.T
 	return t.until, isNews
 }
 
-// pause is how long nothing is bought after so many machines in a row have not joined.
+// pause returns how long nothing is launched after this many instances in a row have not joined.
 func pause(times int) time.Duration {
 	return min(holdJoinMost, holdJoinFirst<<min(max(times-1, 0), 10))
 }
 
-// Sent notes that a machine was bought for the pool at now. After the pause it is the canary.
+// Sent records that an instance was launched for the pool at now. After the pause it is the canary.
 func (h *Holds) Sent(now time.Time, pool string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,7 @@ func (h *Holds) Sent(now time.Time, pool string) {
 	}
 }
 
-// tried returns until when nothing is bought because of a cause that is known; zero if something may be.
+// tried returns until when nothing is launched because of a known cause, and that cause; the zero time if the pool may launch.
 func (h *Holds) tried(now time.Time, pool string) (time.Time, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +93,7 @@ func (h *Holds) tried(now time.Time, pool string) (time.Time, string) {
 	return time.Time{}, ""
 }
 
-// isCanaryDue reports whether one machine may be bought for the pool, and no second one.
+// isCanaryDue reports whether one instance may be launched for the pool, and no second one.
 func (h *Holds) isCanaryDue(now time.Time, pool string) bool {
 	until, _ := h.tried(now, pool)
 	h.mu.Lock()
@@ -102,8 +102,9 @@ func (h *Holds) isCanaryDue(now time.Time, pool string) bool {
 	return ok && until.IsZero()
 }
 
-// Canaries leaves one machine of each pool whose machines have not joined for a cause that is known, and all of the others. Pods of
-// machines that are left out stay pending, and are planned again when the canary has joined.
+// Canaries returns the planned nodes that may be launched: one for each pool whose instances have not joined for a known
+// cause, and all for the other pools. Pods of the planned nodes that are left out stay pending, and are planned again when
+// the canary has joined.
 func (h *Holds) Canaries(now time.Time, machines []packing.Machine) []packing.Machine {
 	var out []packing.Machine
 	sent := map[string]bool{}
@@ -122,7 +123,8 @@ func (h *Holds) Canaries(now time.Time, machines []packing.Machine) []packing.Ma
 	return out
 }
 
-// ExplainedAhead returns, by pool, the checks that have found why its machines do not join, and that can tell when it is over.
+// ExplainedAhead returns by pool the check that explains why its instances do not join, if that check can also see that the
+// cause is fixed.
 func (h *Holds) ExplainedAhead() map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,18 +137,18 @@ func (h *Holds) ExplainedAhead() map[string]string {
 	return out
 }
 
-// AnyExplained reports whether a pool waits for a cause whose end can be seen.
+// AnyExplained reports whether a pool waits for a cause whose fix can be detected.
 func (h *Holds) AnyExplained() bool { return len(h.ExplainedAhead()) > 0 }
 
-// explanation returns the check by which the pool waits, empty if it waits for none.
+// explanation returns the check because of which the pool waits; empty if there is none.
 func (h *Holds) explanation(pool string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.trials[pool].check
 }
 
-// unsolved returns why instances of the pool did not join, as long as none has joined since and the cause is not seen to be gone; also when
-// the pool does not wait for the next one.
+// unsolved returns why instances of the pool did not join, as long as none has joined since and the cause is not known to be
+// fixed. The pool need not be waiting.
 func (h *Holds) unsolved(pool string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,18 +162,18 @@ func (h *Holds) unsolved(pool string) string {
 // canaryText follows the cause while the one machine has not joined.
 const canaryText = "; one machine was bought to see whether it still is so"
 
-// unsolvedEnd ends what the condition of a pool says that does not wait; recall reads it.
+// unsolvedEnd ends the condition message of a pool that does not wait; recall parses it.
 const unsolvedEnd = "; the next instance shows whether that is still so"
 
-// heldText is what the condition of a pool says that waits; recall reads it.
+// heldText is the condition message of a pool that waits; recall parses it.
 func heldText(why string, until time.Time) string {
 	return why + "; the next try is at " + until.UTC().Format(time.RFC3339)
 }
 
 var heldForm = regexp.MustCompile(`(?s)^(?:machines|instances) did not join the cluster (\d+) times? in a row: (.*)(?:; the next try is at (\S+)|` + unsolvedEnd + `)$`)
 
-// Recall takes up, once, what a process before us wrote on the conditions of pools: why they wait, and since when they are as they are.
-// Before that nothing may be bought, and no machine judged.
+// Recall reads, once, what a previous process wrote on the conditions of pools: why they wait, and when they last changed.
+// Before that, nothing may be launched and no instance may be judged.
 func (h *Holds) Recall(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestExplained: machines that are late together count once, the canary is one, and what is written on the pool is read again.
+// TestExplained: instances that are late together count once, there is one canary, and what is written on the pool can be
+// read again.
 func TestExplained(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

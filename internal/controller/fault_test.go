@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestShortageIsPlannedAround: what EC2 has none of is not asked for again, the claim goes, and the pod is planned onto
-// something else at once.
+// TestShortageIsPlannedAround: an offering that EC2 is short of is not requested again, the claim is deleted, and the pod is
+// planned onto another offering at once.
 func TestShortageIsPlannedAround(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
@@ -60,8 +60,8 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	}
 }
 
-// TestZonesWithoutAddresses: plans avoid a zone whose subnets are full; when all are, nothing is made that EC2 would only
-// refuse, the pod is told, and the wait over, it is tried again.
+// TestZonesWithoutAddresses: plans avoid a zone whose subnets are full. If all are full, no claim is created that EC2 would
+// only refuse, the pod gets an event, and after the wait the zone is tried again.
 func TestZonesWithoutAddresses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -96,7 +96,7 @@ func TestZonesWithoutAddresses(t *testing.T) {
 
 func (r *rig) Batch() *Batch { return r.Provisioner.Batch }
 
-// finishDeleted visits the claims until those that are being deleted have gone.
+// finishDeleted reconciles the claims until those that are being deleted are gone.
 func (r *rig) finishDeleted(t *testing.T) {
 	t.Helper()
 	for range 20 {
@@ -114,8 +114,8 @@ func (r *rig) finishDeleted(t *testing.T) {
 	t.Fatalf("claims are still being deleted\n%s", r.log)
 }
 
-// TestDeniedLaunchIsToldAndTriedAgain: the condition and the event name what is missing, the pool waits and says so, and
-// once it is allowed there is one instance.
+// TestDeniedLaunchIsToldAndTriedAgain: condition and event name the missing permission, and the pool waits with a condition.
+// Once the launch is allowed there is one instance.
 func TestDeniedLaunchIsToldAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -185,14 +185,14 @@ func (r *rig) class(t *testing.T) *awsv1.EC2NodeClass {
 	return class
 }
 
-// TestLateClaimStopsNobody: a claim whose machine does not join holds up neither plans nor other claims.
+// TestLateClaimStopsNobody: a claim whose instance does not join delays neither plans nor other claims.
 func TestLateClaimStopsNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.classes(t)
 	r.pending(t, "late", "1500m", "3Gi")
 	r.plan(t)
-	r.work(t) // bought, and never joins
+	r.work(t) // launched, and never joins
 	r.pending(t, "next", "1500m", "3Gi")
 	r.plan(t)
 	r.work(t)
@@ -212,7 +212,7 @@ func TestLateClaimStopsNobody(t *testing.T) {
 	}
 }
 
-// TestRefusedPodIsTold: a pod that fits nowhere is told why, in words and as a code.
+// TestRefusedPodIsTold: a pod that fits nowhere gets an event with the reason in words and as a code.
 func TestRefusedPodIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -225,15 +225,15 @@ func TestRefusedPodIsTold(t *testing.T) {
 	}
 }
 
-// drip tells at once what would be told at leisure.
+// drip emits queued events at once.
 func (r *rig) drip() {
 	for e, ok := r.Provisioner.Tell.next(); ok; e, ok = r.Provisioner.Tell.next() {
 		r.events.Tell(e.about, e.reason, e.message)
 	}
 }
 
-// TestSweeperOnTheRealThing: an instance of ours without a claim ends, that of a namesake does not, and a claim whose
-// instance is gone goes.
+// TestSweeperOnTheRealThing: an instance of ours without a claim is terminated, that of another cluster with the same name
+// is not, and a claim whose instance is gone is deleted.
 func TestSweeperOnTheRealThing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

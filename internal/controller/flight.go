@@ -16,18 +16,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// flight is a move as the objects show it.
+// flight is a move that is in progress, as the objects show it.
 type flight struct {
 	mark    moveMark
-	leaving []*karpv1.NodeClaim     // that bear the mark, sorted by name
-	coming  []*karpv1.NodeClaim     // made in their place, sorted by name
-	nodes   map[string]*corev1.Node // of those that go, by claim
-	problem string                  // with the mark
+	leaving []*karpv1.NodeClaim     // claims with the mark, sorted by name
+	coming  []*karpv1.NodeClaim     // their replacements, sorted by name
+	nodes   map[string]*corev1.Node // by claim: the Nodes of leaving
+	problem string                  // what is wrong with the mark
 
-	pods map[string][]*corev1.Pod // of all Nodes, by Node; shared by all flights
+	pods map[string][]*corev1.Pod // by Node, of all Nodes; shared by all flights
 }
 
-// flightsOf finds the moves that are written on the claims, and those of the ledger that the cache does not show yet. They are sorted by ID.
+// flightsOf returns the moves that are recorded on the claims. late are claims that the cache may not show yet. The moves
+// are sorted by ID.
 func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*flight {
 	byID := map[string]*flight{}
 	known := map[string]bool{}
@@ -81,7 +82,8 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*flight
 
 func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) }
 
-// seen is the flight as move.Next looks at it, but for what needs a plan. Late knows of claims that do not join; nil: nothing is known.
+// seen returns the flight as replacement.Next needs it, except for what needs a plan. late knows claims that do not join;
+// nil: nothing is known.
 func (f *flight) seen(late *Diagnoses) replacement.Seen {
 	out := replacement.Seen{Begun: f.mark.Begun, Wanted: f.mark.Claims, Off: f.problem}
 	for _, c := range f.leaving {
@@ -128,7 +130,7 @@ func (f *flight) leavingOf(c *karpv1.NodeClaim) replacement.Leaving {
 	return replacement.Marked
 }
 
-// isReady reports whether all that is to come is there.
+// isReady reports whether all replacements are ready.
 func (f *flight) isReady(s replacement.Seen) bool {
 	ready := 0
 	for _, c := range s.Coming {
@@ -139,9 +141,9 @@ func (f *flight) isReady(s replacement.Seen) bool {
 	return ready == s.Wanted
 }
 
-// blocked says which pod of the nodes that go could not leave now, or has no place that is ready; empty if all could. A
-// PodDisruptionBudget that allows nothing at the moment keeps no move from its end: the drain waits for it. Unbound are pods
-// for which kube-scheduler would find no place.
+// blocked returns which pod of the leaving nodes could not be evicted now, or has no ready node to go to; empty if there is
+// none. A PodDisruptionBudget that allows no eviction at the moment does not block a move: the drain waits for it. unbound
+// are pods that kube-scheduler would leave pending.
 func (f *flight) blocked(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
 	lost := homeless(s, plan, unbound)
 	for _, c := range f.leaving {
@@ -189,14 +191,15 @@ func homeless(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) ma
 	return lost
 }
 
-// saving is what the move saves an hour as things are: what its nodes cost less what came in their place; false if a price is not known.
+// saving returns what the move saves per hour: the price of its nodes less that of their replacements; false if a price is
+// not known.
 func (f *flight) saving(types typeMarket) (catalog.Price, bool) {
 	old, ok1 := priceOfClaims(types, f.leaving)
 	fresh, ok2 := priceOfClaims(types, f.coming)
 	return old - fresh, ok1 && ok2
 }
 
-// priceOfClaims is what the machines of the claims cost an hour; false if one of them is not known.
+// priceOfClaims returns the hourly price of the claims' instances; false if one of them is not known.
 func priceOfClaims(types typeMarket, claims []*karpv1.NodeClaim) (catalog.Price, bool) {
 	var sum catalog.Price
 	for _, c := range claims {
@@ -210,7 +213,7 @@ func priceOfClaims(types typeMarket, claims []*karpv1.NodeClaim) (catalog.Price,
 	return sum, true
 }
 
-// podsByNode are the pods that matter to moves, by the name of their Node; those of none are under the empty name.
+// podsByNode returns the pods that matter to moves, by the name of their Node; pods without a Node are under the empty name.
 func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, p := range o.Pods {
@@ -219,7 +222,8 @@ func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
 	return out
 }
 
-// isInTurn reports whether the pods of the move leave one after the other, or are about to. One that takes for ever is not waited for.
+// isInTurn reports whether the pods of the move are evicted one after the other, now or soon. A move that takes longer than
+// staleAfter does not count.
 func (f *flight) isInTurn(now time.Time) bool {
 	if len(f.mark.Turns) == 0 || now.Sub(f.mark.Begun) > staleAfter {
 		return false
@@ -229,10 +233,11 @@ func (f *flight) isInTurn(now time.Time) bool {
 	})
 }
 
-// staleAfter is how long nodes may have been leaving until nobody waits for their pods any more: a PodDisruptionBudget may hold them for days.
+// staleAfter is how long other decisions wait for the pods of nodes that are leaving: a PodDisruptionBudget may hold the
+// pods for days.
 const staleAfter = 10 * time.Minute
 
-// stale are the nodes that have been leaving for so long, by name.
+// stale returns by name the nodes that have been leaving for longer than staleAfter.
 func (s *scenery) stale() map[string]bool {
 	since := map[string]time.Time{} // by claim
 	for _, f := range s.flights {

@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestStale: a node that has been leaving for ten minutes keeps nobody waiting, whether its move waits for machines or its pods will not go.
+// TestStale: a node that has been leaving for ten minutes delays no other decision, whether its move waits for instances or
+// for its pods.
 func TestStale(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)

@@ -10,8 +10,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestForeignClaimsAreLeftAlone: a NodeClaim of another cloud's node class is not swept, its empty node is not removed,
-// and a node class of ours does not wait for it although the names are equal.
+// TestForeignClaimsAreLeftAlone: a NodeClaim of another cloud provider's node class is not garbage-collected, and its empty
+// node is not removed. A node class of ours does not wait for it although the names are equal.
 func TestForeignClaimsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

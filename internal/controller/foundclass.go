@@ -34,13 +34,13 @@ type foundClass struct {
 	images        []ami.Image
 	missingImages []ami.Unmatched
 	imageErr      error
-	back          []drift.Setback // images that were found and are not used
-	memory        drift.Memory    // what is known of images from now on
+	back          []drift.Setback // images that were found and are held back
+	memory        drift.Memory    // what to store about images
 
 	profile    string
 	profileErr error
 
-	reserves       bool // capacity reservations count
+	reserves       bool // capacity reservations are used
 	reservations   []ec2.Reservation
 	reservationErr error
 
@@ -49,21 +49,21 @@ type foundClass struct {
 
 	problem   problem
 	preflight preflight
-	pending   bool // whether its nodes can join is not known yet, and worth waiting for
+	pending   bool // the first report on whether its nodes can join is being waited for
 
-	trialErr error // what EC2 said to a launch that was only tried
+	trialErr error // EC2's answer to a dry run of a launch
 }
 
-// Reasons of conditions where a class selects things of several VPCs; the second is EC2's error, found before a launch.
+// Reasons of conditions if a class selects resources of several VPCs. The second is EC2's error, here found before a launch.
 const (
 	reasonSubnetVPCMismatch = "SubnetVPCMismatch"
 	reasonGroupVPCMismatch  = "SecurityGroupSubnetVPCMismatch"
 )
 
-// problem is what is wrong with a class, whatever AWS says.
+// problem is a mistake in the class itself, whatever AWS answers.
 type problem struct{ reason, message string }
 
-// retry returns the first error that a further try may mend, or nil.
+// retry returns the first error that a retry may fix, or nil.
 func (f foundClass) retry() error {
 	for _, err := range []error{f.subnetErr, f.groupErr, f.imageErr, f.profileErr, f.reservationErr, f.placementErr} {
 		if err != nil {
@@ -76,14 +76,14 @@ func (f foundClass) retry() error {
 	return f.trialErr
 }
 
-// isComplete reports whether all is there that a launch needs, as far as can be known without asking for one.
+// isComplete reports whether the class has all that a launch needs, as far as that is known without a launch.
 func (f foundClass) isComplete() bool {
 	condition, _ := f.strangers()
 	return f.retry() == nil && f.problem.reason == "" && condition == "" && !f.pending && f.profile != "" &&
 		len(f.subnets) > 0 && len(f.groups) > 0 && len(f.images) > 0
 }
 
-// write puts what was found into the status. What could not be found out stays as it was.
+// write stores the results in the status. Fields that could not be resolved stay unchanged.
 func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	s, c := &class.Status, class.StatusConditions(f.gated()...)
 	c.Start(now)
@@ -124,7 +124,7 @@ func (f foundClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	if f.reservationErr == nil {
 		s.CapacityReservations = f.reservationStatus()
 	}
-	if f.reserves { // that none was found is nothing wrong
+	if f.reserves { // finding none is no problem
 		note(c, now, awsv1.ConditionCapacityReservationsReady, f.reservationErr, true, "", "")
 	}
 	f.writeRest(class, c, now)
@@ -148,7 +148,8 @@ func (f foundClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, 
 	}
 }
 
-// note sets one condition. What was found earlier stays good while AWS cannot be asked; what the user must mend never does.
+// note sets one condition. An earlier result stays valid while AWS cannot be asked, but not when the error is one that the
+// user must fix.
 func note(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
 	f := awserr.Of(err)
 	switch {
@@ -163,12 +164,12 @@ func note(c karpv1.ConditionSet, now time.Time, condition string, err error, fou
 	case !c.IsTrue(condition):
 		c.SetUnknown(now, condition, f.Reason, awserr.Lasting(err))
 	default:
-		c.SetTrue(now, condition) // for the present generation too: it is retried, and told in the log
+		c.SetTrue(now, condition) // for the present generation too: the error is retried and logged
 	}
 }
 
-// remark notes on a condition that is True which terms have found nothing: the class can be used, but perhaps not as its
-// author thinks.
+// remark adds to a condition that is True which terms have found nothing: the class can be used, but perhaps not as its
+// author intends.
 func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misses []vpc.Miss) {
 	if len(misses) > 0 && c.IsTrue(condition) {
 		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition,
@@ -202,7 +203,7 @@ func untrue(c karpv1.ConditionSet, conditions []string) []string {
 	return slices.DeleteFunc(slices.Clone(conditions), func(t string) bool { return c.IsTrue(t) })
 }
 
-// missing lists the terms that found nothing.
+// missing returns the terms that found nothing, as the end of a message.
 func missing[T fmt.Stringer](terms []T) string {
 	var texts []string
 	for _, t := range terms {
@@ -228,7 +229,7 @@ func amis(images []ami.Image) []awsv1.AMI {
 	return out
 }
 
-// disksOf are the volumes that images come with.
+// disksOf returns the volumes of the images.
 func disksOf(images []ami.Image) []kube.ImageDisks {
 	var out []kube.ImageDisks
 	for _, i := range images {
@@ -237,7 +238,8 @@ func disksOf(images []ami.Image) []kube.ImageDisks {
 	return out
 }
 
-// classProblem says what is wrong with the class itself, but for its user data: what the schema lets through and a launch would fail on.
+// classProblem returns what is wrong with the class itself, except for its user data: mistakes that the schema accepts and
+// that would fail a launch.
 func classProblem(class *awsv1.EC2NodeClass) problem {
 	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
 		if ec2.ReservedTag(key) {
@@ -256,7 +258,7 @@ func classProblem(class *awsv1.EC2NodeClass) problem {
 	return problem{}
 }
 
-// probeClaim is a claim that user data can be written for before there is one.
+// probeClaim returns a claim to render user data for before there is a real one.
 func probeClaim() *karpv1.NodeClaim {
 	probe := &karpv1.NodeClaim{}
 	probe.Labels = requirements.Labels{karpv1.LabelNodePool: "probe"}

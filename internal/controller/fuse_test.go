@@ -19,29 +19,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// fuse counts the writes of one process, to the API server and to AWS, and ends the process at one of them: whoever
-// makes it, or another one later, never gets an answer, as after kill -9. The zero value only counts.
+// fuse counts the writes of one process to the API server and to AWS, and ends the process at one of them. That write and
+// later ones never get an answer, as after kill -9. The zero value only counts.
 type fuse struct {
 	at     int           // the process dies at this write, the first being 1; 0: at none
 	late   bool          // it dies when the write is done; otherwise the write is not done any more
 	dead   chan struct{} // closed when it dies; nil if at is 0
-	buried chan struct{} // closed by the test when those who wait for an answer may end; nil if at is 0
+	buried chan struct{} // closed by the test when goroutines that wait for an answer may end; nil if at is 0
 
 	mu      sync.Mutex
-	refuses bool // all writes after so many more: left
+	refuses bool // all writes are refused after the next left ones
 	left    int
 	names   []string // the writes so far: "create nodeclaim", "patch nodeclaim/status", "ec2:CreateFleet"
 }
 
-// errCrashed is what those get in the end who wrote in a process that had died.
+// errCrashed is the error that writers in a dead process finally get.
 var errCrashed = errors.New("the process is dead")
 
-// newFuse returns one for a process that is to die at a write. Its channels are of the bubble that it is made in.
+// newFuse returns a fuse for a process that dies at a write. Its channels belong to the synctest bubble that it is made in.
 func newFuse(at int, late bool) *fuse {
 	return &fuse{at: at, late: late, dead: make(chan struct{}), buried: make(chan struct{})}
 }
 
-// write makes a write, if the process lives. A process that is to die makes one at a time.
+// write makes a write, if the process lives. A process that is to die makes one write at a time.
 func (f *fuse) write(name string, do func() error) error {
 	f.mu.Lock()
 	if f.at == 0 {
@@ -74,18 +74,18 @@ func (f *fuse) write(name string, do func() error) error {
 	return errCrashed
 }
 
-// unlimited is as good as for ever.
+// unlimited is more writes than any test makes.
 const unlimited = 1 << 30
 
-// set begins to count anew, lets so many writes through, and refuses all after that: the way of tests that have no other
-// process wait for the time that this one hangs.
+// set restarts the count, lets n writes through, and refuses all after that. It serves tests in which no other process waits
+// while this one hangs.
 func (f *fuse) set(left int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refuses, f.left, f.names = true, left, nil
 }
 
-// writes returns how many there were, the refused ones too.
+// writes returns how many writes there were, including refused ones.
 func (f *fuse) writes() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *rig) isDead() bool {
 	return r.fuse.refuses && r.fuse.left == 0
 }
 
-// restart begins anew with an empty memory and a whole fuse.
+// restart starts a process with an empty memory and a fresh fuse.
 func (r *rig) restart(t *testing.T) {
 	t.Helper()
 	r.fuse.set(unlimited)
@@ -120,7 +120,7 @@ func (f *fuse) count(name string) int {
 	return n
 }
 
-// guard returns the client whose writes go through the fuse.
+// guard returns a client whose writes go through the fuse.
 func (f *fuse) guard(api client.WithWatch) client.WithWatch {
 	name := func(verb string, o client.Object, sub string) string {
 		kind := fmt.Sprintf("%T", o)
@@ -154,7 +154,7 @@ func (f *fuse) guard(api client.WithWatch) client.WithWatch {
 	})
 }
 
-// line is the way of one process to AWS, without a network: a bubble of made-up time has none.
+// line is one process's connection to AWS without a network, which a synctest bubble does not have.
 type line struct {
 	rig  *rig
 	fuse *fuse
@@ -191,7 +191,7 @@ func (l line) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// nameOf names a call to AWS, and says whether it may change something there: whatever does not only look.
+// nameOf names a call to AWS, and reports whether it may change something there: every call that does not only read.
 func (r *rig) nameOf(q *http.Request, body []byte) (name string, isWrite bool) {
 	_, action, isJSON := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
 	if !isJSON {

@@ -7,27 +7,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Gate lets one loop at a time choose which nodes go: budgets are counted and used up in one go. Nobody plans while he holds it,
-// or writes anything, so that others wait for milliseconds: what was chosen is remembered, and so is what was begun a moment ago, which
-// the cache may not show yet. The zero value remembers nothing.
+// Gate lets one loop at a time choose nodes to disrupt, so that budgets are counted and used up in one step. A loop must not
+// plan or write while it holds the Gate, so that others wait only milliseconds. The Gate remembers what was chosen, and what
+// was started a moment ago, which the cache may not show yet. The zero value remembers nothing.
 type Gate struct {
 	turn sync.Mutex
 
 	mu      sync.Mutex
-	granted map[types.UID]bool      // claims whose nodes were chosen, and have not begun to go
-	begun   map[types.UID]time.Time // claims
+	granted map[types.UID]bool      // claims whose nodes were chosen and whose disruption has not started
+	begun   map[types.UID]time.Time // by claim: when its disruption started
 }
 
-// gateMemory is how far the cache may be behind.
+// gateMemory is how far the cache may lag behind.
 const gateMemory = 15 * time.Second
 
-// enter waits for the others; leave ends it.
+// enter waits for the Gate; leave releases it.
 func (g *Gate) enter() { g.turn.Lock() }
 
 func (g *Gate) leave() { g.turn.Unlock() }
 
-// reserve remembers that the claim's node was chosen, for as long as it takes until note or forget: of many that were chosen together the
-// last may have to wait for its turn.
+// reserve records that the claim's node was chosen. That holds until note or forget: of many nodes that were chosen
+// together, the last may have to wait for its turn.
 func (g *Gate) reserve(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,7 +37,7 @@ func (g *Gate) reserve(claim types.UID) {
 	g.granted[claim] = true
 }
 
-// note remembers that the claim's node began to go at now, when that was written on it.
+// note records that the disruption of the claim's node was written on the claim at now.
 func (g *Gate) note(claim types.UID, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -48,7 +48,7 @@ func (g *Gate) note(claim types.UID, now time.Time) {
 	delete(g.granted, claim)
 }
 
-// forget says that the claim's node stays after all.
+// forget records that the claim's node stays after all.
 func (g *Gate) forget(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,7 +56,7 @@ func (g *Gate) forget(claim types.UID) {
 	delete(g.granted, claim)
 }
 
-// going reports whether the claim's node was chosen, or began to go a moment before now, or since.
+// going reports whether the claim's node was chosen, or its disruption started at most gateMemory before now.
 func (g *Gate) going(claim types.UID, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

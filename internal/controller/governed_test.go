@@ -11,9 +11,9 @@ import (
 // controllerRole is the role that the loops of a rig have.
 const controllerRole = "controller"
 
-// govern gives the controller's role the policies that users give it: whatever the loops of a rig do to AWS has to be allowed by them.
-// They do not know the cluster's UID: a namesake's things are kept from harm by the loops themselves, and IAM must not hide it if they
-// are not.
+// govern gives the controller's role the policies that users give it: every AWS call of a rig's loops must be allowed by
+// them. The policies do not know the cluster's UID. The loops themselves protect resources of another cluster with the same
+// name, and IAM must not hide it if they fail to.
 func (r *rig) govern(t testing.TB, w *world.World) {
 	t.Helper()
 	account := w.Account(emulator.DefaultAccount)

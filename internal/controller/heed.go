@@ -20,7 +20,7 @@ import (
 type addressBook struct {
 	byInstance    map[string]*karpv1.NodeClaim
 	byReservation map[string][]*karpv1.NodeClaim
-	reservations  map[string]bool // ids of those that node classes have found
+	reservations  map[string]bool // IDs of the reservations that node classes have found
 }
 
 // book reads which claim has which machine, and which reservations there are.
@@ -54,8 +54,8 @@ func (i *Interruption) book(ctx context.Context) (addressBook, error) {
 	return b, nil
 }
 
-// isOurs reports whether the claim is this controller's: of our node classes, and made in this cluster. One that was
-// copied here from another cluster carries that cluster's UID.
+// isOurs reports whether the claim belongs to this controller: its node class is an EC2NodeClass, and it was made in this
+// cluster. A claim that was copied here from another cluster carries that cluster's UID.
 func (i *Interruption) isOurs(c *karpv1.NodeClaim) bool {
 	uid := c.Annotations[karpv1.KeyClusterUID]
 	return isServed(c.Spec.NodeClassRef) && (uid == "" || uid == i.ClusterUID)
@@ -75,8 +75,8 @@ func (b addressBook) address(l *letter) {
 	}
 }
 
-// mostDoubts is how often a notice that EC2 contradicts is put back. What EC2 shows may be half a minute old, and each
-// time that the message comes back is HiddenTime later.
+// mostDoubts is how often a message that EC2 contradicts is left in the queue. EC2's answer may be half a minute old, and
+// SQS delivers the message again after HiddenTime.
 const mostDoubts = 4
 
 // heed does what the notice asks for with one claim. The first result is false if the message must come again.
@@ -84,7 +84,7 @@ func (i *Interruption) heed(ctx context.Context, claim *karpv1.NodeClaim, l *let
 	claim = i.newest.of(claim)
 	n := l.notice
 	if claim.DeletionTimestamp != nil || !n.Ends.IsZero() && n.Ends.Before(now) {
-		return true, nil // it leaves anyway, or the notice is an old one
+		return true, nil // the claim is being deleted anyway, or the message is an old one
 	}
 	if n.Kind.IsEnd() {
 		hasEnded, err := i.hasEnded(ctx, claim)
@@ -100,13 +100,13 @@ func (i *Interruption) heed(ctx context.Context, claim *karpv1.NodeClaim, l *let
 		i.noteShortage(claim, n.Kind, now)
 	}
 	if n.Kind == interruption.RebalanceRecommended || !n.Kind.Outranks(known) {
-		return true, nil // it is repeated, or one of several signs of the same end
+		return true, nil // the message is a repeat, or another sign of the same interruption
 	}
 	err := i.mark(ctx, claim, n, now)
 	return err == nil, err
 }
 
-// announce tells of the notice.
+// announce emits events about the message on the claim and its Nodes.
 func (i *Interruption) announce(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice) error {
 	nodes, err := nodesOf(ctx, i.Cluster, claim)
 	if err != nil {
@@ -121,7 +121,7 @@ func (i *Interruption) announce(ctx context.Context, claim *karpv1.NodeClaim, n 
 	return nil
 }
 
-// mark writes on the claim that it will be interrupted.
+// mark records on the claim that it will be interrupted.
 func (i *Interruption) mark(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice, now time.Time) error {
 	marked, err := i.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { mark(c, n.Kind, now) })
 	if err != nil {
@@ -140,8 +140,8 @@ func (i *Interruption) mark(ctx context.Context, claim *karpv1.NodeClaim, n inte
 	return nil
 }
 
-// hasEnded asks EC2 whether the machine has stopped or ended. A message may be old: a machine that was stopped may have
-// been started since.
+// hasEnded asks EC2 whether the instance is stopped or terminated. A message may be old: a stopped instance may have been
+// started again since.
 func (i *Interruption) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
 	instance, err := i.Machines.Instance(ctx, id)
@@ -151,8 +151,8 @@ func (i *Interruption) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (b
 	return instance.State != ec2.Running && instance.State != ec2.Pending, err
 }
 
-// noteShortage remembers that EC2 takes back what it has sold here: it has none to sell. The next plan, which is made for
-// the pods of this very machine, must not want the same again.
+// noteShortage records that EC2 has no capacity for the claim's offering, because it reclaims the instance. The next plan,
+// which is made for the pods of this very instance, must not choose the same offering again.
 func (i *Interruption) noteShortage(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
 	switch kind {
 	case interruption.ReservationInterrupted, interruption.BlockExpiring:
@@ -171,14 +171,15 @@ func (i *Interruption) noteShortage(claim *karpv1.NodeClaim, kind interruption.K
 	}
 }
 
-// noteEnding remembers that a capacity reservation, if it is one, ends or is taken back. EC2 shows it as it was for a while.
+// noteEnding records that a capacity reservation ends or is reclaimed; an empty ID is ignored. EC2 reports the reservation
+// unchanged for a while.
 func (i *Interruption) noteEnding(reservation string, kind interruption.Kind, now time.Time) {
 	if reservation != "" {
 		i.Shortages.Note(now, ec2.Short{CapacityType: karpv1.CapacityTypeReserved, Reservation: reservation, Reason: endingReasons()[kind]})
 	}
 }
 
-// endingReasons are why reservations that end are short, by the notices that say so.
+// endingReasons returns why reservations that end are short of capacity, by the kind of the message.
 func endingReasons() map[interruption.Kind]string {
 	return map[interruption.Kind]string{
 		interruption.ReservationInterrupted: "CapacityReservationInterrupted", interruption.BlockExpiring: "CapacityBlockExpiring",

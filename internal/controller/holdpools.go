@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// marked returns the pools with those marked as unusable that wait at now. They are not changed.
+// marked returns a copy of the pools in which those that wait at now are unusable.
 func (h *Holds) marked(pools []cluster.Pool, now time.Time) []cluster.Pool {
 	pools = slices.Clone(pools)
 	for i, pool := range pools {
@@ -21,8 +21,8 @@ func (h *Holds) marked(pools []cluster.Pool, now time.Time) []cluster.Pool {
 	return pools
 }
 
-// allows reports whether all of the machines may be bought at now: of a pool that is to show with one machine that its machines join again,
-// no more than that one. If they may, they count as bought.
+// allows reports whether all of the planned nodes may be launched at now. For a pool whose canary is due, no more than one
+// may. If they may, they count as launched.
 func (h *Holds) allows(machines []packing.Machine, now time.Time) bool {
 	wanted := map[string]int{}
 	for i := range machines {

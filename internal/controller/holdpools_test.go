@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestMovesHeedPoolsThatWait: what does not join is not bought to save money either; after the pause one move is tried, which stands
-// for all.
+// TestMovesHeedPoolsThatWait: moves launch nothing for a pool that waits because its instances do not join. After the pause
+// one move is tried as the canary.
 func TestMovesHeedPoolsThatWait(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -31,7 +31,8 @@ func TestMovesHeedPoolsThatWait(t *testing.T) {
 	}
 }
 
-// TestOneMachineIsACanary: of what would be bought after a pause no more than one machine is, and of other pools all.
+// TestOneMachineIsACanary: of the nodes planned after a pause only one is launched for the waiting pool, and all of other
+// pools.
 func TestOneMachineIsACanary(t *testing.T) {
 	t.Parallel()
 	var h Holds

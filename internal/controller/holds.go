@@ -7,11 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Holds are the NodePools that wait because their launches failed for a cause that other offerings do not help against,
-// or because what they bought did not join. One pool's troubles hold up no other. Its methods may be called at the same
-// time; the zero value holds none.
+// Holds is the launch backoff of NodePools. A pool waits if its launches failed for a cause that other offerings would not
+// avoid, or if its instances did not join. Pools do not affect each other. Its methods may be called concurrently; the zero
+// value holds no pool.
 type Holds struct {
-	// Cache has the NodePools, on whose conditions stands what a process before us knew; nil: nothing does.
+	// Cache has the NodePools, whose conditions record what a previous process knew; nil: nothing is restored.
 	Cache client.Reader
 
 	launches Backoff
@@ -24,8 +24,8 @@ type Holds struct {
 	recalled bool
 }
 
-// How long a pool waits: at first, and at most. A machine that does not join has cost money for a quarter of an hour
-// before anybody knows, so the next one waits longer.
+// How long a pool waits, at first and at most. An instance that does not join has cost money for a quarter of an hour before
+// that is known, so the next launch waits longer.
 const (
 	holdLaunchFirst = 5 * time.Second
 	holdLaunchMost  = 30 * time.Second
@@ -33,8 +33,8 @@ const (
 	holdJoinMost    = time.Hour
 )
 
-// LaunchFailed notes that a launch of the pool failed at now. The first result says until when the pool waits, the
-// second whether the cause is news. What fails while the pool waits was under way before: it counts as one failure.
+// LaunchFailed records that a launch of the pool failed at now. It returns until when the pool waits, and whether the cause
+// is news. Failures while the pool waits are of launches that had started before: they count as one.
 func (h *Holds) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool) {
 	h.mu.Lock()
 	if t, ok := h.trials[pool]; ok {
@@ -45,8 +45,9 @@ func (h *Holds) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool
 	return fail(&h.launches, holdLaunchFirst, holdLaunchMost, now, pool, cause)
 }
 
-// JoinFailed notes at now that a machine of the pool, wanted at wanted, has not joined in time. If another has joined in the
-// meantime, then it is that machine's trouble and not the pool's; and if the pool was changed, then it is that of the pool as it was.
+// JoinFailed records at now that an instance of the pool has not joined in time. wanted is when its claim was created. The
+// failure is ignored if another instance has joined since wanted, because the pool works; and if the pool was changed since
+// wanted, because the failure says nothing about the present pool.
 func (h *Holds) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time, bool) {
 	if h.saysNothing(wanted, pool) {
 		return time.Time{}, false
@@ -54,7 +55,8 @@ func (h *Holds) JoinFailed(now, wanted time.Time, pool, cause string) (time.Time
 	return fail(&h.joins, holdJoinFirst, holdJoinMost, now, pool, cause)
 }
 
-// Died is JoinFailed for a machine that EC2 ended before it had joined. It has cost little, so that the next is bought soon.
+// Died is JoinFailed for an instance that EC2 terminated before it had joined. It has cost little, so the next one is
+// launched soon.
 func (h *Holds) Died(now, wanted time.Time, pool, cause string) (time.Time, bool) {
 	if h.saysNothing(wanted, pool) {
 		return time.Time{}, false
@@ -62,14 +64,14 @@ func (h *Holds) Died(now, wanted time.Time, pool, cause string) (time.Time, bool
 	return fail(&h.joins, holdLaunchFirst, holdJoinMost, now, pool, cause)
 }
 
-// saysNothing reports whether a machine that was wanted then says nothing of the pool as it is now.
+// saysNothing reports whether a claim that was created at wanted says nothing about the pool as it is now.
 func (h *Holds) saysNothing(wanted time.Time, pool string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.joined[pool].After(wanted) || h.isOutdated(wanted, pool)
 }
 
-// isOutdated reports whether the pool was changed since then. It is asked with the lock held.
+// isOutdated reports whether the pool was changed after then. The lock must be held.
 func (h *Holds) isOutdated(then time.Time, pool string) bool { return then.Before(h.changed[pool]) }
 
 func fail(b *Backoff, first, most time.Duration, now time.Time, pool, cause string) (time.Time, bool) {
@@ -82,10 +84,10 @@ func fail(b *Backoff, first, most time.Duration, now time.Time, pool, cause stri
 	return b.FailFor(now, pool, cause, first, most)
 }
 
-// Launched notes that the pool bought a machine.
+// Launched records that an instance of the pool was launched.
 func (h *Holds) Launched(pool string) { h.launches.Clear(pool) }
 
-// Joined notes that a machine of the pool became a node at now.
+// Joined records that an instance of the pool became a node at now.
 func (h *Holds) Joined(now time.Time, pool string) {
 	h.joins.Clear(pool)
 	h.mu.Lock()
@@ -97,8 +99,8 @@ func (h *Holds) Joined(now time.Time, pool string) {
 	h.joined[pool] = now
 }
 
-// Changed notes at now that the pool, or its node class, is another than it was, which may be the cure of its troubles. What was bought
-// before says nothing of it any more.
+// Changed records at now that the pool or its node class was changed, which may fix its problems. Earlier launches say
+// nothing about the pool any more.
 func (h *Holds) Changed(now time.Time, pool string) {
 	h.Anew(pool)
 	h.mu.Lock()
@@ -106,7 +108,7 @@ func (h *Holds) Changed(now time.Time, pool string) {
 	h.change(now, pool)
 }
 
-// change notes when the pool was changed, as exactly as the API server keeps times. It is called with the lock held.
+// change records when the pool was changed, in whole seconds, as the API server keeps times. The lock must be held.
 func (h *Holds) change(at time.Time, pool string) {
 	if h.changed == nil {
 		h.changed = map[string]time.Time{}
@@ -114,7 +116,7 @@ func (h *Holds) change(at time.Time, pool string) {
 	h.changed[pool] = at.Truncate(time.Second)
 }
 
-// Anew forgets the pool's troubles: what caused them is seen no more.
+// Anew forgets the failures of the pool: their cause is no longer found.
 func (h *Holds) Anew(pool string) {
 	h.launches.Clear(pool)
 	h.joins.Clear(pool)
@@ -123,7 +125,7 @@ func (h *Holds) Anew(pool string) {
 	delete(h.trials, pool)
 }
 
-// Held returns until when the pool waits, and why; zero if it does not.
+// Held returns until when the pool waits, and why; the zero time if it does not.
 func (h *Holds) Held(now time.Time, pool string) (until time.Time, why string) {
 	if until, why := h.tried(now, pool); !until.IsZero() {
 		return until, why

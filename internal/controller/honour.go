@@ -16,12 +16,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// Honour tells what of an object is accepted and has no effect: one line of the log when the controller begins to act or the object
-// begins to ask for it, and an event on the object. It changes nothing.
+// Honour reports fields of objects that are accepted and have no effect. It writes one log line and one event on the object
+// when the controller starts or the object starts to use the field. It changes nothing.
 type Honour struct {
 	Cache client.Reader
 	Gates Gates
-	// Unseen: NodeOverlays cannot be watched, so nothing is said of them.
+	// Unseen is true if NodeOverlays cannot be watched, so that they are not checked.
 	Unseen bool
 	Tell   teller
 	Log    *slog.Logger
@@ -30,14 +30,14 @@ type Honour struct {
 	said map[lapseOf]bool
 }
 
-// Gates are the features that a setting switches on or off.
+// Gates are the feature gates.
 type Gates struct {
-	Overlays     bool // NodeOverlays count
+	Overlays     bool // NodeOverlays are applied
 	Reservations bool // capacity reservations are used
 	Statics      bool // NodePools with spec.replicas are kept at that size
 }
 
-// ofPool returns what a NodePool asks for that is switched off.
+// ofPool returns the fields of a NodePool that a feature gate switches off.
 func (g Gates) ofPool(pool *karpv1.NodePool) []lapse {
 	if pool.Spec.Replicas == nil || g.Statics {
 		return nil
@@ -45,7 +45,7 @@ func (g Gates) ofPool(pool *karpv1.NodePool) []lapse {
 	return []lapse{{"spec.replicas", "no node is launched for this NodePool: the feature gate StaticCapacity is off"}}
 }
 
-// ofClass returns what an EC2NodeClass asks for that is switched off.
+// ofClass returns the fields of an EC2NodeClass that a feature gate switches off.
 func (g Gates) ofClass(class *awsv1.EC2NodeClass) []lapse {
 	if len(class.Spec.CapacityReservationSelectorTerms) == 0 || g.Reservations {
 		return nil
@@ -53,7 +53,7 @@ func (g Gates) ofClass(class *awsv1.EC2NodeClass) []lapse {
 	return []lapse{{"spec.capacityReservationSelectorTerms", "capacity reservations are not used: the feature gate ReservedCapacity is off"}}
 }
 
-// ofOverlay returns what a NodeOverlay asks for that is switched off.
+// ofOverlay returns the fields of a NodeOverlay that a feature gate switches off.
 func (g Gates) ofOverlay() []lapse {
 	if g.Overlays {
 		return nil
@@ -61,20 +61,20 @@ func (g Gates) ofOverlay() []lapse {
 	return []lapse{{"spec", "prices and sizes are as AWS says: the feature gate NodeOverlay is off"}}
 }
 
-// lapse is something that an object asks for and does not get.
+// lapse is a field of an object that has no effect.
 type lapse struct {
-	field string // as a path: spec.disruption.consolidationPolicy; several with commas between
+	field string // a path such as spec.disruption.consolidationPolicy; several are separated by commas
 	says  string // what happens instead
 }
 
-// lapseOf is a lapse that was told of.
+// lapseOf is a lapse that was reported.
 type lapseOf struct {
 	uid   types.UID
 	field string
 	says  string
 }
 
-// Pool, Class, Overlay and Claim are the loops over the kinds of objects.
+// Pool reports the fields of a NodePool that have no effect.
 func (h *Honour) Pool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pool := &karpv1.NodePool{}
 	if ok, err := h.read(ctx, request, pool); !ok {
@@ -118,7 +118,7 @@ func (h *Honour) Claim(ctx context.Context, request reconcile.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
-// read reports whether the object is there, and stays.
+// read reports whether the object exists and is not being deleted.
 func (h *Honour) read(ctx context.Context, request reconcile.Request, into client.Object) (bool, error) {
 	err := h.Cache.Get(ctx, request.NamespacedName, into)
 	return err == nil && into.GetDeletionTimestamp() == nil, client.IgnoreNotFound(err)
@@ -134,7 +134,7 @@ func (h *Honour) tell(object client.Object, kind string, lapses []lapse) {
 		}
 	}
 	h.mu.Unlock()
-	var news []string // in one event: the API server counts those of one reason as one, with the text of the first
+	var news []string // for one event: the API server merges events of one reason, and keeps the text of the first
 	for _, l := range lapses {
 		if h.once(uid, kind+" "+object.GetName(), l) {
 			news = append(news, l.field+" has no effect: "+l.says)
@@ -154,7 +154,7 @@ func holds(lapses []lapse, known lapseOf) bool {
 	return false
 }
 
-// once logs a lapse of something that is called name, and reports whether it is news.
+// once logs a lapse of the object with the name, and reports whether it is news.
 func (h *Honour) once(uid types.UID, name string, l lapse) bool {
 	h.mu.Lock()
 	key := lapseOf{uid, l.field, l.says}

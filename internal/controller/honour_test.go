@@ -17,12 +17,12 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 )
 
-// honour makes the loop, and Gates of it.
+// honour makes the loop, with the given Gates.
 func (r *rig) honour(gates Gates) *Honour {
 	return &Honour{Cache: r.api, Gates: gates, Tell: r.events, Log: r.Claims.Log}
 }
 
-// lapsed are the lines that the log has of fields without effect: OBJECT | FIELD | INSTEAD.
+// lapsed returns the log lines about fields without effect: OBJECT | FIELD | INSTEAD.
 func (r *rig) lapsed(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -38,7 +38,7 @@ func (r *rig) lapsed(t *testing.T) []string {
 	return out
 }
 
-// everything is an object of each kind that asks for all that has no effect, and the loop over its kind.
+// everything has an object of each kind that uses all fields without effect, and the loop over its kind.
 func everything(t *testing.T, h *Honour) map[client.Object]reconcile.Func {
 	t.Helper()
 	at := func(into client.Object, text string) client.Object {
@@ -58,8 +58,9 @@ func everything(t *testing.T, h *Honour) map[client.Object]reconcile.Func {
 	}
 }
 
-// TestNothingIsSilentlyIgnored: each field that has no effect is one line, with the object and what happens instead, and one event,
-// however often the object is visited; with the gates on those that they switch are none.
+// TestNothingIsSilentlyIgnored: each field that has no effect gives one log line, with the object and what happens instead,
+// and one event, however often the object is reconciled. With the feature gates on there are none for the fields that they
+// switch.
 func TestNothingIsSilentlyIgnored(t *testing.T) {
 	t.Parallel()
 	always := []string{
@@ -94,7 +95,7 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 	}
 }
 
-// TestHonourForgets: what was taken out and put in again is told again; what asks for nothing in vain is not told of.
+// TestHonourForgets: a field that was removed and set again is reported again. An object without such a field is not reported.
 func TestHonourForgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")

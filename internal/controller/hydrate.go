@@ -8,8 +8,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// isUnlabelled reports whether a claim that was made by an older version, or one of its Nodes that has joined, lacks the label
-// with the name of the node class: by it, a Node is known to be ours when its claim is gone.
+// isUnlabelled reports whether the claim, or one of its Nodes that has joined, lacks the label with the name of the node
+// class, because an older version made it. By that label a Node is known to be ours when its claim is gone.
 func isUnlabelled(claim *karpv1.NodeClaim, nodes []*corev1.Node) bool {
 	ref := claim.Spec.NodeClassRef
 	key := ref.LabelKey()
@@ -24,12 +24,12 @@ func isUnlabelled(claim *karpv1.NodeClaim, nodes []*corev1.Node) bool {
 	return false
 }
 
-// label writes the label of the node class where it is missing.
+// label adds the label of the node class where it is missing.
 func (c *Claims) label(ctx context.Context, v view) (*karpv1.NodeClaim, error) {
 	ref := v.claim.Spec.NodeClassRef
 	for _, node := range v.nodes {
 		if node.Labels[karpv1.LabelRegistered] != "true" {
-			continue // it gets all labels when it registers
+			continue // it gets all labels at registration
 		}
 		if _, err := c.Objects.PatchNode(ctx, node, func(n *corev1.Node) { n.Labels[ref.LabelKey()] = ref.Name }); err != nil {
 			return nil, err

@@ -24,22 +24,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// refusedNode is a Node that carries a claim's provider id and is not, or not yet, accepted as its Node.
+// refusedNode is a Node that carries a claim's provider ID and is not, or not yet, accepted as its Node.
 type refusedNode struct {
 	node    *corev1.Node
 	verdict lifecycle.Verdict // IdentityMismatch or IdentityUnknown
 	why     string            // a sentence without a full stop
 }
 
-// message is what is said of a Node that is not the instance's.
+// message returns the event and condition message about a Node that is not the instance's.
 func (r refusedNode) message() string {
 	return fmt.Sprintf("Node %s has the provider ID %s but is not the Node of that instance, so it is not registered: %s; if Nodes of this EC2NodeClass have a domain of their own, add the domain to its annotation joiner.sh/node-domains; else find out who created the Node, then run: kubectl delete node %s",
 		r.node.Name, r.node.Spec.ProviderID, r.why, r.node.Name)
 }
 
-// identify splits the Nodes that carry the claim's provider id into those that are its instance's and the others. EC2 is asked about all
-// but the Node that the claim was registered with: that one was compared when it joined, and nothing but the same kubelet can have made
-// it anew under its name.
+// identify splits the Nodes with the claim's provider ID into those of its instance and the others. It asks EC2 about all
+// but the Node that the claim was registered with: that one was compared when it joined, and only the same kubelet can have
+// created it again under its name.
 func (c *Claims) identify(ctx context.Context, claim *karpv1.NodeClaim, nodes []*corev1.Node, now time.Time) (own []*corev1.Node, refused []refusedNode, err error) {
 	var asked []*corev1.Node
 	for _, n := range nodes {
@@ -55,13 +55,13 @@ func (c *Claims) identify(ctx context.Context, claim *karpv1.NodeClaim, nodes []
 	ofInstance, isGone, err := c.identityOf(ctx, claim)
 	if err != nil {
 		if len(own) > 0 {
-			return own, nil, nil // what else carries its provider id can wait
+			return own, nil, nil // other Nodes with its provider ID can wait
 		}
 		return nil, nil, err
 	}
 	for _, n := range asked {
 		if isGone && claim.DeletionTimestamp != nil {
-			// There is nothing left to compare with, and nothing that a Node could be taken for.
+			// Nothing is left to compare with, and no instance that a Node could be mistaken for.
 			if isOwnedBy(n, claim) {
 				own = append(own, n)
 			}
@@ -78,8 +78,8 @@ func (c *Claims) identify(ctx context.Context, claim *karpv1.NodeClaim, nodes []
 	return own, refused, nil
 }
 
-// identityOf asks EC2 what is true of the claim's instance, and the node class which other names its Nodes may have. An instance that EC2
-// does not know has no address and no name, so that no Node can be compared with it.
+// identityOf reads the identity of the claim's instance from EC2, and from the node class which other names its Nodes may
+// have. An instance that EC2 does not know has no address and no name, so that no Node can be compared with it.
 func (c *Claims) identityOf(ctx context.Context, claim *karpv1.NodeClaim) (out lifecycle.Identity, isGone bool, err error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
 	out.Instance = id
@@ -98,7 +98,7 @@ func (c *Claims) identityOf(ctx context.Context, claim *karpv1.NodeClaim) (out l
 	return instanceIdentity(instance, &class), instance.State == ec2.Terminated, nil
 }
 
-// instanceIdentity is what EC2 and the node class say of an instance's Node.
+// instanceIdentity returns the identity of an instance's Node according to EC2 and the node class.
 func instanceIdentity(i ec2.Instance, class *awsv1.EC2NodeClass) lifecycle.Identity {
 	out := lifecycle.Identity{Instance: i.ID, PrivateDNS: i.PrivateDNS, Addresses: i.Addresses}
 	if class.Spec.UserData != nil {
@@ -114,11 +114,11 @@ func instanceIdentity(i ec2.Instance, class *awsv1.EC2NodeClass) lifecycle.Ident
 	return out
 }
 
-// hostnameForm finds the name that user data gives a node: a setting of Bottlerocket, or a flag of the kubelet. What a script computes is not
-// matched.
+// hostnameForm matches a node name that is set in user data: by a Bottlerocket setting, or by a kubelet flag. It does not
+// match a name that a script computes.
 var hostnameForm = regexp.MustCompile(`(?m)^[ \t]*(?:settings\.kubernetes\.)?"?hostname-override"?[ \t]*=[ \t]*["']([A-Za-z0-9.-]+)["']|--hostname-override[= ]([A-Za-z0-9.-]+)`)
 
-// claimantOf is what a Node says of itself.
+// claimantOf returns the identity that a Node claims to have.
 func claimantOf(n *corev1.Node) lifecycle.Claimant {
 	out := lifecycle.Claimant{Name: n.Name}
 	out.Instance, _ = ec2.ParseProviderID(n.Spec.ProviderID)
@@ -130,8 +130,8 @@ func claimantOf(n *corev1.Node) lifecycle.Claimant {
 	return out
 }
 
-// isRegistered reports whether the Node is the one that the claim was registered with. Nodes cannot write NodeClaims, and the name of a Node is
-// what its credentials are for; all else on it may be untrue.
+// isRegistered reports whether the claim was registered with this Node. Nodes cannot write NodeClaims, and a Node's
+// credentials are bound to its name; everything else on a Node may be untrue.
 func isRegistered(claim *karpv1.NodeClaim, n *corev1.Node) bool {
 	return kube.IsNodeOf(claim, n) && claim.StatusConditions().IsTrue(karpv1.ConditionRegistered)
 }
@@ -141,8 +141,8 @@ func isOwnedBy(n *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID })
 }
 
-// registeredOf returns, of several Nodes of one instance, the one that the claim was registered with, as long as that is ready. Else it returns
-// all, and the claim waits.
+// registeredOf returns, of several Nodes of one instance, the one that the claim was registered with, if that is ready.
+// Otherwise it returns all, and the claim waits.
 func registeredOf(claim *karpv1.NodeClaim, nodes []*corev1.Node) []*corev1.Node {
 	for _, n := range nodes {
 		if isRegistered(claim, n) && isReady(n) {
@@ -152,7 +152,7 @@ func registeredOf(claim *karpv1.NodeClaim, nodes []*corev1.Node) []*corev1.Node 
 	return nodes
 }
 
-// noteRefused writes what was refused into what decides.
+// noteRefused passes the refused Nodes on to the input of lifecycle.Next.
 func (v *view) noteRefused() {
 	for _, r := range v.refused {
 		if r.verdict == lifecycle.IdentityUnknown {
@@ -178,8 +178,8 @@ func (c *Claims) tellRefused(claim *karpv1.NodeClaim, refused []refusedNode, now
 	}
 }
 
-// refusals remember of which Nodes it was said why they are not registered. The zero value remembers none; its methods may be called at the same
-// time.
+// refusals records which Nodes were reported as not registered, and why. The zero value is empty; its methods may be called
+// concurrently.
 type refusals struct {
 	mu   sync.Mutex
 	told map[types.UID]refusal
@@ -190,13 +190,13 @@ type refusal struct {
 	at  time.Time
 }
 
-// An event is forgotten after an hour, so what lasts is said again.
+// Events expire after an hour, so a cause that lasts is reported again.
 const (
 	refusalLife = time.Hour
 	maxRefusals = 10_000
 )
 
-// isNews reports whether that was not said of the Node within the last hour, and notes that it is now.
+// isNews reports whether that cause was not reported for the Node within the last hour, and records that it is now.
 func (r *refusals) isNews(node types.UID, why string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +210,7 @@ func (r *refusals) isNews(node types.UID, why string, now time.Time) bool {
 	return true
 }
 
-// nodesOf returns the Nodes of a claim: the one that it was registered with, none before.
+// nodesOf returns the Nodes of a claim: the one that it was registered with; none before its registration.
 func nodesOf(ctx context.Context, cluster nodeReader, claim *karpv1.NodeClaim) ([]*corev1.Node, error) {
 	nodes, err := cluster.NodesOf(ctx, claim.Status.ProviderID)
 	if err != nil {

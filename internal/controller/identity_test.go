@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// launched makes a claim that has an instance, and whose Node gets a label that NodeRestriction protects.
+// launched creates a claim with an instance, whose Node gets a label that NodeRestriction protects.
 func (r *rig) launched(t *testing.T) karpv1.NodeClaim {
 	t.Helper()
 	pool := &karpv1.NodePool{}
@@ -32,7 +32,7 @@ func (r *rig) launched(t *testing.T) karpv1.NodeClaim {
 	return r.claims(t)[0]
 }
 
-// forgedNode is a Node that another machine's kubelet makes, and that says it is the claim's.
+// forgedNode is a Node that another instance's kubelet creates with the provider ID of the claim.
 func forgedNode(c karpv1.NodeClaim) *corev1.Node {
 	node := nodeOf(c, "ip-6-6-6-6.ec2.internal")
 	node.Spec.Taints = nil
@@ -40,8 +40,8 @@ func forgedNode(c karpv1.NodeClaim) *corev1.Node {
 	return node
 }
 
-// TestForgedNode: a Node that names an instance and is not that instance's is never registered, and does not keep the instance's own Node
-// from being registered.
+// TestForgedNode: a Node that names an instance and does not belong to it is never registered, and does not keep the
+// instance's own Node from being registered.
 func TestForgedNode(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(node *corev1.Node, own *corev1.Node, claim karpv1.NodeClaim){
@@ -101,7 +101,7 @@ func TestForgedNode(t *testing.T) {
 	}
 }
 
-// expectForged asserts that the Node is as its kubelet made it.
+// expectForged asserts that the Node is as its kubelet created it.
 func (r *rig) expectForged(t *testing.T, want *corev1.Node) {
 	t.Helper()
 	for _, n := range r.nodes(t) {
@@ -117,7 +117,7 @@ func (r *rig) expectForged(t *testing.T, want *corev1.Node) {
 	t.Fatalf("Node %s is gone", want.Name)
 }
 
-// TestForgedNodeHoldsNoPods: pods are not planned onto it, and the claim counts as before.
+// TestForgedNodeHoldsNoPods: no pods are planned onto it, and the claim counts as before.
 func TestForgedNodeHoldsNoPods(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -132,7 +132,7 @@ func TestForgedNodeHoldsNoPods(t *testing.T) {
 	}
 }
 
-// TestForgedNodeOfLeavingClaim: a claim that is deleted takes its own Node along, and leaves the other one alone.
+// TestForgedNodeOfLeavingClaim: the deletion of a claim removes its own Node, and leaves the forged one alone.
 func TestForgedNodeOfLeavingClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -154,7 +154,8 @@ func TestForgedNodeOfLeavingClaim(t *testing.T) {
 	}
 }
 
-// TestForgedNodeDeleted: who deletes a Node that has our finalizer and another instance's provider id frees the Node, and ends nothing.
+// TestForgedNodeDeleted: the deletion of a Node that has our finalizer and another instance's provider ID frees the Node,
+// and terminates nothing.
 func TestForgedNodeDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -193,7 +194,7 @@ func TestForgedNodeDeleted(t *testing.T) {
 	}
 }
 
-// TestNodeOfAnotherName: a node class says which names its Nodes have besides those that EC2 knows.
+// TestNodeOfAnotherName: a node class can name the Nodes' names that EC2 does not know.
 func TestNodeOfAnotherName(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -231,7 +232,8 @@ func TestNodeOfAnotherName(t *testing.T) {
 	}
 }
 
-// TestNodeWithoutAddress: a kubelet that leaves its address to the cloud's controller has none at first. It waits, and is registered.
+// TestNodeWithoutAddress: a kubelet that leaves its address to the cloud controller manager has none at first. The claim
+// waits, and then registers the Node.
 func TestNodeWithoutAddress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -256,7 +258,7 @@ func TestNodeWithoutAddress(t *testing.T) {
 	}
 }
 
-// TestLostFinalizer: a Node whose finalizer was taken off gets it back.
+// TestLostFinalizer: a Node whose finalizer was removed gets it back.
 func TestLostFinalizer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -276,8 +278,8 @@ func TestLostFinalizer(t *testing.T) {
 	}
 }
 
-// TestTwoNodesThatCannotBeTold: where a kubelet registers under two names of its instance, none is taken, and the claim says so until its time
-// to join is over.
+// TestTwoNodesThatCannotBeTold: if a kubelet registers under two names of its instance, neither Node is registered. The
+// claim reports it until its time to join is over.
 func TestTwoNodesThatCannotBeTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -20,31 +20,32 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// queue is where the notices of AWS arrive.
+// queue is the SQS queue that receives AWS's interruption messages.
 type queue interface {
 	Receive(ctx context.Context, wait time.Duration) ([]interruption.Message, error)
 	Delete(ctx context.Context, messages []interruption.Message) (int, error)
 }
 
-// Interruption heeds what AWS says it will do to our machines. One part reads the queue and marks the claims of machines
-// that will end; the mark is on the claim, so what was read is not lost with this process, and read again it changes
-// nothing. The second takes marked claims away: see departure.go. The third judges the messages that EC2 must be asked
-// about, so that no spot notice waits behind a call that EC2 throttles. The fourth asks EC2 what is wrong with machines: see
-// trouble.go.
+// Interruption handles interruptions of our instances that AWS announces. It has four parts.
+//
+// The first reads the queue and marks the claims of instances that will end. The mark is on the claim, so that it survives
+// this process, and a repeated message changes nothing. The second drains and deletes marked claims: see departure.go. The
+// third handles messages that need an answer of EC2, so that no spot message waits behind a call that EC2 throttles. The
+// fourth asks EC2 for status checks and scheduled events: see trouble.go.
 type Interruption struct {
-	Queue      queue         // nil: there is none; what is marked without it is taken away all the same
+	Queue      queue         // nil: there is none; claims that are marked without it are drained all the same
 	Cache      client.Reader // informers
 	Cluster    nodeReader
 	Objects    objectWriter
 	Machines   machines
-	Troubles   troubles // nil: EC2 is not asked what is wrong with machines
+	Troubles   troubles // nil: EC2 is not asked for status checks and scheduled events
 	Shortages  *ec2.Shortages
 	Departures *Departures // of the Provisioner
 	Ledger     *kube.Ledger
 	Batch      *Batch
-	ClusterUID string // a claim that carries another one is not ours
-	Account    string // of the cluster; a message from another one is ignored. Empty: it is not known, and not compared
-	Region     string // likewise
+	ClusterUID string // a claim with another one is not ours
+	Account    string // of the cluster; messages from other accounts are ignored. Empty: it is not known, and not compared
+	Region     string // of the cluster; the same applies
 	Tell       teller
 	Metrics    *metrics.Metrics
 	Log        *slog.Logger
@@ -67,7 +68,7 @@ const parallelCalls = 10
 // How many messages may wait for an answer of EC2. Those that find no room come again.
 const mostDoubted = 2000
 
-// parallelNotices bounds how many claims are marked or deleted at once.
+// parallelNotices is how many claims are marked or deleted at once.
 const parallelNotices = 20
 
 // Start runs the parts until ctx ends.
@@ -100,7 +101,7 @@ func (i *Interruption) listen(ctx context.Context) {
 	}
 }
 
-// receive waits for messages, or takes as many as there are with several calls.
+// receive waits for messages, or makes several calls to take those that are there.
 func (i *Interruption) receive(ctx context.Context, calls int) ([]interruption.Message, error) {
 	wait := interruption.LongPoll
 	if calls > 1 {
@@ -119,7 +120,7 @@ func (i *Interruption) receive(ctx context.Context, calls int) ([]interruption.M
 	return slices.Concat(got...), err
 }
 
-// pause waits after an error before the next try, longer each time; without an error it does not.
+// pause waits after an error before the next try, longer each time. Without an error it returns at once.
 func (i *Interruption) pause(ctx context.Context, key, message string, err error) {
 	if err == nil {
 		i.failures.Clear(key)
@@ -132,11 +133,11 @@ func (i *Interruption) pause(ctx context.Context, key, message string, err error
 	}
 }
 
-// complain says what went wrong, once for each cause, and returns when to try again.
+// complain logs the error, once for each cause, and returns when to try again.
 func (i *Interruption) complain(ctx context.Context, key, message string, err error) time.Time {
 	now := time.Now()
 	if ctx.Err() != nil || isPassing(err) {
-		return now // we are being stopped, or what is read next is the answer
+		return now // the process is stopping, or the next pass reads fresh state
 	}
 	next, hint := sortError(err)
 	i.Metrics.Failures.WithLabelValues("interruption", string(next)).Inc()
@@ -151,12 +152,12 @@ func (i *Interruption) complain(ctx context.Context, key, message string, err er
 type letter struct {
 	message interruption.Message
 	notice  interruption.Notice
-	claims  []*karpv1.NodeClaim // of ours that it is about
-	others  []string            // instances that it is about and none of our claims has
-	keep    atomic.Bool         // it stays in the queue, and comes again
+	claims  []*karpv1.NodeClaim // our claims that it is about
+	others  []string            // instances that it is about and that none of our claims has
+	keep    atomic.Bool         // it stays in the queue, and is received again
 }
 
-// pass heeds messages, and deletes those that nobody needs any more.
+// pass handles messages, and deletes those that are no longer needed.
 func (i *Interruption) pass(ctx context.Context, messages []interruption.Message) error {
 	defer working(ctx, LoopInterruption, "messages of the queue").End()
 	if len(messages) == 0 {
@@ -291,7 +292,7 @@ func (i *Interruption) open(messages []interruption.Message) []*letter {
 	return out
 }
 
-// Why a message that could be read is ignored, in the words of the metrics.
+// Why a message that could be parsed is ignored: values of the metric's label cause.
 const (
 	ignoredAccount      = "other_account"
 	ignoredRegion       = "other_region"
@@ -299,8 +300,8 @@ const (
 	ignoredInstance     = "no_nodeclaim"
 )
 
-// elsewhere returns which part of a notice's origin is not the cluster's, or nothing. EventBridge names account and region in every event, so one
-// that lacks them is not from there.
+// elsewhere returns which part of a message's origin is not the cluster's; empty if both are. EventBridge puts account and
+// region into every event, so that a message without them does not come from there.
 func (i *Interruption) elsewhere(n interruption.Notice) string {
 	switch {
 	case n.Kind == interruption.NoOp:
@@ -313,8 +314,9 @@ func (i *Interruption) elsewhere(n interruption.Notice) string {
 	return ""
 }
 
-// ignore counts and logs a notice, or the part of it that is about these instances, on which nothing is done. The rules of EventBridge send the
-// events of all instances of the account, so those of instances that no NodeClaim has are logged at the level debug.
+// ignore counts and logs a message that is not processed, or the part of it that is about these instances. The EventBridge
+// rules send the events of all instances of the account, so those of instances without a NodeClaim are logged at level
+// debug.
 func (i *Interruption) ignore(n interruption.Notice, why string, instances []string) {
 	level := slog.LevelWarn
 	if why == ignoredInstance {
@@ -367,7 +369,7 @@ func (i *Interruption) heedAll(ctx context.Context, letters []*letter) {
 			return nil
 		})
 	}
-	_ = group.Wait() // errors are told above
+	_ = group.Wait() // errors are logged above
 }
 
 // discard deletes the messages that need not stay.

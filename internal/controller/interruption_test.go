@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// spotNode leads to one pod on one spot node, with the queue in place.
+// spotNode creates one pod on one spot node, with a queue.
 func spotNode(t *testing.T, types ...string) *rig {
 	t.Helper()
 	r := newRig(t, types...)
@@ -49,8 +49,8 @@ func spotNode(t *testing.T, types ...string) *rig {
 	return r
 }
 
-// TestSpotInterruption follows a notice from EC2 to the end of the instance: the place for the node's pod is asked for
-// while the pod still runs, and only then the node drains.
+// TestSpotInterruption follows an interruption message from EC2 to the termination of the instance. A replacement for the
+// node's pod is requested while the pod still runs, and only then the node drains.
 func TestSpotInterruption(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium", "m5.large")
@@ -82,7 +82,7 @@ func TestSpotInterruption(t *testing.T) {
 			t.Errorf("%s is deleted before the replacement was asked for", c.Name)
 		}
 	}
-	r.work(t) // a visit to the marked claim changes nothing
+	r.work(t) // reconciling the marked claim changes nothing
 	if pods := r.podsOn(t, claim.Status.NodeName); pods != 1 {
 		t.Errorf("%d pods are on the node, want 1: it does not drain yet", pods)
 	}
@@ -113,7 +113,7 @@ func TestSpotInterruption(t *testing.T) {
 			t.Errorf("%s: counted %d, want 1", name, got)
 		}
 	}
-	// What the end of the instance tells is an echo: nobody needs it, and it does not stay.
+	// The message about the termination of the instance repeats what is known, and is deleted.
 	r.read(t)
 	if n := r.inQueue(t); n != 0 {
 		t.Errorf("%d messages are left in the queue", n)
@@ -158,17 +158,17 @@ func scheduled(id, more string) string {
 
 const stateChange = "EC2 Instance State-change Notification"
 
-// TestKinds: what each kind of message leads to.
+// TestKinds: the effect of each kind of message.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	const reservation = "cr-0123456789abcdef0"
 	for name, c := range map[string]struct {
 		body   func(id string) string
 		before func(r *rig, id string)
-		kind   string // as which it is counted
-		event  string // that is told, empty for none
-		leaves bool   // the node
-		stays  bool   // the message
+		kind   string // the kind under which it is counted
+		event  string // the event that is emitted; empty for none
+		leaves bool   // the node is removed
+		stays  bool   // the message stays in the queue
 	}{
 		"rebalance": {body: func(id string) string { return about(id, "EC2 Instance Rebalance Recommendation") },
 			kind: "rebalance_recommendation", event: "SpotRebalanceRecommendation"},
@@ -243,8 +243,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestOthersMessages: what is about instances that are not ours stays in the queue. A namesake's is never removed, what
-// is nobody's after others have had their turns; an echo of our own doing goes at once.
+// TestOthersMessages: messages about instances that are not ours stay in the queue. Those of another cluster with the same
+// name are never deleted. Those of unknown owners are deleted after other clusters had their chance. Echoes of our own
+// actions are deleted at once.
 func TestOthersMessages(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium")
@@ -301,7 +302,7 @@ func TestOthersMessages(t *testing.T) {
 	}
 }
 
-// TestCopiedClaim: a claim that was copied from another cluster, with that cluster's UID on it, is not ours to delete.
+// TestCopiedClaim: a claim that was copied from another cluster, with that cluster's UID on it, is not deleted.
 func TestCopiedClaim(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium")
@@ -318,7 +319,7 @@ func TestCopiedClaim(t *testing.T) {
 	}
 }
 
-// TestRedelivered: messages that come twice, in the wrong order and by the dozen end one node once.
+// TestRedelivered: many messages about one node, duplicated and out of order, remove it once.
 func TestRedelivered(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium", "m5.large")
@@ -366,8 +367,8 @@ func TestRedelivered(t *testing.T) {
 	}
 }
 
-// TestMarkOutlivesTheProcess: a process that dies after it has marked a claim, and has deleted the message, leaves the
-// rest to the next.
+// TestMarkOutlivesTheProcess: if a process dies after it has marked a claim and deleted the message, the next process
+// continues.
 func TestMarkOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium", "m5.large")
@@ -413,7 +414,7 @@ func TestNoPlanHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// spotClaim makes a claim with a machine that EC2 does not know, which is all that most messages need.
+// spotClaim creates a claim with an instance ID that EC2 does not know, which is enough for most messages.
 func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	t.Helper()
 	id = fmt.Sprintf("i-%017x", n)
@@ -431,8 +432,8 @@ func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	return id
 }
 
-// flood fills the queue with n messages of all kinds, as a large reclaim of spot capacity in a busy account does: about
-// a hundred claims of ours, about nobody's instances starting, unknown and broken ones.
+// flood fills the queue with n messages of all kinds, as a large spot reclaim in a busy account does: about a hundred claims
+// of ours, about instances of others that start, of unknown kinds, and broken ones.
 func (r *rig) flood(t testing.TB, n int) {
 	t.Helper()
 	var ids []string
@@ -477,8 +478,8 @@ func (r *rig) drainQueue(t testing.TB) {
 	}
 }
 
-// TestThousandMessages: the loop makes as few calls as SQS allows, a tenth of the messages to receive and a tenth to
-// delete, and writes no claim twice. BenchmarkMessages says how fast that is.
+// TestThousandMessages: the loop makes as few calls as SQS allows, one per ten messages to receive and one to delete, and
+// writes no claim twice. BenchmarkMessages measures the speed.
 func TestThousandMessages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -510,8 +511,7 @@ func TestThousandMessages(t *testing.T) {
 	}
 }
 
-// BenchmarkMessages reads a thousand messages of all kinds from the emulated queue, over HTTP on this machine, and
-// deletes them.
+// BenchmarkMessages reads a thousand messages of all kinds from the emulated queue, over HTTP on localhost, and deletes them.
 func BenchmarkMessages(b *testing.B) {
 	const n = 1000
 	for range b.N {
@@ -525,7 +525,7 @@ func BenchmarkMessages(b *testing.B) {
 	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "messages/s")
 }
 
-// behind is a cache that shows the first lists of claims without their annotations, as one that lags behind does.
+// behind is a cache that lags behind: it shows the first lists of claims without their annotations.
 type behind struct {
 	client.Reader
 	lists atomic.Int32
@@ -541,7 +541,7 @@ func (b *behind) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return err
 }
 
-// TestMarkThatTheCacheDoesNotShowYet: a claim that was marked a moment ago is taken away although the cache is behind.
+// TestMarkThatTheCacheDoesNotShowYet: a claim that was marked a moment ago is drained although the cache lags behind.
 func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium", "m5.large")

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// register opens the Node: it gets what the claim promises, and loses the taint that kept pods off.
+// register prepares the Node as the claim requires, and removes the taint that kept pods off.
 func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
 	node, pool := v.node(), v.claim.Labels[karpv1.LabelNodePool]
 	isBare := node.Labels[karpv1.LabelRegistered] != "true" && !hasTaint(node, karpv1.TaintUnregistered)
@@ -48,8 +48,8 @@ func (c *Claims) register(ctx context.Context, v view, now time.Time) (*karpv1.N
 	return claim, nil
 }
 
-// bareNode is what is said of a Node that joined without the taint that keeps pods off, as the API server has it now: who wrote its taints is noted
-// until somebody else does.
+// bareNode returns the event about a Node that joined without the taint that keeps pods off. node is the Node as the API
+// server has it now: its managed fields name the writers of its taints only until the taints are written again.
 func bareNode(node *corev1.Node) string {
 	out := "Node " + node.Name + " joined without the taint " + karpv1.TaintUnregistered + ":NoExecute, so pods may have run on it before it was prepared: "
 	if by := diagnosis.StrangeTaintWriters(kube.TaintWriters(node)); len(by) > 0 {
@@ -58,7 +58,7 @@ func bareNode(node *corev1.Node) string {
 	return out + "add it in spec.userData of the EC2NodeClass"
 }
 
-// prepare makes the Node what the claim promises.
+// prepare sets the labels, annotations, taints, finalizer and owner that the claim requires.
 func prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
@@ -68,11 +68,11 @@ func prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	}
 	taints := slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints)
 	if node.Labels[karpv1.LabelDoNotSyncTaints] == "true" || node.Labels[karpv1.LabelRegistered] == "true" {
-		taints = nil // its bootstrap has set them, or we have, and somebody may have removed startup taints since
+		taints = nil // the bootstrap or an earlier registration has set them, and startup taints may have been removed since
 	}
 	maps.Copy(node.Labels, claim.Labels)
 	for key, value := range claim.Annotations {
-		if key != kube.AnnotationPods && key != kube.AnnotationPoolParts && key != kube.AnnotationClassParts { // they are the claim's alone, and may be long
+		if key != kube.AnnotationPods && key != kube.AnnotationPoolParts && key != kube.AnnotationClassParts { // these are for the claim only, and may be long
 			node.Annotations[key] = value
 		}
 	}
@@ -95,7 +95,7 @@ func prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	}
 }
 
-// holdNode gives a Node back the finalizer that it lost: without it the Node would be gone before its pods have left.
+// holdNode restores a lost finalizer of the Node: without it the Node would be gone before its pods are drained.
 func (c *Claims) holdNode(ctx context.Context, v view) (*karpv1.NodeClaim, error) {
 	_, err := c.Objects.PatchNode(ctx, v.node(), func(n *corev1.Node) {
 		if !slices.Contains(n.Finalizers, karpv1.FinalizerTermination) {
@@ -106,14 +106,14 @@ func (c *Claims) holdNode(ctx context.Context, v view) (*karpv1.NodeClaim, error
 		return nil, err
 	}
 	c.Log.Info("restored the finalizer of a Node that had lost it", "Node", v.node().Name, "NodeClaim", v.claim.Name)
-	return nil, nil // the change wakes us
+	return nil, nil // the change triggers the next reconciliation
 }
 
 func hasTaint(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
-// initialize marks the node as fit for pods.
+// initialize marks the node as initialized.
 func (c *Claims) initialize(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
 	if _, err := c.Objects.PatchNode(ctx, v.node(), func(n *corev1.Node) {
 		if n.Labels == nil {
@@ -137,7 +137,7 @@ func (c *Claims) initialize(ctx context.Context, v view, now time.Time) (*karpv1
 	return claim, nil
 }
 
-// wait writes on the claim what is waited for.
+// wait writes on the claim what it waits for.
 func (c *Claims) wait(ctx context.Context, v view, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	condition, message := "", ""
 	switch step.Phase {

@@ -4,10 +4,11 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// What objects ask for in vain, whatever the settings, stands in this file and nowhere else: docs/compatibility.md is made from it, and
-// what is read here counts as "not yet" there.
+// This file has all fields that never have an effect, whatever the settings, and no other file has any.
+// docs/compatibility.md is generated from it, and lists what is read here as "not yet".
 
-// claimLapses returns what a NodeClaim asks for in vain. Karpenter writes the annotation on claims for pods with DRA devices.
+// claimLapses returns the fields of a NodeClaim that have no effect. Karpenter writes the annotation on claims for pods with
+// DRA devices.
 func claimLapses(claim *karpv1.NodeClaim) []lapse {
 	if claim.Annotations[karpv1.AnnotationDRADrivers] == "" {
 		return nil

@@ -19,15 +19,15 @@ import (
 // mostTold is how many of the pods that wait for one claim are told why.
 const mostTold = 20
 
-// verdict is why a claim is late, as its condition says it.
+// verdict is why a claim is late, as its condition reports it.
 type verdict struct {
 	check   string // "AUTH-5"; empty: no cause was found
 	message string
-	known   bool // nothing else that is known would explain it, so that other machines of the pool will not join either
-	ahead   bool // and known without an instance
+	known   bool // the cause is certain, so that other instances of the pool will not join either
+	ahead   bool // and the check finds it without an instance
 }
 
-// reason is the check as a condition's reason, in which no hyphen may be.
+// reason returns the check as the reason of a condition, which must not contain a hyphen.
 func (v verdict) reason() string {
 	if v.check == "" {
 		return lifecycle.WaitNode
@@ -39,10 +39,10 @@ func reasonOfCheck(check string) string { return strings.ReplaceAll(check, "-", 
 
 var checkReason = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)
 
-// isOfCheck reports whether a condition says what a check has found.
+// isOfCheck reports whether a condition reports the finding of a check.
 func isOfCheck(c metav1.Condition) bool { return checkReason.MatchString(c.Reason) }
 
-// sentence tells a finding: the cause, then the fix as it can be pasted into a shell.
+// sentence describes a finding: the cause, then the fix as it can be pasted into a shell.
 func sentence(f diagnosis.Finding) string {
 	text := fix.Visible(f.Cause)
 	if f.Verdict != diagnosis.Broken || f.Certainty == diagnosis.Possible {
@@ -54,7 +54,7 @@ func sentence(f diagnosis.Finding) string {
 	return text + " (" + f.Check + ")"
 }
 
-// allOf tells several findings apart from others.
+// allOf returns a text that differs whenever the findings differ.
 func allOf(findings []diagnosis.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
@@ -98,8 +98,8 @@ func (r report) verdict(l lateClaim, after time.Duration) verdict {
 	return v
 }
 
-// verdict returns what the condition Registered of a claim that waits for its Node has to say. After a start it is what it said before,
-// until there is a report.
+// verdict returns reason and message for the condition Registered of a claim that waits for its Node. After a start it
+// returns what a previous process wrote, until there is a report.
 func (d *Diagnoses) verdict(claim *karpv1.NodeClaim) (reason, message string, ok bool) {
 	if d == nil {
 		return "", "", false
@@ -149,7 +149,7 @@ func (d *Diagnoses) hold(seen muster, verdicts map[types.UID]verdict) {
 	}
 }
 
-// clears reports whether a check that had found something about a class finds nothing any more. That it cannot look is no such sign.
+// clears reports whether a check that had a finding about a class has none any more. A check that cannot run clears nothing.
 func (r report) clears(class, check string) bool {
 	judged := false
 	for _, f := range r.findings {
@@ -188,7 +188,7 @@ func (d *Diagnoses) tell(ctx context.Context, seen muster, verdicts map[types.UI
 			d.wake(&d.late, &karpv1.NodeClaim{}, l.claim.Name)
 		}
 		if was, known := before[l.claim.UID]; known && was.check == v.check || !known && c.Reason == v.reason() && isOfCheck(c) {
-			continue // told, by us or by a process before us
+			continue // this process or a previous one has reported it
 		}
 		d.Metrics.JoinFailures.WithLabelValues(orUnknown(v.check), l.pool).Inc()
 		logged[l.pool+"\n"+v.check+"\n"+v.message]++
@@ -200,8 +200,9 @@ func (d *Diagnoses) tell(ctx context.Context, seen muster, verdicts map[types.UI
 	}
 }
 
-// cure notes of which late claims the cause is gone since the last verdicts, or since those that a process before us wrote on their conditions. It
-// is called with the lock held. Claims that one fix cures have one time: they are replaced together, see Claims.outdated.
+// cure records for which late claims the cause is gone, compared with the verdicts before, or with those that a previous
+// process wrote on their conditions. The lock must be held. Claims that one fix cures have one time: they are replaced
+// together, see Claims.outdated.
 func (d *Diagnoses) cure(late []lateClaim, before map[types.UID]verdict) {
 	cured, now := map[types.UID]time.Time{}, d.Now.now()
 	for _, l := range late {
@@ -220,8 +221,8 @@ func (d *Diagnoses) cure(late []lateClaim, before map[types.UID]verdict) {
 	d.cured = cured
 }
 
-// curedAt returns since when the cause is gone that kept a late claim from joining, zero if none was known or it is still there; and whether
-// one is known now.
+// curedAt returns since when the cause that kept a late claim from joining is gone; the zero time if none was known or it is
+// still there. isKnown reports whether a cause is known now.
 func (d *Diagnoses) curedAt(claim *karpv1.NodeClaim) (since time.Time, isKnown bool) {
 	if d == nil {
 		return time.Time{}, false

@@ -28,14 +28,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// lateRig is a rig of its own time, in whose cluster no role is mapped, with somebody who looks into it.
+// lateRig is a rig in fake time, in whose cluster no role is mapped, with Diagnoses running.
 type lateRig struct {
 	*rig
 	counts   *counting
-	registry *prometheus.Registry // of the numbers of whoever looks
+	registry *prometheus.Registry // of the metrics of Diagnoses
 }
 
-// failures is how many claims are counted as late.
+// failures returns how many claims are counted as late.
 func (l *lateRig) failures(t *testing.T) (sum float64) {
 	t.Helper()
 	families, err := l.registry.Gather()
@@ -52,7 +52,7 @@ func (l *lateRig) failures(t *testing.T) (sum float64) {
 	return sum
 }
 
-// counting is a way to AWS that notes when each call was made.
+// counting is a connection to AWS that records when each call was made.
 type counting struct {
 	http.RoundTripper
 	mu sync.Mutex
@@ -66,7 +66,7 @@ func (c *counting) RoundTrip(q *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(q)
 }
 
-// reset forgets what was noted, and returns how many calls there were and the most of them in one second.
+// reset forgets the recorded calls, and returns how many there were and the most in one second.
 func (c *counting) reset() (calls, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,8 +83,8 @@ func (c *counting) reset() (calls, most int) {
 	return calls, most
 }
 
-// newLateRig is called within a bubble. AWS does not let the controller look where a permission is denied. Without types it sells
-// m5.large.
+// newLateRig must be called within a synctest bubble. AWS refuses the controller the denied permissions. Without types the
+// region offers m5.large.
 func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	t.Helper()
 	if len(types) == 0 {
@@ -116,7 +116,7 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	return l
 }
 
-// restart makes new loops, which look into what is wrong.
+// restart starts new loops, including Diagnoses.
 func (l *lateRig) restart(t *testing.T) {
 	t.Helper()
 	l.start(t)
@@ -146,7 +146,7 @@ func (l *lateRig) restart(t *testing.T) {
 	l.Diagnoses, l.Claims.Late, l.Moves.Late, l.NodeClasses.Diagnoses = d, d, d, d
 }
 
-// look lets somebody look, and the claims be visited that it is news to.
+// look runs Diagnoses once, and reconciles the claims that have news.
 func (l *lateRig) look(t *testing.T) {
 	t.Helper()
 	if err := l.Diagnoses.pass(t.Context()); err != nil {
@@ -164,7 +164,7 @@ func (l *lateRig) look(t *testing.T) {
 	}
 }
 
-// mapRole lets the nodes in.
+// mapRole maps the node role, so that nodes can join.
 func (l *lateRig) mapRole(t *testing.T) {
 	t.Helper()
 	l.Do(func(_ *world.World, now time.Time) {
@@ -176,13 +176,13 @@ func (l *lateRig) mapRole(t *testing.T) {
 	})
 }
 
-// pool visits the NodePool, and returns how its launches went.
+// pool reconciles the NodePool, and returns its condition about launches.
 func (l *lateRig) pool(t *testing.T) metav1.Condition {
 	t.Helper()
 	return l.poolSays(t, karpv1.ConditionNodeRegistrationHealthy)
 }
 
-// poolSays visits the NodePool, and returns one of its conditions.
+// poolSays reconciles the NodePool, and returns one of its conditions.
 func (l *lateRig) poolSays(t *testing.T, condition string) metav1.Condition {
 	t.Helper()
 	if _, err := l.Pools.Reconcile(t.Context(), named("apps")); err != nil {
@@ -196,7 +196,7 @@ func (l *lateRig) poolSays(t *testing.T, condition string) metav1.Condition {
 	return c
 }
 
-// buy plans n pods, each of which needs a machine of its own, and launches what was planned.
+// buy plans n pods, each of which needs an instance of its own, and launches the planned nodes.
 func (l *lateRig) buy(t *testing.T, from, n int) {
 	t.Helper()
 	for i := range n {
@@ -208,8 +208,8 @@ func (l *lateRig) buy(t *testing.T, from, n int) {
 
 const unmapped = "node role node is not mapped"
 
-// TestThousandLate: a thousand claims that are late for one cause are told it after the cost of one diagnosis, at five calls a second
-// at most, and nothing more is bought.
+// TestThousandLate: a thousand claims that are late for one cause report it for the cost of one diagnosis, at five calls a
+// second at most, and nothing more is launched.
 func TestThousandLate(t *testing.T) {
 	t.Parallel()
 	embedded(t)
@@ -219,7 +219,7 @@ func TestThousandLate(t *testing.T) {
 		l.buy(t, 0, 1000)
 		for _, wait := range []time.Duration{15 * time.Second, 70 * time.Second} {
 			time.Sleep(wait)
-			l.look(t) // the class is looked at, and no claim is late
+			l.look(t) // the class is checked, and no claim is late
 			if calls, most := l.counts.reset(); calls == 0 || calls > 22 || most > 5 {
 				t.Errorf("%d calls before a claim is late, %d in one second", calls, most)
 			}
@@ -261,7 +261,7 @@ func TestThousandLate(t *testing.T) {
 		}
 		time.Sleep(againSick)
 		began := time.Now()
-		l.look(t) // again, and with the late ones' consoles
+		l.look(t) // another report, with the consoles of the late instances
 		if calls, most := l.counts.reset(); calls == 0 || calls > 30 || most > 5 || time.Since(began) > 10*time.Second {
 			t.Errorf("%d calls for a thousand claims, %d in one second, %s in all", calls, most, time.Since(began))
 		}
@@ -271,8 +271,8 @@ func TestThousandLate(t *testing.T) {
 	})
 }
 
-// TestLaunchLoop: when the cause is known nothing more is bought but one canary after each pause, longer each time, also by a process
-// that begins then; and when the cause is gone all is bought at once.
+// TestLaunchLoop: when the cause is known, only one canary is launched after each pause, and each pause is longer. The same
+// applies to a process that has just started. When the cause is gone, everything is launched at once.
 func TestLaunchLoop(t *testing.T) {
 	t.Parallel()
 	embedded(t)
@@ -311,8 +311,8 @@ func TestLaunchLoop(t *testing.T) {
 	})
 }
 
-// TestMendedIsTried: what a machine showed that was bought before its node class was changed says nothing of the class as it is now, whoever
-// looks at that machine after the change, or restarts in between: the next is bought at once.
+// TestMendedIsTried: an instance launched before its node class was changed says nothing about the present class, even if it
+// is judged after the change, or after a restart: the next instance is launched at once.
 func TestMendedIsTried(t *testing.T) {
 	t.Parallel()
 	embedded(t)
@@ -339,7 +339,7 @@ func TestMendedIsTried(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.classes(t)
-			l.passTime(t, 10*time.Second) // the machine of before is still there, and still late
+			l.passTime(t, 10*time.Second) // the earlier instance is still there, and still late
 			if restarts {
 				l.restart(t)
 				l.classes(t)
@@ -371,7 +371,7 @@ func (l *lateRig) newestClaim(t *testing.T) time.Time {
 	return out
 }
 
-// passTime lets all loops run for a while, each second.
+// passTime runs all loops for a while, each second.
 func (l *lateRig) passTime(t *testing.T, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Second) {
@@ -387,7 +387,7 @@ func (l *lateRig) turn(t *testing.T) {
 	l.work(t)
 }
 
-// untilBought lets all loops run until a machine more has been bought than were before, and returns when.
+// untilBought runs all loops until one more instance has been launched than before, and returns when.
 func (l *lateRig) untilBought(t *testing.T, before int) time.Time {
 	t.Helper()
 	for range 2000 {
@@ -401,15 +401,15 @@ func (l *lateRig) untilBought(t *testing.T, before int) time.Time {
 	return time.Time{}
 }
 
-// everBought is how many machines there have been.
+// everBought returns how many instances have been launched.
 func (l *lateRig) everBought() int {
 	n := 0
 	l.Do(func(*world.World, time.Time) { n = strings.Count(l.log.String(), `"msg":"launched NodeClaim"`) })
 	return n
 }
 
-// TestAheadOfLaunches: what is certain to keep nodes from joining is told before anything is bought, and launches wait for the end of
-// it; where it is only to be told they do not, and where nobody may look nothing is held up.
+// TestAheadOfLaunches: findings that certainly keep nodes from joining are reported before anything is launched, and
+// launches wait for a fix. In warn mode launches do not wait, and missing read permissions block nothing.
 func TestAheadOfLaunches(t *testing.T) {
 	t.Parallel()
 	embedded(t)
@@ -468,7 +468,7 @@ func TestAheadOfLaunches(t *testing.T) {
 	}
 }
 
-// refusal is what the event on the first pod without a place says.
+// refusal returns the event on the first pod that cannot be scheduled.
 func (l *lateRig) refusal(t *testing.T) string {
 	t.Helper()
 	snapshot, err := l.Provisioner.Cluster.Snapshot(t.Context(), time.Now(), l.Market.Market(time.Now()))
@@ -486,7 +486,7 @@ func (l *lateRig) poolReady(t *testing.T) metav1.Condition {
 	return l.poolSays(t, karpv1.ConditionNodeClassReady)
 }
 
-// TestDisproved: what nodes do is believed over what was found.
+// TestDisproved: nodes that join or stay ready overrule the findings.
 func TestDisproved(t *testing.T) {
 	t.Parallel()
 	embedded(t)

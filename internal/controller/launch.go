@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// The back-off between launches of one claim, and how long EC2 may take to show what an attempt of before has bought.
+// Backoff between launches of one claim, and how long EC2 may take to show an instance of an earlier attempt.
 const (
 	launchFirst = 2 * time.Second
 	launchMost  = time.Minute
@@ -24,19 +24,19 @@ const (
 	marketPoll  = 500 * time.Millisecond
 )
 
-// launch buys the claim's machine and writes down what was bought.
+// launch launches the claim's instance and records it on the claim.
 func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
 	a := c.attempts.of(v.claim.UID)
 	if a.request == nil {
 		a.clean = a.clean || a.asked.IsZero() && c.Ledger.IsOwn(v.claim.UID)
 		request, err := c.Offers.Request(v.claim, v.class, a.number, now)
 		if errors.Is(err, errNoMarket) {
-			a.notBefore = now.Add(marketPoll) // nothing is wrong: this process has just begun
+			a.notBefore = now.Add(marketPoll) // nothing is wrong: this process has just started
 			c.attempts.set(v.claim.UID, a)
 			return v.claim, nil
 		}
 		if err != nil {
-			// EC2 was not asked, so the number stays: a process before us may have used it.
+			// EC2 was not asked, so the number stays: a previous process may have used it.
 			return c.launchFailed(ctx, v, a, ec2.Launch{}, err, now)
 		}
 		a.request, a.clean = &request, false
@@ -47,7 +47,7 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 	c.observe("Create", begun, err)
 	a.asked = c.Now.now()
 	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
-		a.answered = a.asked // it had no turn before
+		a.answered = a.asked // before, the request was not really tried
 	}
 	c.attempts.set(v.claim.UID, a)
 	c.Offers.Short(c.Now.now(), launch.Short)
@@ -61,7 +61,7 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 		}
 		return c.record(ctx, v, launch.Instance, c.Now.now())
 	case ctx.Err() != nil:
-		a.notBefore = a.asked // it has had its turn
+		a.notBefore = a.asked // it has used its time
 		c.attempts.set(v.claim.UID, a)
 		return nil, ctx.Err()
 	case awserr.Is(err, awserr.InDoubt):
@@ -70,7 +70,7 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 	return c.launchFailed(ctx, v, a, launch, err, c.Now.now())
 }
 
-// resolveDoubt looks for what a process before us has bought with this attempt.
+// resolveDoubt looks for an instance that a previous process has launched with this attempt.
 func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause error, now time.Time) (*karpv1.NodeClaim, error) {
 	found, err := c.Buyer.Bought(ctx, v.claim.Name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause erro
 	return v.claim, nil
 }
 
-// launchFailed notes why there is no machine, and when to try again.
+// launchFailed records why there is no instance, and when to try again.
 func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2.Launch, err error, now time.Time) (*karpv1.NodeClaim, error) {
 	f := awserr.Of(err)
 	image := imageTried(a.request)
@@ -103,8 +103,8 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 		a.number++
 	}
 	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
-		// The next attempt is made from the class as it is then. Its number stays: should an earlier answer have been
-		// lost, EC2 says that the number was used for something else, and the instance is looked for.
+		// The next attempt is made from the class as it is then. Its number stays: if an earlier answer was lost, EC2 reports that
+		// the number was used with other contents, and the instance is looked for.
 		a.request = nil
 	}
 	if a.request == nil {
@@ -116,7 +116,7 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 		a.shortage = true
 		c.attempts.set(v.claim.UID, a)
 		if len(launch.Short) == 0 && !c.Offers.Explained(v.claim, v.class, now) {
-			// The next plan would want the same again, at once.
+			// The next plan would choose the same offering again, at once.
 			c.Holds.LaunchFailed(now, v.claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
 		}
 		c.Tell.Tell(v.claim, kube.ReasonInsufficientCapacity, awserr.Lasting(f))
@@ -143,7 +143,7 @@ func (c *Claims) launchFailed(ctx context.Context, v view, a attempt, launch ec2
 	})
 }
 
-// imageTried is the image that a request launches from; empty where there are several, or none.
+// imageTried returns the image that a request launches from; empty if there are several, or none.
 func imageTried(request *ec2.LaunchRequest) string {
 	if request == nil || len(request.Groups) == 0 {
 		return ""
@@ -157,7 +157,7 @@ func imageTried(request *ec2.LaunchRequest) string {
 	return image
 }
 
-// asTried is the claim as it would be if its launch had succeeded.
+// asTried returns the claim as it would be if its launch had succeeded.
 func (c *Claims) asTried(v view, image string) *karpv1.NodeClaim {
 	out := v.claim.DeepCopy()
 	out.Status.ImageID = image
@@ -170,8 +170,8 @@ func (c *Claims) asTried(v view, image string) *karpv1.NodeClaim {
 	return out
 }
 
-// recordFound writes down the machine that an attempt of before has bought. A process that has just begun has to wait
-// until it knows the instance types: what is written on the claim now is never written again.
+// recordFound records the instance of an earlier attempt. A process that has just started waits until it knows the instance
+// types: what is written on the claim now is never written again.
 func (c *Claims) recordFound(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
 	if v.class != nil {
 		if _, ok := c.Offers.Market.Catalog(v.class, now); !ok {
@@ -181,7 +181,7 @@ func (c *Claims) recordFound(ctx context.Context, v view, now time.Time) (*karpv
 	return c.record(ctx, v, *v.instance, now)
 }
 
-// record writes on the claim the machine that was bought for it.
+// record writes on the claim the instance that was launched for it.
 func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now time.Time) (*karpv1.NodeClaim, error) {
 	pool := v.claim.Labels[karpv1.LabelNodePool]
 	facts := c.Offers.Bought(v.claim.Spec.NodeClassRef.Name, pool, instance)
@@ -190,7 +190,7 @@ func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now 
 			claim.Labels = map[string]string{}
 		}
 		for key, value := range facts.Labels {
-			if _, ok := claim.Labels[key]; !ok { // what the user asks for wins
+			if _, ok := claim.Labels[key]; !ok { // the user's labels take precedence
 				claim.Labels[key] = value
 			}
 		}
@@ -221,7 +221,7 @@ func (c *Claims) record(ctx context.Context, v view, instance ec2.Instance, now 
 	return claim, nil
 }
 
-// noteClass writes on the claim what tells later whether it drifted from its node class.
+// noteClass writes on the claim what drift from its node class is later detected by.
 func (c *Claims) noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) {
 	if made, err := kube.ClassMade(class, c.Authority); err == nil { // else it never counts as drifted from its class
 		kube.Stamp(claim, nil, &made)
@@ -229,7 +229,7 @@ func (c *Claims) noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) {
 	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
 }
 
-// noteOverlays says on the claim what of it is a NodeOverlay's word.
+// noteOverlays records on the claim which of its values a NodeOverlay has set.
 func noteOverlays(claim *karpv1.NodeClaim, facts Facts) {
 	if facts.Repriced {
 		claim.Annotations[karpv1.AnnotationPriceOverlay] = "true"
@@ -239,7 +239,7 @@ func noteOverlays(claim *karpv1.NodeClaim, facts Facts) {
 	}
 }
 
-// withoutUnasked drops EFA interfaces from the status of a claim that did not ask for them: its machine has none.
+// withoutUnasked drops EFA interfaces from the status of a claim that did not request them: its instance has none.
 func withoutUnasked(claim *karpv1.NodeClaim) {
 	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
 		return
@@ -249,7 +249,7 @@ func withoutUnasked(claim *karpv1.NodeClaim) {
 	}
 }
 
-// observe tells the metrics how long an act on AWS took.
+// observe records in the metrics how long a call to AWS took.
 func (c *Claims) observe(method string, begun time.Time, err error) {
 	c.Metrics.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// delete gives the claim up.
+// delete deletes the claim, for the reason of the step.
 func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error {
 	if step.Reason == lifecycle.ReasonUnhealthy {
 		var err error
@@ -34,7 +34,7 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 	pool := v.claim.Labels[karpv1.LabelNodePool]
 	loss{v.claim, step.Reason, displaced(ctx, c.Cluster, v.claim, c.Now.now())}.count(c.Metrics)
 	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
-		// The pods that it was made for have no place any more.
+		// The pods that it was made for have no node any more.
 		c.Ledger.Forget(v.claim.UID)
 		c.Batch.Hurry(string(v.claim.UID))
 	}
@@ -57,7 +57,7 @@ func (c *Claims) delete(ctx context.Context, v view, step lifecycle.Step) error 
 	return nil
 }
 
-// whyLate says in one sentence why the machine of a claim has not joined.
+// whyLate returns in one sentence why the instance of a claim has not joined.
 func (c *Claims) whyLate(claim *karpv1.NodeClaim) string {
 	why := "its instance has not joined the cluster within " + lifecycle.RegistrationTimeout.String()
 	if _, cause, known := c.Late.verdict(claim); known {
@@ -66,7 +66,7 @@ func (c *Claims) whyLate(claim *karpv1.NodeClaim) string {
 	return why
 }
 
-// setDeadline notes when the pods of the claim will be deleted by force.
+// setDeadline records when the pods of the claim will be deleted by force.
 func (c *Claims) setDeadline(ctx context.Context, v view) (*karpv1.NodeClaim, error) {
 	claim, err := c.Objects.PatchClaim(ctx, v.claim, func(claim *karpv1.NodeClaim) { setDeadline(claim, v.seen.Claim.LastMoment()) })
 	if err != nil {
@@ -80,9 +80,10 @@ func (c *Claims) setDeadline(ctx context.Context, v view) (*karpv1.NodeClaim, er
 	return claim, nil
 }
 
-// deadlineOf is when the pods of the claim will be deleted by force, as is noted on it; zero if nothing is. What cannot be read is as good as
-// nothing, and is written anew; and so is what was long over when the claim was deleted: a repair noted it that never came to the deletion, as the
-// node recovered in between, and pods that leave it for another reason have the time that they ask for.
+// deadlineOf returns when the pods of the claim will be deleted by force, as recorded on the claim; the zero time if nothing
+// is recorded. A time that cannot be parsed counts as none, and is written again. The same applies to a time that was long
+// over when the claim was deleted. A repair recorded it and did not delete the claim, because the node recovered in between.
+// Pods that leave such a node later for another reason get their full grace period.
 func deadlineOf(claim *karpv1.NodeClaim) time.Time {
 	at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
 	if err != nil || claim.DeletionTimestamp != nil && at.Before(claim.DeletionTimestamp.Add(-deadlineStale)) {
@@ -91,7 +92,7 @@ func deadlineOf(claim *karpv1.NodeClaim) time.Time {
 	return at
 }
 
-// deadlineStale is how long before the deletion of a claim its deadline may be over: who notes it writes both within seconds.
+// deadlineStale is how long before the deletion of a claim its deadline may be over: a repair writes both within seconds.
 const deadlineStale = 5 * time.Minute
 
 func setDeadline(claim *karpv1.NodeClaim, at time.Time) {
@@ -101,7 +102,7 @@ func setDeadline(claim *karpv1.NodeClaim, at time.Time) {
 	claim.Annotations[karpv1.AnnotationTerminationTimestamp] = at.UTC().Format(time.RFC3339)
 }
 
-// leave does what concerns the Node on the way out.
+// leave carries out the steps of a deletion that are about the Node.
 func (c *Claims) leave(ctx context.Context, v view, step lifecycle.Step, now time.Time) error {
 	node := v.node()
 	switch step.Action {
@@ -121,7 +122,7 @@ func (c *Claims) leave(ctx context.Context, v view, step lifecycle.Step, now tim
 	return c.releaseNode(ctx, v.claim, node, now)
 }
 
-// dropStrays removes the Nodes that the machine has left behind. Pods that were bound to them are not there any more.
+// dropStrays deletes Nodes that the instance no longer uses. Pods that were bound to them no longer run.
 func (c *Claims) dropStrays(ctx context.Context, v view) error {
 	for _, stray := range v.strays {
 		if err := c.Objects.Delete(ctx, stray); err != nil {
@@ -148,7 +149,7 @@ func cordon(node *corev1.Node) {
 	node.Labels[karpv1.LabelExcludeFromLoadBalancers] = karpv1.ExcludedFromLoadBalancers
 }
 
-// terminate ends the claim's machine.
+// terminate terminates the claim's instance.
 func (c *Claims) terminate(ctx context.Context, v view, now time.Time) (*karpv1.NodeClaim, error) {
 	if v.instance == nil {
 		return nil, errNoInstance
@@ -187,12 +188,12 @@ func (c *Claims) terminate(ctx context.Context, v view, now time.Time) (*karpv1.
 	return claim, nil
 }
 
-// releaseNode lets the Node go: its machine has ended.
+// releaseNode removes the finalizer of the Node: its instance has ended.
 func (c *Claims) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) error {
 	return releaseNode(ctx, c.Objects, c.Metrics, claim.Labels[karpv1.LabelNodePool], node, now)
 }
 
-// release lets the claim go: nothing is left of what it asked for.
+// release removes the finalizer of the claim: nothing that was created for it is left.
 func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
 	claim, pool := v.claim, v.claim.Labels[karpv1.LabelNodePool]
 	if v.instance != nil && v.seen.Machine.Foreign && !v.instance.State.Ended() {
@@ -222,7 +223,7 @@ func (c *Claims) release(ctx context.Context, v view, now time.Time) error {
 	return nil
 }
 
-// waitDraining writes on the claim what its way out waits for.
+// waitDraining writes on the claim what its deletion waits for.
 func (c *Claims) waitDraining(ctx context.Context, v view, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	if step.Reason == lifecycle.WaitUnmarked {
 		return c.quarantine(ctx, v, step, now)
@@ -241,7 +242,7 @@ func (c *Claims) waitDraining(ctx context.Context, v view, step lifecycle.Step, 
 	})
 }
 
-// evict asks the pods to leave whose turn it is.
+// evict evicts the pods whose turn it is.
 func (c *Claims) evict(ctx context.Context, v view, now time.Time) error {
 	node := v.node()
 	e := eviction{evictor: c.Evictor, tell: c.Tell, metrics: c.Metrics, log: c.Log}

@@ -12,8 +12,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestPodGetsNode is the main job from end to end: a pending pod, a claim, an instance, a Node, and all of it gone again
-// when the pod is.
+// TestPodGetsNode is the main scenario from end to end: a pending pod, a claim, an instance, a Node, and all of them removed
+// again with the pod.
 func TestPodGetsNode(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "t3.large", "t4g.medium")
@@ -75,7 +75,7 @@ func TestPodGetsNode(t *testing.T) {
 	}
 }
 
-// empty runs the loop that removes empty nodes until a node that may go has gone.
+// empty runs the loop that removes empty nodes until a node that can be removed is gone.
 func (r *rig) empty(t *testing.T) {
 	t.Helper()
 	for range 2 {
@@ -85,7 +85,7 @@ func (r *rig) empty(t *testing.T) {
 	}
 }
 
-// finish visits claims until none is left, and lets the time pass that they ask for.
+// finish reconciles claims until none is left, and lets the time pass that they ask for.
 func (r *rig) finish(t *testing.T) {
 	t.Helper()
 	for range 100 {

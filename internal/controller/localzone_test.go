@@ -15,7 +15,7 @@ import (
 // boston is a local zone.
 var boston = catalog.Zone{Name: "us-east-1-bos-1a", ID: "use1-bos1-az1"}
 
-// localRig is a rig with a subnet in a local zone that sells m5.large alone, for a pool that takes spot and on demand.
+// localRig is a rig with a subnet in a local zone that offers m5.large only, for a pool that accepts spot and on-demand.
 func localRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "m5.large", "c5.large")
@@ -50,7 +50,7 @@ func localRig(t *testing.T) *rig {
 	return r
 }
 
-// TestLocalZone: in a local zone only what is sold there is bought, on demand as long as there is no price of spot.
+// TestLocalZone: in a local zone only what it offers is launched, on-demand as long as there is no spot price.
 func TestLocalZone(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
@@ -74,7 +74,7 @@ func TestLocalZone(t *testing.T) {
 	}
 }
 
-// TestLocalZoneSpot: where EC2 has a price of spot in the local zone, it is used, and of other types it has none.
+// TestLocalZoneSpot: if EC2 has a spot price in the local zone, spot is used; for other types it has none.
 func TestLocalZoneSpot(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)

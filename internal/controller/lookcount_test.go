@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 )
 
-// TestLooksAreCounted: each look for nodes that may go is timed by its reason, and what it weighed is counted by the pool's policy.
+// TestLooksAreCounted: each scan for nodes to disrupt is timed by its reason, and what it evaluated is counted by the pool's
+// policy.
 func TestLooksAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -38,7 +39,7 @@ func TestLooksAreCounted(t *testing.T) {
 	}
 }
 
-// TestRejectedMovesAreCounted: what is not worth it to Balanced is, to a pool that asks for less.
+// TestRejectedMovesAreCounted: a move that Balanced rejects is worth it to a pool that asks for less.
 func TestRejectedMovesAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "1500m", "1300m", "t3.medium", "t3.large")
@@ -46,10 +47,10 @@ func TestRejectedMovesAreCounted(t *testing.T) {
 		p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateBalanced
 		p.Annotations = map[string]string{karpv1.AnnotationMinimumSaving: "$100"}
 	})
-	f.wanted = 1 // and the pod that is left over goes
+	f.wanted = 1 // one pod is deleted
 	pods := f.pods(t)
 	f.check(t, f.api.Delete(t.Context(), &pods[0]))
-	// The other one would fit on its neighbour, which is empty, and kept.
+	// The pod of the other node would fit on its neighbour, which is empty and kept.
 	f.keepNode(t, pods[0].Spec.NodeName)
 	f.lead(t)
 	m := f.Moves.Metrics
@@ -61,7 +62,7 @@ func TestRejectedMovesAreCounted(t *testing.T) {
 	}
 }
 
-// keepNode asks that the Node is not taken away.
+// keepNode sets the annotation that keeps the Node.
 func (f *park) keepNode(t *testing.T, name string) {
 	t.Helper()
 	node := &corev1.Node{}
@@ -70,8 +71,8 @@ func (f *park) keepNode(t *testing.T, name string) {
 	f.check(t, f.api.Update(t.Context(), node))
 }
 
-// TestChangedMindsAreCounted: a move that was found and is not confirmed by the second look counts its nodes, and so does an empty node
-// to which somebody came in between.
+// TestChangedMindsAreCounted: a move that revalidation does not confirm counts its nodes, and so does an empty node to which
+// a pod was bound in between.
 func TestChangedMindsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -109,7 +110,7 @@ func TestChangedMindsAreCounted(t *testing.T) {
 	}
 }
 
-// TestNoLookIsCutOff: the counter of looks that were cut off is there, for whoever has an alert on it, and says none.
+// TestNoLookIsCutOff: the counter of scans that timed out exists, for alerts on it, and is 0.
 func TestNoLookIsCutOff(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -8,22 +8,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// loss is a claim that was deleted by us, for a reason in the word of the metrics, and how many pods lose their place by it.
+// loss is a claim that the controller deleted, the reason as metrics name it, and the number of pods that it displaces.
 type loss struct {
 	claim  *karpv1.NodeClaim
 	reason string
 	pods   int
 }
 
-// count tells the metrics.
+// count updates the metrics.
 func (l loss) count(m *metrics.Metrics) {
 	labels := []string{l.reason, l.claim.Labels[karpv1.LabelNodePool], l.claim.Labels[karpv1.LabelCapacityType], "", terminationMode(l.claim)}
 	m.Disrupted.WithLabelValues(labels...).Inc()
 	m.Displaced.WithLabelValues(labels...).Add(float64(l.pods))
 }
 
-// displaced counts the pods that must leave with the claim's Node. What cannot be read is not worth an error: it is a number
-// for a graph.
+// displaced counts the pods that must leave with the claim's Node. An error counts as 0: the number is only for a graph.
 func displaced(ctx context.Context, cluster nodeReader, claim *karpv1.NodeClaim, now time.Time) int {
 	if claim.Status.NodeName == "" {
 		return 0
@@ -41,7 +40,7 @@ func displaced(ctx context.Context, cluster nodeReader, claim *karpv1.NodeClaim,
 	return n
 }
 
-// terminationMode says how long the pods of the claim may take to leave, in the word of the metrics.
+// terminationMode returns how long the pods of the claim may take to leave, as metrics name it.
 func terminationMode(claim *karpv1.NodeClaim) string {
 	switch grace := claim.Spec.TerminationGracePeriod; {
 	case grace == nil:

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// ACL is a network ACL: it judges each packet of its subnets by itself, and knows no connections.
+// ACL is a network ACL. It is stateless: it filters each packet by itself.
 type ACL struct {
 	ID      string     `json:"id"`
 	Default bool       `json:"default,omitempty"` // of the subnets that no other one names
@@ -15,7 +15,7 @@ type ACL struct {
 	Entries []ACLEntry `json:"entries,omitempty"` // by number
 }
 
-// ACLEntry lets packets through or not; the first that fits decides.
+// ACLEntry allows or denies packets; the first entry that matches decides.
 type ACLEntry struct {
 	Number   int    `json:"number"`
 	Out      bool   `json:"out,omitempty"` // of what leaves the subnets
@@ -26,11 +26,11 @@ type ACLEntry struct {
 	To       int    `json:"to,omitempty"`
 }
 
-// everywhere is every address of IPv4.
+// everywhere is the CIDR of all IPv4 addresses.
 const everywhere = "0.0.0.0/0"
 
-// dropper is the entry that drops TCP packets to a port, on their way out or in; ok is false where they get through. An entry for
-// some addresses only lets them through, as far as can be said, and does not stop them.
+// dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if they pass. An entry for some addresses only
+// is taken to allow packets, never to stop them, because the addresses of peers are not known.
 func (n ACL) dropper(out bool, port int) (entry ACLEntry, ok bool) {
 	for _, e := range n.Entries {
 		fits := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
@@ -42,10 +42,10 @@ func (n ACL) dropper(out bool, port int) (entry ACLEntry, ok bool) {
 			return ACLEntry{}, false
 		}
 	}
-	return ACLEntry{}, true // the last entry of all drops everything, whether it is listed or not
+	return ACLEntry{}, true // the implicit last entry drops everything, listed or not
 }
 
-// freeNumber is the highest number below that of an entry that is not taken.
+// freeNumber returns the highest free rule number below that of an entry.
 func (n ACL) freeNumber(out bool, below int) int {
 	if below == 0 {
 		below = 101
@@ -78,7 +78,7 @@ func judgeACLs(d *desk) []Finding {
 	if gap, ok := d.ACLs.gap("the network ACLs"); ok {
 		return []Finding{gap}
 	}
-	const chosen = 40000 // one of those that Linux chooses, 32768 to 60999
+	const chosen = 40000 // an ephemeral port of Linux: 32768 to 60999
 	var out []Finding
 	done := map[string]bool{}
 	for _, c := range d.Classes.Value {

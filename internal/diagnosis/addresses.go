@@ -18,7 +18,7 @@ func judgeAddresses(d *desk) []Finding {
 	}
 	said := append(d.messages("InsufficientFreeAddressesInSubnet"), sentences(d.heardOf([]string{"InsufficientFreeAddressesInSubnet"}))...)
 	certainty := Likely
-	if len(said) == 0 { // a pod's events may be written by others than the kubelet
+	if len(said) == 0 { // events of a pod may be written by others than the kubelet
 		said, certainty = d.podsThatSay("failed to assign an IP address"), Possible
 	}
 	var out []Finding
@@ -87,8 +87,8 @@ func (d *desk) leadsOut(id string) bool {
 	return ok && slices.ContainsFunc(table.Routes, func(r Route) bool { return (r.To == "0.0.0.0/0" || r.To == "::/0") && !r.Blackhole })
 }
 
-// manyAddresses is how many free ones a subnet must have to be proposed.
+// manyAddresses is how many free addresses a subnet must have to be proposed.
 const manyAddresses = 64
 
-// fewAddresses is how many free ones do not carry a node with its pods.
+// fewAddresses is the number of free addresses below which a node with its pods does not fit.
 const fewAddresses = 4

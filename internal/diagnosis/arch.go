@@ -75,14 +75,14 @@ func (d *desk) judgePoolSteps(p Pool) []Finding {
 	return out
 }
 
-// loosen is the step of the smallest change, or asks for one where there are several.
+// loosen is the step with the smallest change, or advice if there are several.
 func (p Pool) loosen(requirement string) fix.Step {
 	m := p.Mend
 	if m == nil {
 		return p.without(requirement)
 	}
 	if m.Key == labelArch && m.Index < len(p.Requirements) {
-		// What it allows now has no types: of both, one would be in vain.
+		// The architectures that it allows now have no types, so the new value replaces them.
 		return p.values(m.Index, fix.List{fix.Architecture(m.Value)})
 	}
 	return fix.JSONPatch(fix.NodePool(p.Name), p.still(m.Index, m.Key),
@@ -151,7 +151,7 @@ func judgeImageArch(d *desk) []Finding {
 			f := broken(subject, Certain, "its pools buy %s instances, and none of its images is for them", arch).with(names...).
 				explaining(OtherArch).mend(c.imageFor(arch))
 			if len(d.wanted(c.Name)) > 1 && slices.ContainsFunc(d.wanted(c.Name), func(a string) bool { return has[a] }) {
-				f.Verdict = Suspicious // what has an image is bought
+				f.Verdict = Suspicious // the architectures that have an image still launch
 			}
 			out = append(out, f)
 		}
@@ -159,7 +159,7 @@ func judgeImageArch(d *desk) []Finding {
 	return out
 }
 
-// imageFor is the step by which a class has an image for an architecture: those that AWS makes, where the family has them for all.
+// imageFor is the step that adds an image for an architecture: AWS's images if the family exists for all.
 func (c Class) imageFor(arch string) fix.Step {
 	if c.Family != "AL2023" && c.Family != "Bottlerocket" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("add an image for %s to spec.amiSelectorTerms, or narrow "+labelArch+" in the NodePool", arch)
@@ -175,7 +175,7 @@ func judgeProgramArch(d *desk) []Finding {
 	}
 	for _, c := range d.Classes.Value {
 		if sights := d.of(c.Name, OtherArch); len(sights) > 0 {
-			// What was only feared of the user data has happened.
+			// The problem that was predicted from the user data has occurred.
 			out = slices.DeleteFunc(out, func(f Finding) bool { return f.Subject == "EC2NodeClass "+c.Name && f.Verdict == Suspicious })
 			out = append(out, broken("EC2NodeClass "+c.Name, Likely, "the user data of EC2NodeClass %s runs a program that is for another architecture than instance type %s", c.Name, sights[0].instance.Type).
 				with(lines(sights)...).explaining(OtherArch, ScriptFailed).
@@ -205,7 +205,7 @@ func (d *desk) problems(id string) []Finding {
 	return out
 }
 
-// wellKnown are labels that nodes have by themselves, or that an instance type has.
+// wellKnown reports whether a label is set by the system or follows from the instance type.
 func wellKnown(key string) bool {
 	for _, suffix := range []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "k8s.aws", "eks.amazonaws.com", "joiner.sh"} {
 		domain, _, ok := strings.Cut(key, "/")
@@ -216,7 +216,7 @@ func wellKnown(key string) bool {
 	return false
 }
 
-// OwnLabels returns the labels that are the user's own, and neither Kubernetes', nor a cloud's, nor an autoscaler's; nil if none is.
+// OwnLabels returns the user-defined labels: those of neither Kubernetes, nor a cloud, nor an autoscaler; nil if there are none.
 func OwnLabels(labels map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range labels {
@@ -308,7 +308,7 @@ func (d *desk) noSuchLabel(pod Pod, key, value string) Finding {
 	return f.mend(fix.Merge(fix.NodePool(best.Name), fix.At(fix.Labels{Key: fix.LabelKey(key), Value: fix.LabelValue(value)}, "spec", "template", "metadata", "labels")))
 }
 
-// badImage reports whether a pod's messages or events say that its image is not for its node, and returns the line.
+// badImage returns the message or event of a pod that shows an image for another architecture.
 func badImage(p Pod) (string, bool) {
 	all := slices.Concat(p.Messages, p.Events)
 	i := slices.IndexFunc(all, func(m string) bool {
@@ -342,7 +342,7 @@ func judgePodImages(d *desk) []Finding {
 		if arch == other {
 			other = "arm64"
 		}
-		certainty := Likely // a tenant's pod may say anything, and so may an event about it
+		certainty := Likely // tenants control the messages of their pods and events about them
 		if d.isOfSystem(p) {
 			certainty = Certain
 		}
@@ -355,8 +355,8 @@ func judgePodImages(d *desk) []Finding {
 	return out
 }
 
-// runOn is the step by which pods like this one run where their image has a variant. What owns it is free text of whoever made the pod: only the kinds
-// whose pods a patch changes are named in a command.
+// runOn is the step that moves pods like this one to an architecture that their image supports. The owner is text that the pod's author
+// controls, so a command names only known kinds whose pods a patch changes.
 func (p Pod) runOn(good, bad string) fix.Step {
 	workload, ok := fix.Workload(p.Namespace, p.Owner)
 	switch {

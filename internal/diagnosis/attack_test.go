@@ -14,7 +14,7 @@ func found(s *situation, check string) []Finding {
 	return slices.DeleteFunc(slices.Clone(Worst(Diagnose(s.e))), func(f Finding) bool { return f.Check != check })
 }
 
-// TestTextOfClasses: what the author of an EC2NodeClass writes comes back in its conditions, and is no answer of AWS.
+// TestTextOfClasses: input of an EC2NodeClass's author is repeated in its conditions, and does not count as an answer of AWS.
 func TestTextOfClasses(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -46,8 +46,8 @@ func TestTextOfClasses(t *testing.T) {
 	}
 }
 
-// TestPassRoleOfAnyRole: the author of an EC2NodeClass may name any role; that the controller gets to pass it is certain to be right only for a role that
-// the cluster lets in as nodes.
+// TestPassRoleOfAnyRole: the author of an EC2NodeClass may name any role. Allowing the controller to pass it is certain advice only for a role
+// that is mapped for nodes.
 func TestPassRoleOfAnyRole(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[string]Certainty{"NodeRole": Certain, "Admin": Likely} {
@@ -63,7 +63,7 @@ func TestPassRoleOfAnyRole(t *testing.T) {
 	}
 }
 
-// TestTaggedInstances: an instance that only its tags tell to be of the cluster, and that has ended, makes nothing certain, and chooses no class.
+// TestTaggedInstances: an ended instance that only its tags link to the cluster makes nothing certain, and selects no class.
 func TestTaggedInstances(t *testing.T) {
 	t.Parallel()
 	ended := Instance{ID: "i-66", State: "terminated", Launched: noon, Class: "default", UID: "uid-1", StateReason: "Client.InvalidKMSKey.InvalidState: x"}
@@ -80,7 +80,7 @@ func TestTaggedInstances(t *testing.T) {
 	if f := found(s, "LAUNCH-10"); len(f) > 0 {
 		t.Errorf("a tag chooses the class whose image is replaced:\n%s", tell(f))
 	}
-	// As the controller asks: it knows its EC2NodeClasses, and not its UID.
+	// The controller knows its EC2NodeClasses, but not its UID.
 	s.e.Instances.Value[2].StateReason = ended.StateReason
 	s.e.Claims, s.e.Home = Item[[]Claim]{}, Item[Home]{}
 	if f := found(s, "LAUNCH-2"); len(f) > 0 {
@@ -93,7 +93,7 @@ func TestForgedProviderID(t *testing.T) {
 	t.Parallel()
 	forged := Node{Name: "ip-10-0-0-66.ec2.internal", ProviderID: "aws:///us-east-1a/i-2", Pool: "default", Created: noon.Add(-time.Hour), Ready: true, Arch: "amd64",
 		Taints: []Taint{{Key: "example.com/not-yet", Effect: "NoSchedule"}}, TaintsBy: []string{"thief"}}
-	// It does not hide what the instance shows.
+	// It does not hide the symptoms of the instance.
 	s := &situation{healthy()}
 	s.e.Entries.Value = s.e.Entries.Value[:1]
 	s.says(unauthorized)
@@ -125,7 +125,7 @@ func TestForgedProviderID(t *testing.T) {
 	}
 }
 
-// TestDevicePluginsOfTenants: a DaemonSet named as a device plug-in counts where whoever runs the cluster installs it.
+// TestDevicePluginsOfTenants: a DaemonSet with the name of a device plug-in counts only in a namespace where administrators install it.
 func TestDevicePluginsOfTenants(t *testing.T) {
 	t.Parallel()
 	for namespace, isOurs := range map[string]bool{"kube-system": true, "gpu-operator": true, "tenant": false} {
@@ -143,7 +143,7 @@ func TestDevicePluginsOfTenants(t *testing.T) {
 	}
 }
 
-// TestOneNodesWord: what one Node, one console or an event in the namespace default says is not certain.
+// TestOneNodesWord: the claims of one Node, one console or an event in the namespace default are not certain.
 func TestOneNodesWord(t *testing.T) {
 	t.Parallel()
 	for check, forge := range map[string]func(*situation){
@@ -177,7 +177,7 @@ func TestOneNodesWord(t *testing.T) {
 	}
 }
 
-// TestLabelThatPodsHave: a pod that asks for another value of a label does not take the one away by which nodes are found now.
+// TestLabelThatPodsHave: a fix for a pod with another value of a label does not remove the label that other pods select.
 func TestLabelThatPodsHave(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

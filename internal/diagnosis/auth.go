@@ -120,7 +120,7 @@ func judgeEntry(d *desk) []Finding {
 				roleName(role), entry.Type, d.entryFor(role)).with(d.Entries.Source+": "+entry.Principal+" type "+entry.Type, d.modeLine()).
 				with(sights...).explaining(Unauthorized).mend(d.deleteEntry(entry), d.createEntry(role, d.entryFor(role)))}
 		case ok, d.mapped(role), len(d.rows(role)) > 0:
-			return nil // AUTH-1 and AUTH-3 judge what aws-auth has
+			return nil // AUTH-1 and AUTH-3 judge the rows of aws-auth
 		}
 		f := broken(subject, Certain, "node role %s is not mapped: the cluster has no access entry for it%s", roleName(role), d.norMap()).
 			with(d.modeLine(), fmt.Sprintf("%s: %s", d.Entries.Source, d.principals())).with(sights...).
@@ -184,7 +184,7 @@ func judgeAuthMap(d *desk) []Finding {
 			}
 		}
 		if d.Cluster.Value.api() {
-			return nil // AUTH-2 says that neither has it
+			return nil // AUTH-2 reports that neither has it
 		}
 		f := broken(subject, Certain, "node role %s is not mapped: aws-auth has no row for it, and the cluster reads nothing else", roleName(role)).
 			with(d.modeLine(), d.AuthMap.Source+": "+d.mapLine()).with(sights...).explaining(Unauthorized).mend(d.mapRole(role))

@@ -15,7 +15,7 @@ func judgeNodeRole(d *desk) []Finding {
 		name := roleName(role)
 		r := d.Roles[name]
 		if d.isControllers(role) {
-			return nil // AUTH-5 says so
+			return nil // AUTH-5 reports that
 		}
 		if r.Is(Missing) {
 			return []Finding{broken(subject, Certain, "there is no role %s in the account", name).with(r.Source).explaining(NoCredentials).
@@ -34,7 +34,7 @@ func judgeNodeRole(d *desk) []Finding {
 	})
 }
 
-// trust is the step that has a role trust a service of AWS.
+// trust is the step that makes a role trust an AWS service.
 func trust(role string, service fix.Value) fix.Step {
 	return fix.Call("iam", "update-assume-role-policy", fix.P("--role-name", fix.RoleOf(role)), fix.P("--policy-document", trustPolicy(service)))
 }
@@ -43,7 +43,7 @@ func trustPolicy(service fix.Value) fix.Value {
 	return policyOf(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": service}, "Action": fix.Text("sts:AssumeRole")})
 }
 
-// policyOf is a policy document with one statement.
+// policyOf returns a policy document with one statement.
 func policyOf(statement fix.Fields) fix.Value {
 	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
 }
@@ -75,7 +75,7 @@ func (d *desk) lackingPolicies(c Class, subject, role string, r Item[Role]) []Fi
 	}
 	sights := d.of(c.Name, NotPermitted, PullFailed)
 	if custom && len(sights) == 0 {
-		return nil // what it may is in policies that were not read, and nothing says that it does not suffice
+		return nil // other policies were not read and may grant the permissions, and no symptom contradicts that
 	}
 	f := broken(subject, certainty, "node role %s lacks %s", roleName(role), strings.Join(lacking, " and ")).
 		with(r.Source+": "+fmt.Sprintf("%d policies attached, %d of its own", len(r.Value.Policies), r.Value.Inline)).
@@ -100,7 +100,7 @@ func judgeProfileRole(d *desk) []Finding {
 		subject := "EC2NodeClass " + c.Name
 		p, asked := d.Profiles[c.Profile]
 		if c.Profile == "" || !asked || p.Is(Missing) {
-			out = append(out, fine(subject)) // LAUNCH-1 judges a profile that is not there
+			out = append(out, fine(subject)) // LAUNCH-1 judges a missing profile
 			continue
 		}
 		if gap, ok := p.gap("instance profile " + c.Profile); ok {
@@ -139,7 +139,7 @@ func judgePassRole(d *desk) []Finding {
 		mine := slices.DeleteFunc(slices.Clone(denied), func(l string) bool { return !strings.Contains(l, roleName(role)) })
 		switch {
 		case d.isControllers(role):
-			return nil // AUTH-5 says so: it is no role to be passed
+			return nil // AUTH-5 reports that this role must not be passed at all
 		case len(mine) > 0, asked && may.Known() && !may.Value:
 			certainty := Likely // the author of an EC2NodeClass may name any role
 			if d.mapped(role) {
@@ -148,7 +148,7 @@ func judgePassRole(d *desk) []Finding {
 			return []Finding{broken(subject, certainty, "the controller may not pass the role %s to instances: iam:PassRole is not allowed for it", roleName(role)).
 				with(may.Source).with(mine...).mend(d.passRoleFix(role))}
 		case len(denied) == 0 && len(d.Claims.Value) > 0 && slices.ContainsFunc(d.Instances.Value, Instance.runs):
-			return nil // it launches
+			return nil // launches succeed
 		case !asked:
 			return []Finding{{Verdict: Unknown, Certainty: Certain, Subject: subject, Cause: "whether the controller may pass role " + roleName(role) + " was not looked at"}}
 		}
@@ -231,7 +231,7 @@ func judgeOtherRole(d *desk) []Finding {
 	})
 }
 
-// settling is how long EKS takes to heed a mapping that was made.
+// settling is how long EKS takes to apply a new mapping.
 const settling = 2 * time.Minute
 
 // judgeRefusedAllTheSame knows the sign, and that the usual reasons are not it.

@@ -23,11 +23,11 @@ type Cluster struct {
 	Created       time.Time `json:"created,omitzero"`
 }
 
-// api and configMap report which mappings the cluster reads.
+// api and configMap report which role mappings the cluster reads.
 func (c Cluster) api() bool       { return strings.HasPrefix(c.AuthMode, "API") }
 func (c Cluster) configMap() bool { return c.AuthMode != "API" }
 
-// partition is the first part of the cluster's ARNs: "aws", "aws-cn".
+// partition returns the partition in the cluster's ARNs: "aws", "aws-cn".
 func (c Cluster) partition() string {
 	if parts := strings.Split(c.ARN, ":"); len(parts) > 1 && parts[1] != "" {
 		return parts[1]
@@ -35,7 +35,7 @@ func (c Cluster) partition() string {
 	return "aws"
 }
 
-// Entry is an access entry.
+// Entry is an EKS access entry.
 type Entry struct {
 	Principal string    `json:"principal"` // ARN
 	Type      string    `json:"type"`      // "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", "STANDARD", …
@@ -51,7 +51,7 @@ type NodeGroup struct {
 	Status string `json:"status,omitempty"`
 }
 
-// FargateProfile says which pods run on Fargate.
+// FargateProfile selects the pods that run on Fargate.
 type FargateProfile struct {
 	Name      string            `json:"name"`
 	Status    string            `json:"status"` // "ACTIVE"
@@ -62,7 +62,7 @@ type FargateProfile struct {
 	Created   time.Time         `json:"created,omitzero"`
 }
 
-// FargateSelector selects pods of a namespace, by all of its labels. * and ? are wildcards.
+// FargateSelector selects pods of a namespace that have all labels. * and ? are wildcards.
 type FargateSelector struct {
 	Namespace string            `json:"namespace"`
 	Labels    map[string]string `json:"labels,omitempty"`
@@ -84,7 +84,7 @@ type Profile struct {
 	Created time.Time `json:"created,omitzero"`
 }
 
-// VPC is the cluster's network.
+// VPC is the VPC of the cluster.
 type VPC struct {
 	ID           string `json:"id"`
 	DNSSupport   bool   `json:"dnsSupport"`
@@ -102,7 +102,7 @@ type Subnet struct {
 	Tags         map[string]string `json:"tags,omitempty"`         // those that name clusters
 }
 
-// RouteTable says where packets of its subnets go.
+// RouteTable is a VPC route table.
 type RouteTable struct {
 	ID      string   `json:"id"`
 	Main    bool     `json:"main,omitempty"` // of the subnets that no table names
@@ -110,7 +110,7 @@ type RouteTable struct {
 	Routes  []Route  `json:"routes,omitempty"`
 }
 
-// Route is one destination.
+// Route is one route.
 type Route struct {
 	To        string `json:"to"`                  // "0.0.0.0/0"
 	Target    string `json:"target"`              // "local", "igw-…", "nat-…", "tgw-…", "vpce-…"
@@ -134,7 +134,7 @@ type Group struct {
 	Tags map[string]string `json:"tags,omitempty"` // those that name clusters
 }
 
-// Rule lets packets through.
+// Rule allows packets.
 type Rule struct {
 	Protocol string   `json:"protocol"` // "tcp", "udp"; "-1" is all
 	From     int      `json:"from,omitempty"`
@@ -144,12 +144,12 @@ type Rule struct {
 	Lists    []string `json:"lists,omitempty"`  // ids of prefix lists
 }
 
-// lets reports whether the rule is about a TCP port.
+// lets reports whether the rule covers a TCP port.
 func (r Rule) lets(port int) bool {
 	return r.Protocol == "-1" || (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= port && port <= r.To
 }
 
-// Image is a machine image.
+// Image is an AMI.
 type Image struct {
 	ID           string `json:"id"`
 	Name         string `json:"name,omitempty"`
@@ -158,7 +158,7 @@ type Image struct {
 	SnapshotGiB  int    `json:"snapshotGiB,omitempty"` // size of the root volume's snapshot
 }
 
-// Instance is an instance that carries the cluster's name.
+// Instance is an EC2 instance that is tagged with the cluster's name.
 type Instance struct {
 	ID          string       `json:"id"`
 	Type        string       `json:"type,omitempty"`
@@ -176,5 +176,5 @@ type Instance struct {
 	Console     Item[string] `json:"console,omitzero"` // its last lines
 }
 
-// runs reports whether the instance is up or on its way.
+// runs reports whether the instance is running or pending.
 func (i Instance) runs() bool { return i.State == "running" || i.State == "pending" }

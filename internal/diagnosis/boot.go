@@ -92,19 +92,19 @@ func bootChecks() []Check {
 	return checks
 }
 
-// symptom is what consoles say that means one thing only.
+// symptom is a cause that its console signs prove.
 type symptom struct {
 	signs []Sign
 	text  string
 	steps func(d *desk, class string) []fix.Step // where the console does not say more; class is never empty
 }
 
-// rendered is the step that shows what instances of a class are given.
+// rendered is the step that prints the user data of a class's instances.
 func rendered(class string) fix.Step {
 	return fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(class), fix.Text("--instance-type"), fix.Text("m5.large"))
 }
 
-// follow are the signs that come of the symptom: with another time than AWS has, an instance may as well have no credentials.
+// follow returns the signs that the symptom may cause: with a wrong clock, an instance may also get no credentials.
 func (s symptom) follow() []Sign {
 	if slices.Contains(s.signs, ClockWrong) {
 		return []Sign{NoCredentials}
@@ -153,7 +153,7 @@ func judgeEndpointSetting(d *desk) []Finding {
 		mend(fix.UnsetEnv(d.controllerDeployment(), "CLUSTER_ENDPOINT").With("it is then read from EKS"))}
 }
 
-// familyOf is the AMI family that an image's name tells, and whether AWS gave the name.
+// familyOf returns the AMI family that an image's name shows, and whether the name is one of AWS's.
 func familyOf(name string) (family string, official bool) {
 	lower := strings.ToLower(name)
 	official = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") || strings.HasPrefix(lower, "windows_server-")
@@ -192,7 +192,7 @@ func judgeFamily(d *desk) []Finding {
 			i := d.Images.Value[at]
 			family, official := familyOf(i.Name)
 			certainty := Likely
-			if official { // what a console shows, whoever runs on the instance writes
+			if official { // programs on the instance can write anything to the console
 				certainty = Certain
 			}
 			out = append(out, broken(subject, certainty, "its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
@@ -221,7 +221,7 @@ func (d *desk) familyFix(c Class, sights []sighting) fix.Step {
 	})
 }
 
-// minorOf finds a Kubernetes version in the name of an image: amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
+// minorOf returns the Kubernetes minor version in the name of an image: amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
 func minorOf(name string) (int, bool) {
 	for _, part := range strings.Split(name, "-") {
 		major, minor, ok := strings.Cut(part, ".")

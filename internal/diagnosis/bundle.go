@@ -10,15 +10,15 @@ import (
 	"strconv"
 )
 
-// largest is the most that a bundle may have: 64 MiB, that of a cluster with thousands of nodes many times over.
+// largest is the maximum size of a bundle: 64 MiB, many times that of a cluster with thousands of nodes.
 const largest = 64 << 20
 
-// mostValues is how many values one may have, counted by their commas: in what doctor writes one takes thirty bytes or so, and what is nothing but small
-// values would take gigabytes of memory.
+// mostValues is the maximum number of values in a bundle, estimated from its commas. Doctor writes about thirty bytes per value; a file of
+// tiny values would take gigabytes of memory.
 const mostValues = 4 << 20
 
-// Write writes evidence as a bundle: JSON, the same bytes for the same evidence. Secrets are taken out of all texts once more,
-// whoever collected them.
+// Write writes evidence as a bundle: JSON, the same bytes for the same evidence. Secrets are removed from all texts once more, whatever the
+// collector did.
 func Write(e Evidence) ([]byte, error) {
 	e.Format = Format
 	plain, err := json.Marshal(e)
@@ -41,7 +41,7 @@ func Write(e Evidence) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maskTree takes secrets out of all strings but certificates, which are public and look like none.
+// maskTree removes secrets from all strings except certificates, which are public and look like keys.
 func maskTree(key string, tree any) any {
 	switch t := tree.(type) {
 	case string:
@@ -61,7 +61,7 @@ func maskTree(key string, tree any) any {
 	return tree
 }
 
-// Parse reads a bundle. The error says what is wrong with a text that is none.
+// Parse reads a bundle. The error describes what is wrong with the text.
 func Parse(text []byte) (Evidence, error) {
 	var e Evidence
 	switch {
@@ -101,7 +101,7 @@ func Parse(text []byte) (Evidence, error) {
 	return e, nil
 }
 
-// formatProblem says what is wrong with the format of a bundle. It is looked at before anything else: in another one the rest may be otherwise.
+// formatProblem checks the format version of a bundle. It is checked first, because another version may have other fields.
 func formatProblem(tree any) error {
 	object, ok := tree.(map[string]any)
 	format, isThere := object["format"]

@@ -40,7 +40,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestBadBundles: what is wrong with a bundle is said in words of the file, with its place.
+// TestBadBundles: errors of a bundle name the place in the file.
 func TestBadBundles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -69,7 +69,7 @@ func TestBadBundles(t *testing.T) {
 	}
 }
 
-// TestNullItems: an item whose value is null says nothing, and nothing is made of it.
+// TestNullItems: an item whose value is null counts as absent.
 func TestNullItems(t *testing.T) {
 	t.Parallel()
 	var tree map[string]any
@@ -102,7 +102,7 @@ func TestNullItems(t *testing.T) {
 	}
 }
 
-// planted are secrets, each in a line of a log or a script that has it.
+// planted returns secrets, each in a line of a log or script.
 func planted() map[string]string {
 	return map[string]string{
 		"k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz": "kubelet: token k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz was refused: Unauthorized",
@@ -128,7 +128,7 @@ func planted() map[string]string {
 	}
 }
 
-// TestNoSecrets plants secrets wherever text of others comes in, and looks for them in the bundle and the findings of it.
+// TestNoSecrets plants secrets in all untrusted texts, and searches the bundle and its findings for them.
 func TestNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
@@ -162,7 +162,7 @@ func TestNoSecrets(t *testing.T) {
 			t.Errorf("%s is masked as %s", line, masked)
 		}
 	}
-	// What has no secret stays as it is.
+	// Lines without secrets are not changed.
 	for _, line := range []string{unauthorized, timeout, "Unable to locate credentials. You can configure credentials by running \"aws configure\"."} {
 		if got := Mask(line); got != line {
 			t.Errorf("%s became %s", line, got)
@@ -170,7 +170,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// TestMaskURLs: what a library says of an address that it could not read has nobody's password any more.
+// TestMaskURLs: a library's error about an invalid address contains no password.
 func TestMaskURLs(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -206,7 +206,7 @@ func TestMaskAccounts(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever an instance prints costs bounded time and never a panic.
+// FuzzRead: console output takes bounded time and never causes a panic.
 func FuzzRead(f *testing.F) {
 	for _, line := range planted() {
 		f.Add(line)
@@ -226,7 +226,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestManyValues: a bundle of nothing but small values is refused before it takes memory.
+// TestManyValues: a bundle with very many small values is rejected before it takes memory.
 func TestManyValues(t *testing.T) {
 	t.Parallel()
 	text := `{"format":1,"pods":{"source":"x","value":[` + strings.Repeat("{},", 5<<20) + `{}]}}`
@@ -235,7 +235,7 @@ func TestManyValues(t *testing.T) {
 	}
 }
 
-// FuzzParse: a bundle from somebody else is judged or refused, whatever is in it.
+// FuzzParse: an untrusted bundle is judged or rejected, whatever it contains.
 func FuzzParse(f *testing.F) {
 	text, err := Write(healthy())
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 const unauthorized = `[   31.7] kubelet[1893]: E0501 12:00:00.1 1893 kubelet_node_status.go:116] "Unable to register node with API server" err="Unauthorized" node="ip-10-0-0-2.ec2.internal"`
 const timeout = `[   31.7] kubelet[1893]: E0501 12:00:00.1 1893 kubelet_node_status.go:116] "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": dial tcp 10.0.1.5:443: i/o timeout"`
 
-// fault breaks the healthy cluster, so that its check must find it, first of all unless it says otherwise.
+// fault breaks the healthy cluster. Its check must find it, as the first finding unless notTop is set.
 type fault struct {
 	breaks func(*situation)
 	cause  string // part of it
 	fix    string // part of it
-	notTop bool   // another finding is the root, and says more
+	notTop bool   // another finding is the root cause and comes first
 	hint   bool   // it is suspicious, not broken
 }
 
-// faults by check; several for those that tell several causes apart.
+// faults returns faults by check; several for checks with several causes.
 func faults() map[string][]fault {
 	all := map[string][]fault{}
 	for _, part := range []map[string][]fault{authFaults(), networkFaults(), bootFaults(), planFaults(), launchFaults(), readyFaults(), fargateFaults(), leaderFaults()} {

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// A fix that has to name an object which the broken one does not, names what is known to work: what the nodes that joined have, then what most other
-// EC2NodeClasses have. Where several are as good, the user chooses.
+// A fix that must name an object which the broken one does not name chooses a value that works elsewhere: first that of nodes that joined,
+// then that of most other EC2NodeClasses. On a tie, the user chooses.
 
 // inRegion and ofCluster are parameters of most calls to AWS.
 func (d *desk) inRegion() fix.Param  { return fix.P("--region", fix.Region(d.Region)) }
@@ -23,15 +23,15 @@ func (d *desk) controllerDeployment() fix.Object {
 	return fix.Deployment(orElse(c.Namespace, "kube-system"), orElse(c.workload(), "joiner"))
 }
 
-// instanceOf is the id of an instance in a provider ID.
+// instanceOf returns the instance ID in a provider ID.
 func instanceOf(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
-// worth is how much speaks for a candidate: nodes that joined with it, and classes that have it.
+// worth is the support for a candidate: the nodes that joined with it, and the classes that use it.
 type worth struct{ nodes, classes int }
 
-// best returns the candidates for which most speaks, sorted.
+// best returns the candidates with the most support, sorted.
 func best(all map[string]worth) []string {
 	var out []string
 	var most worth
@@ -224,7 +224,7 @@ func (d *desk) tagsOf(of func(Class) map[string]string, c Class) map[string]stri
 	return out
 }
 
-// nearTag adds to a step what a misspelt tag may have meant.
+// nearTag adds advice for a tag that may be misspelt.
 func nearTag(own, known map[string]string, step fix.Step) []fix.Step {
 	steps := []fix.Step{step}
 	for _, key := range slices.Sorted(maps.Keys(own)) {

@@ -7,7 +7,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// second adds a class that works, with a role, groups and subnets of its own.
+// second adds a working class with its own role, security groups and subnets.
 func second(s *situation, name, role string) *Class {
 	c := *s.class()
 	c.Name, c.Role, c.Profile = name, role, "prod_"+name
@@ -21,8 +21,8 @@ func second(s *situation, name, role string) *Class {
 	return &s.e.Classes.Value[len(s.e.Classes.Value)-1]
 }
 
-// TestChoices: a fix that names a role, security groups, subnets, a NAT gateway or a class takes what works elsewhere, and leaves the choice to the user
-// where several are as good.
+// TestChoices: a fix that names a role, security groups, subnets, a NAT gateway or a class uses what works elsewhere. On a tie, the user
+// chooses.
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	groupsEntry := Entry{Principal: "arn:aws:iam::111122223333:role/AGroupRole", Type: "EC2_LINUX"}
@@ -40,7 +40,7 @@ func TestChoices(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks      func(*situation)
 		check, want string
-		not         string // what it does not say
+		not         string // text that must be missing
 	}{
 		"the role that is not a node group's": {noRole, "AUTH-7", "--role-name NodeRole", "AGroupRole"},
 		"the role of the other class":         {func(s *situation) { noRole(s); second(s, "web", "WebRole") }, "AUTH-7", "--role-name WebRole", "AGroupRole"},
@@ -95,7 +95,8 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestReplacedByProviderID: whose a broken instance is, its NodeClaim says and not a tag: a NodeClaim that a tag names is not deleted for it.
+// TestReplacedByProviderID: the owner of a broken instance is the NodeClaim with its provider ID. A NodeClaim that only a tag names is not
+// deleted.
 func TestReplacedByProviderID(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

@@ -17,8 +17,8 @@ func (d *desk) correct(class string, options ...fix.Value) fix.Step {
 	return fix.Correct(class, options...)
 }
 
-// ownImage is the step that selects the image that AWS makes for the family of a class, or of Amazon Linux 2023 where it makes none any more; ok is
-// false for a class whose user data is written for an image of the user's own.
+// ownImage is the step that selects AWS's image for the family of a class, or of Amazon Linux 2023 if AWS no longer releases one. ok is false
+// for a class whose user data needs the user's own image.
 func (c Class) ownImage() (step fix.Step, ok bool) {
 	family := c.Family
 	if family == "AL2" {
@@ -30,7 +30,7 @@ func (c Class) ownImage() (step fix.Step, ok bool) {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Fields{"amiFamily": fix.Null(), "amiSelectorTerms": fix.List{fix.At(aliasOf(family), "alias")}}, "spec")), true
 }
 
-// ownImageOr is ownImage, or another step where there is none.
+// ownImageOr is ownImage, or another step if there is none.
 func (c Class) ownImageOr(other fix.Step, with func(fix.Step) fix.Step) fix.Step {
 	if step, ok := c.ownImage(); ok {
 		return with(step)
@@ -113,7 +113,7 @@ func (d *desk) literal(check string, g sighting) (step fix.Step, ok bool) {
 	return fix.Step{}, false
 }
 
-// forNodeadm is what helps nodeadm, which says on the console what it lacks.
+// forNodeadm is the fix for nodeadm, whose console line names what is missing.
 func (c Class) forNodeadm(line string) (step fix.Step, ok bool) {
 	if strings.Contains(line, "executable file not found") || c.DataBytes == 0 {
 		step, ok := c.ownImage()
@@ -125,22 +125,22 @@ func (c Class) forNodeadm(line string) (step fix.Step, ok bool) {
 // morePods is what helps an image that does not know how many pods a new instance type takes.
 func (d *desk) morePods(c Class) (step fix.Step, ok bool) {
 	if c.Family == "Custom" {
-		const pods = 29 // of large machines, the least that nodes usually have
+		const pods = 29 // the usual minimum of large instances
 		return d.correct(c.Name, fix.Text("--max-pods"), fix.Number(pods)).With("%d is the limit of a large instance; or select a newer image, which knows the type", pods), true
 	}
 	step, ok = c.ownImage()
 	return step.With("AWS's newest image knows it; or copy a newer one, or set spec.kubelet.maxPods"), ok
 }
 
-// withoutUserData is the step that takes the user's own user data out of a class: Joiner writes all that instances need to join.
+// withoutUserData is the step that removes spec.userData from a class: Joiner writes all that instances need to join.
 func withoutUserData(class string) fix.Step {
 	return fix.JSONPatch(fix.NodeClass(class), fix.Fields{"op": fix.Text("remove"), "path": fix.Text("/spec/userData")})
 }
 
-// namedFlag is how the kubelet names a flag that it does not take.
+// namedFlag matches the flag that the kubelet names when it rejects one.
 var namedFlag = regexp.MustCompile(`"--([a-z][a-z0-9-]+)\\?"|\(--([a-z][a-z0-9-]+)\)|unknown flag: --([a-z][a-z0-9-]+)|(unrecognized feature gate)|--(node-labels)`)
 
-// flagOf is the flag that a line of the kubelet is about; empty if it names none.
+// flagOf returns the flag that a kubelet line is about; empty if it names none.
 func flagOf(line string) string {
 	m := namedFlag.FindStringSubmatch(line)
 	if m == nil {
@@ -153,7 +153,7 @@ func flagOf(line string) string {
 	return m[i]
 }
 
-// isGuard reports whether a flag keeps others out of a node: a line on a console does not lead to a step that leaves it out.
+// isGuard reports whether a flag protects a node. Console output never leads to a step that removes such a flag.
 func isGuard(flag string) bool {
 	for _, part := range []string{"auth", "taint", "protect", "read-only-port", "seccomp", "tls", "cert", "client-ca", "kubeconfig", "provider-id"} {
 		if strings.Contains(flag, part) {
@@ -163,10 +163,10 @@ func isGuard(flag string) bool {
 	return false
 }
 
-// shellName is a program's name that needs no quotes in a shell.
+// shellName matches program names that need no quotes in a shell.
 var shellName = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
-// absentProgram is the last program that a console says is not there; empty if none is.
+// absentProgram returns the last program that the console output reports as missing; empty if none is.
 func absentProgram(console string) string {
 	found := ""
 	for line := range strings.Lines(console) {
@@ -201,13 +201,13 @@ func (d *desk) largerRoot(c Class) (step fix.Step, ok bool) {
 		return c.resized(wish).With("it has %d GiB now; or let spec.userData write less", now), true
 	}
 	if c.Family == "Bottlerocket" || strings.HasPrefix(c.Family, "Windows") {
-		return fix.Step{}, false // their root is another device
+		return fix.Step{}, false // the root is another device
 	}
 	volume := fix.Fields{"deviceName": fix.Text("/dev/xvda"), "rootVolume": fix.Bool(true), "ebs": fix.Fields{"volumeSize": fix.GiB(wish), "volumeType": fix.Text("gp3")}}
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.List{volume}, "spec", "blockDeviceMappings")).With("it has %d GiB now; or let spec.userData write less", now), true
 }
 
-// resized is the step that gives the root volume that a class asks for another size.
+// resized is the step that changes the size of the root volume that a class requests.
 func (c Class) resized(gib int) fix.Step {
 	return fix.JSONPatch(fix.NodeClass(c.Name), fix.Fields{"op": fix.Text("replace"),
 		"path": fix.Path("/spec/blockDeviceMappings/%d/ebs/volumeSize", c.RootAt), "value": fix.GiB(gib)})

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// Check is one question that is put to the evidence.
+// Check is one check of the evidence.
 type Check struct {
 	ID    string // "AUTH-2"
-	Title string // what it is about, for lists
-	// Layer is where in a node's life it bites; what an earlier layer breaks keeps a later one from being reached.
+	Title string // what it checks, for lists
+	// Layer is the stage of a node's life that the check is about. A failure in an early layer keeps later layers from being reached.
 	Layer Layer
-	// Fallback is true of a check that knows a sign but not its reason. It is silent where another check knows the reason.
+	// Fallback marks a check that knows a symptom but not its cause. It reports nothing if another check knows the cause.
 	Fallback bool
 
 	judge func(*desk) []Finding
 }
 
-// Layer is a part of a node's life.
+// Layer is a stage of a node's life.
 type Layer int
 
 // The layers, in the order in which a node goes through them.
 const (
-	LayerController Layer = iota // does the controller run, and for this cluster?
-	LayerPlan                    // does a pool take the pod?
-	LayerLaunch                  // does EC2 launch?
-	LayerBoot                    // does the instance boot, and its user data start a kubelet?
-	LayerNetwork                 // does it reach the API server?
-	LayerAuth                    // is it let in?
-	LayerReady                   // does its node become ready?
-	LayerFleet                   // does the node stay?
+	LayerController Layer = iota // does the controller run, for this cluster?
+	LayerPlan                    // does a NodePool admit the pod?
+	LayerLaunch                  // does EC2 launch an instance?
+	LayerBoot                    // does the instance boot, and does its user data start a kubelet?
+	LayerNetwork                 // does the kubelet reach the API server?
+	LayerAuth                    // does the API server authenticate the kubelet?
+	LayerReady                   // does the node become ready?
+	LayerFleet                   // is the node kept?
 )
 
-// Checks returns all checks, by layer and id.
+// Checks returns all checks, by layer and ID.
 func Checks() []Check {
 	all := slices.Concat(fargateChecks(), leaderChecks(), identityChecks(), architectureChecks(), launchChecks(), bootChecks(), taintChecks(),
 		networkChecks(), authChecks(), readyChecks())
@@ -43,15 +43,16 @@ func Checks() []Check {
 	return all
 }
 
-// compareIDs compares "AUTH-2" and "AUTH-10" as people do.
+// compareIDs compares check IDs by prefix, then by number: "AUTH-2" is before "AUTH-10".
 func compareIDs(a, b string) int {
 	kind, number, _ := strings.Cut(a, "-")
 	kind2, number2, _ := strings.Cut(b, "-")
 	return cmp.Or(cmp.Compare(kind, kind2), cmp.Compare(len(number), len(number2)), cmp.Compare(number, number2))
 }
 
-// Diagnose puts all checks to the evidence. The findings are complete, fine ones too, and sorted: what is broken and explains what
-// was seen comes first. What holds pods comes before what does not, and classes that no NodePool uses come last. The same evidence gives the same findings.
+// Diagnose runs all checks on the evidence and returns their findings, fine ones included. Broken findings that explain observed symptoms come
+// first. Findings that hold pods come before those that do not, and EC2NodeClasses that no NodePool uses come last. The result is
+// deterministic.
 func Diagnose(e Evidence) []Finding {
 	d := newDesk(e)
 	var out, fallbacks []Finding
@@ -121,7 +122,7 @@ func same(a, b Finding) bool {
 	return a.Check == b.Check && a.Subject == b.Subject && a.Verdict == b.Verdict && a.Cause == b.Cause
 }
 
-// Worst returns the findings that somebody should do something about: broken and suspicious ones.
+// Worst returns the findings that need action: broken and suspicious ones.
 func Worst(findings []Finding) []Finding {
 	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Verdict.order() >= Unknown.order() })
 	if i < 0 {

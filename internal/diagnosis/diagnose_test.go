@@ -13,7 +13,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestHealthy: nothing worse than fine is said of a cluster in which nothing is wrong, in each mode of authentication.
+// TestHealthy: a cluster without problems has only fine findings, in each authentication mode.
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	for mode, change := range map[string]func(*situation){
@@ -69,7 +69,7 @@ func TestHealthy(t *testing.T) {
 		},
 		"controllers change": func(s *situation) {
 			s.killed(time.Minute)
-			s.e.Claims.Value[0].Created = noon.Add(-10 * time.Second) // the next one acts already
+			s.e.Claims.Value[0].Created = noon.Add(-10 * time.Second) // another controller is active already
 		},
 		"stopped a moment ago, and nothing to do": func(s *situation) {
 			s.killed(time.Minute)
@@ -117,7 +117,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// family gives the class another family, its image and what its pool may launch.
+// family changes the class's family, its image and the types that its pool may launch.
 func family(name, image, arch string, step Step) func(*situation) {
 	return func(s *situation) {
 		s.class().Family, s.pool().Steps = name, []Step{step}
@@ -130,7 +130,7 @@ func family(name, image, arch string, step Step) func(*situation) {
 	}
 }
 
-// TestNothingKnown: of what is not known nothing is said but that.
+// TestNothingKnown: without evidence, all findings are unknown.
 func TestNothingKnown(t *testing.T) {
 	t.Parallel()
 	empty := Evidence{Format: Format, At: noon, Name: "prod", Region: "us-east-1"}
@@ -144,7 +144,7 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// TestDenied: who lacks a permission is told which, and the other checks go on.
+// TestDenied: a missing permission is named, and the other checks still run.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	for check, tt := range map[string]struct {
@@ -193,7 +193,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce: both are found, the one that was seen to bite first.
+// TestTwoAtOnce: both causes are found, the one with an observed symptom first.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
@@ -204,7 +204,7 @@ func TestTwoAtOnce(t *testing.T) {
 	if len(worst) != 2 || worst[0].Check != "NET-1" || worst[1].Check != "AUTH-2" {
 		t.Errorf("want the security group, then the mapping:\n%s", tell(worst))
 	}
-	// And with the group alone there is not a word of the mapping.
+	// With the security group alone, no finding mentions the mapping.
 	s = &situation{healthy()}
 	s.group().Out = nil
 	s.says(timeout)
@@ -213,7 +213,7 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// TestEveryPair breaks two things of different layers at once, and finds both.
+// TestEveryPair breaks two things in different layers at once, and finds both.
 func TestEveryPair(t *testing.T) {
 	t.Parallel()
 	all := faults()
@@ -235,7 +235,7 @@ func TestEveryPair(t *testing.T) {
 	}
 }
 
-// TestSameBytes: the order of what was collected does not matter.
+// TestSameBytes: the order of the collected items does not matter.
 func TestSameBytes(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
@@ -266,7 +266,7 @@ func shuffled[T any](list []T) []T {
 	return list
 }
 
-// TestRead holds lines of real logs to what they mean.
+// TestRead: lines of real logs show the right symptoms.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]Sign{
@@ -294,7 +294,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestOthersConsoles: what fails on an instance of another cluster of our name is not a finding here.
+// TestOthersConsoles: a failure on an instance of another cluster with the same name is not a finding here.
 func TestOthersConsoles(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*situation, *Instance){
@@ -315,7 +315,7 @@ func TestOthersConsoles(t *testing.T) {
 	}
 }
 
-// TestProblemsSayWhere: what is wrong with user data is told with its place, and nothing that is not known.
+// TestProblemsSayWhere: a problem of user data is reported with its position, without unknown parts.
 func TestProblemsSayWhere(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
@@ -331,7 +331,7 @@ func TestProblemsSayWhere(t *testing.T) {
 	t.Error("TAINT-2 is not broken")
 }
 
-// TestKubernetesRights: what Kubernetes does not allow is not mended by a policy of AWS.
+// TestKubernetesRights: a missing Kubernetes permission is not fixed by an IAM policy.
 func TestKubernetesRights(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

@@ -1,8 +1,8 @@
-// Package diagnosis says why an instance does not become a node, out of what was seen of it and around it.
+// Package diagnosis finds out why an instance does not become a node, from evidence collected from AWS and Kubernetes.
 //
-// In: Evidence: what EKS, IAM, EC2 and Kubernetes said, each item with its source, its time, or why it is not there.
+// In: Evidence: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
 // Out: findings: check, verdict, cause in one sentence, certainty, lines of evidence, the fix; the root cause first.
-// Never: a call, a clock, or a verdict where what it would rest on is not known.
+// Never: a call, a clock, or a verdict without the evidence for it.
 package diagnosis
 
 import (
@@ -17,7 +17,7 @@ import (
 // Format is the version of Evidence as a file. A reader refuses a newer one.
 const Format = 1
 
-// Absence is why an item is not there. The empty one means that it is.
+// Absence is why an item is missing. The zero value means that the item is known.
 type Absence string
 
 // The absences.
@@ -28,7 +28,7 @@ const (
 	Failed   Absence = "failed"        // Why is what was answered instead
 )
 
-// Item is one thing that was looked for.
+// Item is one piece of evidence.
 type Item[T any] struct {
 	Source string    `json:"source,omitempty"` // "eks:DescribeCluster prod", "configmap kube-system/aws-auth"
 	At     time.Time `json:"at,omitzero"`
@@ -38,25 +38,25 @@ type Item[T any] struct {
 	Value  T         `json:"value,omitzero"`
 }
 
-// Found makes an item that is there.
+// Found makes an item that is known.
 func Found[T any](source string, at time.Time, value T) Item[T] {
 	return Item[T]{Source: source, At: at, Value: value}
 }
 
-// Lacking makes an item that is not.
+// Lacking makes an item that is absent.
 func Lacking[T any](source string, at time.Time, absent Absence, why string) Item[T] {
 	return Item[T]{Source: source, At: at, Absent: absent, Why: why}
 }
 
-// Known reports whether the item is there.
+// Known reports whether the item is known.
 func (i Item[T]) Known() bool { return i.Source != "" && i.Absent == "" }
 
-// Is reports whether the item is absent in this way. An item that nothing was written into was not asked for.
+// Is reports whether the item is absent for this reason. The zero item is NotAsked.
 func (i Item[T]) Is(a Absence) bool {
 	return i.Absent == a || a == NotAsked && i.Absent == "" && i.Source == ""
 }
 
-// gap is the answer of a check that lacks the item; ok is false if it does not.
+// gap returns the Unknown finding of a check that needs the item; ok is false if the item is known.
 func (i Item[T]) gap(what string) (f Finding, ok bool) {
 	if i.Known() {
 		return Finding{}, false
@@ -82,7 +82,7 @@ func (i Item[T]) gap(what string) (f Finding, ok bool) {
 	return f, true
 }
 
-// Evidence is all that a diagnosis rests on. Lists are sorted by name or id.
+// Evidence is the input of a diagnosis. Lists are sorted by name or ID.
 type Evidence struct {
 	Format  int       `json:"format"` // see Format
 	At      time.Time `json:"at"`     // when it was collected
@@ -90,7 +90,7 @@ type Evidence struct {
 	Region  string    `json:"region"`
 	Account string    `json:"account,omitempty"`
 
-	// What AWS says.
+	// From AWS.
 	Cluster      Item[Cluster]            `json:"cluster,omitzero"`
 	Caller       Item[string]             `json:"caller,omitzero"` // ARN of whoever asked
 	Entries      Item[[]Entry]            `json:"entries,omitzero"`
@@ -110,7 +110,7 @@ type Evidence struct {
 	Instances    Item[[]Instance]         `json:"instances,omitzero"` // that carry the cluster's name
 	Impaired     Item[map[string]string]  `json:"impaired,omitzero"`  // by id of an instance: which status check fails, "instance" or "system"
 
-	// What Kubernetes says.
+	// From Kubernetes.
 	Home       Item[Home]        `json:"home,omitzero"`
 	AuthMap    Item[AuthMap]     `json:"authMap,omitzero"`
 	Controller Item[Controller]  `json:"controller,omitzero"`
@@ -123,11 +123,11 @@ type Evidence struct {
 	Daemons    Item[[]DaemonSet] `json:"daemons,omitzero"`
 	Events     Item[[]Event]     `json:"events,omitzero"` // warnings
 
-	// UserData are the problems of user data, found by whoever can read it; none where all is well.
+	// UserData lists the problems of user data. They are found by a caller that can read user data; empty if there are none.
 	UserData Item[[]UserDataProblem] `json:"userData,omitzero"`
 }
 
-// UserDataProblem is one thing that is wrong with the user data of an EC2NodeClass.
+// UserDataProblem is one problem of an EC2NodeClass's user data.
 type UserDataProblem struct {
 	Class     string    `json:"class"`
 	ID        string    `json:"id"`       // of the check that it belongs to: "TAINT-1", "ARCH-3", "BOOT-7"
@@ -139,7 +139,7 @@ type UserDataProblem struct {
 	Corrected bool `json:"corrected,omitempty"`
 }
 
-// class returns the EC2NodeClass of a name.
+// class returns the EC2NodeClass with this name.
 func (e *Evidence) class(name string) (Class, bool) {
 	i := slices.IndexFunc(e.Classes.Value, func(c Class) bool { return c.Name == name })
 	if i < 0 {

@@ -55,7 +55,7 @@ func (d *desk) judgeOneExecutionRole(p FargateProfile, said string) (Finding, bo
 	return Finding{}, false
 }
 
-// fargateService is who must be trusted with a pod execution role.
+// fargateService is the service principal that a pod execution role must trust.
 const fargateService = "eks-fargate-pods.amazonaws.com"
 
 // unmappedForFargate says what is wrong with the mapping of a pod execution role.
@@ -100,7 +100,7 @@ func (d *desk) mappedForFargate(role string) bool {
 	})
 }
 
-// executionPolicy is the policy of AWS that a pod execution role has.
+// executionPolicy is the AWS managed policy that a pod execution role needs.
 const executionPolicy = "AmazonEKSFargatePodExecutionRolePolicy"
 
 func (d *desk) makeExecutionRole(role string) []fix.Step {

@@ -7,8 +7,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestCauseExplainsItsOwnClass: the kubelet of one EC2NodeClass refuses a flag, which also makes its script fail. Of that script there is no
-// finding. The script of another EC2NodeClass fails by itself, and there is one.
+// TestCauseExplainsItsOwnClass: the kubelet of one EC2NodeClass rejects a flag, which also makes its script fail, so there is no finding about
+// that script. The script of another EC2NodeClass fails by itself, and there is a finding.
 func TestCauseExplainsItsOwnClass(t *testing.T) {
 	t.Parallel()
 	const refused, failed = "kubelet: failed to parse kubelet flag", "cloud-init: Failed to run module scripts-user"
@@ -33,7 +33,7 @@ func TestCauseExplainsItsOwnClass(t *testing.T) {
 	}
 }
 
-// brokenSubjects are the subjects of the findings of a check.
+// brokenSubjects returns the subjects of the broken findings of a check.
 func brokenSubjects(s *situation, check string) (out []string) {
 	for _, f := range Diagnose(s.e) {
 		if f.Check == check && f.Verdict == Broken {

@@ -27,7 +27,7 @@ func (d *desk) waiting() []ControllerPod {
 	return slices.DeleteFunc(slices.Clone(d.Controller.Value.Pods), func(p ControllerPod) bool { return p.Ready || p.Phase == "Succeeded" })
 }
 
-// said returns the first message of a pod that has all of the words.
+// said returns the first message of a pod that contains all words.
 func (p ControllerPod) said(words ...string) string {
 	for _, m := range p.Messages {
 		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(strings.ToLower(m), strings.ToLower(w)) }) {
@@ -37,12 +37,12 @@ func (p ControllerPod) said(words ...string) string {
 	return ""
 }
 
-// onFargate reports whether a pod is Fargate's, or complains of Fargate.
+// onFargate reports whether a pod was given to Fargate, or has a message about it.
 func (p ControllerPod) onFargate() bool {
 	return p.Scheduler == "fargate-scheduler" || strings.HasPrefix(p.Node, "fargate-") || p.said("fargate") != ""
 }
 
-// selects reports whether the profile is for a pod of a namespace.
+// selects reports whether the profile selects a pod of a namespace.
 func (p FargateProfile) selects(namespace string, labels map[string]string) bool {
 	return slices.ContainsFunc(p.Selectors, func(s FargateSelector) bool {
 		if ok, err := path.Match(s.Namespace, namespace); err != nil || !ok {
@@ -98,7 +98,7 @@ func (d *desk) eachWaiting(f func(p ControllerPod, subject string) []Finding) []
 		}
 		for _, found := range f(p, "pod "+d.Controller.Value.Namespace+"/"+p.Name) {
 			if !slices.ContainsFunc(out, func(o Finding) bool { return o.Cause == found.Cause }) {
-				out = append(out, found) // replicas say the same
+				out = append(out, found) // the replicas have the same finding
 			}
 		}
 	}
@@ -162,10 +162,10 @@ func (d *desk) privateSubnets() []fix.Value {
 	return out
 }
 
-// activation is how long a Fargate profile takes at most until it is active; EKS tells when it was made only.
+// activation is the longest time until a Fargate profile is active. EKS reports only its creation time.
 const activation = 5 * time.Minute
 
-// late reports whether the pod was certainly made when the profile was active already.
+// late reports whether the pod was certainly created after the profile became active.
 func (p ControllerPod) late(f FargateProfile) bool {
 	return !f.Created.IsZero() && p.Created.After(f.Created.Add(activation))
 }
@@ -186,7 +186,7 @@ func judgeTooEarly(d *desk) []Finding {
 		f := broken(subject, Certain, "the pod was made before Fargate profile %s was active, and pods are given to Fargate only when they are made", profile.Name)
 		switch {
 		case p.late(profile) && d.saidTaint(p) != "" && !p.tolerates(taintFargate):
-			return nil // a toleration is missing: FG-8
+			return nil // FG-8 reports a missing toleration
 		case p.late(profile):
 			f = broken(subject, Likely, "the pod was not given to Fargate when it was made, although Fargate profile %s selects it, and nobody does that later", profile.Name)
 		}
@@ -203,7 +203,7 @@ func (p ControllerPod) passedOver() bool {
 	return p.Node == "" && p.Scheduler != "" && p.Scheduler != "fargate-scheduler"
 }
 
-// tolerates reports whether the pod tolerates a taint, whatever its value and effect.
+// tolerates reports whether the pod tolerates a taint key, with any value and effect.
 func (p ControllerPod) tolerates(key string) bool {
 	return slices.ContainsFunc(p.Tolerates, func(t Taint) bool { return t.Key == key || t.Key == "" })
 }
@@ -324,7 +324,7 @@ func judgeTolerations(d *desk) []Finding {
 	})
 }
 
-// oneMore is the operation of a JSON patch that adds the toleration for Fargate, to a list or in place of none.
+// oneMore is the JSON patch operation that adds the toleration for Fargate, to a list or as a new list.
 func (c Controller) oneMore() fix.Fields {
 	toleration := fix.Fields{"key": fix.Text(taintFargate), "operator": fix.Text("Equal"), "value": fix.Text("fargate"), "effect": fix.Text("NoSchedule")}
 	if len(c.Tolerates) == 0 {

@@ -8,7 +8,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestHiddenDNS: cluster DNS that may not be looked at is not down, and its permission is named.
+// TestHiddenDNS: if cluster DNS may not be read, it is not reported as down, and the missing permission is named.
 func TestHiddenDNS(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Verdict is what a check came to.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts, worst first.
@@ -25,7 +25,7 @@ func (v Verdict) order() int {
 	return slices.Index([]Verdict{Broken, Suspicious, Unknown, Fine}, v)
 }
 
-// Certainty is how sure a finding is.
+// Certainty is how certain a finding is.
 type Certainty string
 
 // The certainties.
@@ -45,17 +45,17 @@ type Finding struct {
 	Certainty Certainty `json:"certainty,omitempty"`
 	Evidence  []string  `json:"evidence,omitempty"` // what it rests on, one line each
 	Fix       fix.Fix   `json:"-"`                  // see MarshalJSON
-	// Follows is the check whose finding is the reason for this one; mending that one mends this one. Empty: it is a root.
+	// Follows is the check whose finding causes this one; fixing that one fixes this one. Empty for a root cause.
 	Follows string `json:"follows,omitempty"`
-	// Explains are signs on consoles, or of conditions, that the finding accounts for.
+	// Explains lists the symptoms, of consoles or conditions, that the finding explains.
 	Explains []Sign `json:"explains,omitempty"`
 	Page     string `json:"page"` // in the documentation
 	// Unused is true of a finding about an EC2NodeClass that no NodePool uses and no NodeClaim is of: it holds no pods.
 	Unused bool `json:"unused,omitempty"`
 
-	holds bool // pods wait for it, or NodeClaims of its subject are not initialized
+	holds bool // pods wait because of it, or NodeClaims of its subject are not initialized
 	layer int
-	seen  bool // a sign that it explains was seen
+	seen  bool // a symptom that it explains was observed
 }
 
 // with adds lines of evidence.
@@ -68,7 +68,7 @@ func (f Finding) with(lines ...string) Finding {
 	return f
 }
 
-// explaining adds signs that the finding accounts for.
+// explaining adds symptoms that the finding explains.
 func (f Finding) explaining(signs ...Sign) Finding {
 	f.Explains = append(f.Explains, signs...)
 	return f
@@ -80,8 +80,8 @@ func (f Finding) mend(steps ...fix.Step) Finding {
 	return f
 }
 
-// MarshalJSON writes the finding with its fix in three forms: what corrects it as text that a shell takes, what only reads likewise, and all of its
-// steps with the words of their commands.
+// MarshalJSON writes the finding with its fix in three forms: the correcting commands as shell text, the read-only commands as shell text, and
+// all steps with the words of their commands.
 func (f Finding) MarshalJSON() ([]byte, error) {
 	type plain Finding
 	return json.Marshal(struct {
@@ -104,9 +104,15 @@ func fine(subject string) Finding {
 	return Finding{Verdict: Fine, Subject: subject, Certainty: Certain}
 }
 
-// rank sorts findings. Those that call for a change come before those that do not. Among them, findings about classes that no NodePool uses come
-// last, and causes that hold pods come first; then the worst verdict; then roots before what follows from them; then those that explain what was
-// seen; then by how early in a node's life they bite, because what comes later cannot have been reached.
+// rank sorts findings, by these criteria in turn:
+// - those that call for a change first
+// - EC2NodeClasses that no NodePool uses last
+// - those that hold pods first
+// - the worst verdict first
+// - root causes before their consequences
+// - those that explain an observed symptom first
+// - by layer, because later layers cannot have been reached
+// - by check, subject and cause
 func rank(all []Finding) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(

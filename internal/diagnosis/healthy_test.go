@@ -16,7 +16,7 @@ const (
 
 func has[T any](source string, v T) Item[T] { return Found(source, noon, v) }
 
-// healthy is a cluster in which one node has joined and another is about to, in mode API_AND_CONFIG_MAP, and nothing is wrong.
+// healthy is a cluster without problems in mode API_AND_CONFIG_MAP: one node has joined and another is about to.
 func healthy() Evidence {
 	return Evidence{
 		Format: Format, At: noon, Name: "prod", Region: "us-east-1", Account: "111122223333",
@@ -88,14 +88,14 @@ func healthy() Evidence {
 	}
 }
 
-// says gives the instance that has not joined a line on its console.
+// says adds a line to the console of the instance that has not joined.
 func (s *situation) says(line string) *situation {
 	i := &s.e.Instances.Value[1]
 	i.Console.Value += line + "\n"
 	return s
 }
 
-// situation is evidence under change.
+// situation is evidence that a test changes.
 type situation struct{ e Evidence }
 
 func (s *situation) class() *Class       { return &s.e.Classes.Value[0] }
@@ -108,7 +108,7 @@ func (s *situation) problem(id string) {
 	s.e.UserData.Value = append(s.e.UserData.Value, UserDataProblem{Class: "default", ID: id, Sentence: "problem of " + id, Certainty: Certain, Where: "line 3", Fix: "y"})
 }
 
-// event is one that the controller writes about an object of the healthy cluster.
+// event adds an event of the controller about an object of the healthy cluster.
 func (s *situation) event(kind, name, reason, message string) {
 	uid := map[string]string{"NodePool": "uid-pool"}[kind]
 	if uid == "" {
@@ -122,7 +122,7 @@ func (s *situation) late(d time.Duration) {
 	s.e.Instances.Value[1].Launched = noon.Add(-d)
 }
 
-// registered makes the second instance a node that is not ready for pods.
+// registered makes the second instance a node that is not initialized.
 func (s *situation) registered(ready bool, message string, condition Condition) *Node {
 	s.e.Claims.Value[1].Conditions = []Condition{{Type: "Launched", Status: "True"}, {Type: "Registered", Status: "True", Since: noon.Add(-10 * time.Minute)}, condition}
 	s.e.Instances.Value[1].Launched = noon.Add(-11 * time.Minute)

@@ -8,7 +8,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestHeldFirst: what holds pods comes first, whatever else is worse, and classes that no NodePool uses come last.
+// TestHeldFirst: findings that hold pods come first, and classes that no NodePool uses come last.
 func TestHeldFirst(t *testing.T) {
 	t.Parallel()
 	order := func(s *situation) string {
@@ -36,7 +36,7 @@ func TestHeldFirst(t *testing.T) {
 	if got, want := order(s), "READY-3 NodeClaim claim-2, AUTH-2 EC2NodeClass aaa unused, AUTH-2 EC2NodeClass bbb unused"; !strings.HasPrefix(got, want) {
 		t.Errorf("the order is %s, want %s", got, want)
 	}
-	// A class with NodeClaims that are all initialized holds no pods; one whose NodeClaim is late does.
+	// A class whose NodeClaims are all initialized holds no pods; one with a late NodeClaim does.
 	s = &situation{healthy()}
 	s.late(10 * time.Minute)
 	other(s, "aaa")
@@ -49,7 +49,7 @@ func TestHeldFirst(t *testing.T) {
 	if got, want := order(s), "READY-3 NodeClaim claim-2, AUTH-2 EC2NodeClass aaa"; !strings.HasPrefix(got, want) {
 		t.Errorf("the order is %s, want %s", got, want)
 	}
-	// One that has none yet, while pods wait, may be what they wait for.
+	// Pods may be waiting for a class without NodeClaims.
 	s.e.Claims.Value = s.e.Claims.Value[:2]
 	if got, want := order(s), "AUTH-2 EC2NodeClass aaa, "; !strings.HasPrefix(got, want) {
 		t.Errorf("the order is %s, want %s", got, want)

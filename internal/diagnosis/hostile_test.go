@@ -14,10 +14,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// marker stands in every hostile text, so that a command which repeats one is found.
+// marker is part of every hostile text, so that a command that repeats one is found.
 const marker = "pwn3d"
 
-// hostileTexts are what somebody writes who wants a command, a patch or a terminal to do something else.
+// hostileTexts returns texts that try to change a command, a patch or a terminal.
 func hostileTexts() []string {
 	return []string{
 		"x;touch " + marker + ";#",
@@ -46,7 +46,7 @@ type site struct {
 	set  func(string)
 }
 
-// sites finds all strings, keys of maps too. commit writes a value back to where it was copied from.
+// sites finds all strings, including keys of maps. commit writes a value back to its origin.
 func sites(v reflect.Value, path string, commit func(), out *[]site) {
 	switch v.Kind() {
 	case reflect.String:
@@ -88,8 +88,8 @@ func sitesOf(e *Evidence) []site {
 	return out
 }
 
-// TestHostileEvidence replaces every string of evidence that triggers a check by hostile text. The fixes that are printed have, read by a shell, the
-// words of their steps and no others; none of these repeats the text; and what is carried out is what the steps say.
+// TestHostileEvidence replaces every string of evidence that triggers a check by hostile text. The printed fixes, parsed by a shell, have
+// exactly the words of their steps, none of which repeats the text. The executed calls are those of the steps.
 func TestHostileEvidence(t *testing.T) {
 	t.Parallel()
 	all := faults()
@@ -128,12 +128,12 @@ func build(f fault) *Evidence {
 
 type hostility struct {
 	t      *testing.T
-	judged map[string]bool // fixes, by their text
-	steps  bool            // a fix had some
+	judged map[string]bool // fixes, by text
+	steps  bool            // a fix had steps
 }
 
-// oneByOne replaces one string after another, and adds to it, as what triggers a check may be a part of it. What the fault is about takes every text;
-// of what is the same in all faults, each fault takes another one.
+// oneByOne replaces one string after another, and also appends to it, because a part of it may trigger the check. Strings that the fault is
+// about take every text. Each fault takes a different text for the strings that all faults share.
 func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 	usual := map[string]string{}
 	e, texts := healthy(), hostileTexts()
@@ -152,7 +152,7 @@ func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 		}
 		for k, hostile := range chosen {
 			text := hostile
-			// Behind a name, what has no such character may be a name of its own.
+			// After a name, text without special characters may be a valid name.
 			if variant := (i + k + offset) % 3; variant > 0 && strings.ContainsAny(hostile, " ;(\n'\x1b$`") {
 				text = s.text + strings.Repeat(" ", variant-1) + hostile
 			}
@@ -163,11 +163,11 @@ func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 	}
 }
 
-// allAtOnce adds to all strings, so that those which name the same thing still do, and to those of each part of the evidence.
+// allAtOnce appends to all strings, so that equal names stay equal, and to those of each part of the evidence.
 func (h *hostility) allAtOnce(f fault, isFirst bool) {
 	for _, hostile := range hostileTexts() {
 		if !strings.ContainsAny(hostile, " ;(\n'\x1b$`") {
-			continue // behind a name it may be a name
+			continue // after a name, it may be a valid name
 		}
 		for _, keep := range []string{".Absent", ".Family", ".State", ".Type"} {
 			if !isFirst && keep != ".State" {
@@ -184,7 +184,7 @@ func (h *hostility) allAtOnce(f fault, isFirst bool) {
 	}
 }
 
-// judge holds the fixes of all findings against what they must be.
+// judge checks the fixes of all findings.
 func (h *hostility) judge(what string, e *Evidence) {
 	h.t.Helper()
 	for _, f := range Diagnose(*e) {
@@ -202,7 +202,7 @@ func (h *hostility) judge(what string, e *Evidence) {
 	}
 }
 
-// unlike says in what a printed fix is not what its steps say; empty: in nothing.
+// unlike describes how a printed fix differs from its steps; empty: it does not.
 func unlike(f fix.Fix) string {
 	text, steps := f.String(), f.Steps()
 	lines := strings.Split(text, "\n")
@@ -243,13 +243,13 @@ func unlike(f fix.Fix) string {
 	return ""
 }
 
-// isAuthMap reports whether a step writes aws-auth back, with comments that are not ours.
+// isAuthMap reports whether a step writes aws-auth back, with the user's comments.
 func isAuthMap(s fix.Step) bool {
 	k, _ := s.Kubernetes()
 	return k.Resource == "configmap"
 }
 
-// wordsOf are the words of a statement that is one command, as a shell makes them.
+// wordsOf returns the words of a statement that is one command, as a shell parses them.
 func wordsOf(s *syntax.Stmt) (out []fix.Word, ok bool) {
 	call, isCall := s.Cmd.(*syntax.CallExpr)
 	isSaved := len(s.Redirs) == 1 && s.Redirs[0].Op == syntax.RdrOut && s.Redirs[0].Word.Lit() == "aws-auth-before.yaml"
@@ -295,7 +295,7 @@ func wordOf(w *syntax.Word) (fix.Word, bool) {
 	return fix.Word{Text: b.String()}, true
 }
 
-// TestHostileJSON: what programs read of a fix has no hostile text in a command either, and is JSON.
+// TestHostileJSON: the JSON form of a fix has no hostile text in a command either.
 func TestHostileJSON(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

@@ -19,14 +19,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// calls are what is asked of Kubernetes and of AWS.
+// calls records requests to Kubernetes and AWS.
 type calls struct {
 	mu     sync.Mutex
 	kube   []string
 	aws    []string
 	claims []fix.Claim
 
-	expected fix.Expected // what the access entry is that a step deletes
+	expected fix.Expected // the expected state of the access entry that a step deletes
 }
 
 func (c *calls) Try(context.Context, kube.Patch) (kube.Trial, error) { return kube.Trial{}, nil }
@@ -49,7 +49,7 @@ func (c *calls) Delete(_ context.Context, d kube.Doomed) error {
 	return nil
 }
 
-// RoundTrip answers for AWS that all is well, and notes what changes something.
+// RoundTrip returns success for AWS calls, and records those that change something.
 func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := []byte{}
 	if r.Body != nil {
@@ -83,7 +83,7 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 }
 
-// executed carries a fix out with recording clients, and says in what the calls are not what the steps say; empty: in nothing.
+// executed carries out a fix with recording clients, and describes how the calls differ from the steps; empty: they do not.
 func executed(ctx context.Context, f fix.Fix) string {
 	c := &calls{}
 	var want []string
@@ -131,7 +131,7 @@ func executed(ctx context.Context, f fix.Fix) string {
 	return c.unlikeAWS(f)
 }
 
-// unlikeAWS says in what the calls to AWS are not those of the steps, one each with all of its values; empty: in nothing.
+// unlikeAWS describes how the AWS calls differ from those of the steps; empty: they do not.
 func (c *calls) unlikeAWS(f fix.Fix) string {
 	n := 0
 	for _, s := range f.Steps() {

@@ -52,7 +52,7 @@ func judgeHome(d *desk) []Finding {
 		mend(fix.Call("eks", "list-clusters", d.inRegion()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
 }
 
-// sameAuthority compares a base64 of PEM with PEM, by the certificates in them.
+// sameAuthority compares base64-encoded PEM with PEM, by their certificates.
 func sameAuthority(encoded, text string) bool {
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -104,7 +104,7 @@ func judgeNamesake(d *desk) []Finding {
 	return out
 }
 
-// otherName is a name for another cluster, as nobody knows how its people call it.
+// otherName is a placeholder for the other cluster's name, which is not known.
 func otherName(name, uid string) string { return name + "-" + uid[:min(8, len(uid))] }
 
 // judgeOrphans: instances without UID and without a claim are nobody's that is known.
@@ -135,7 +135,7 @@ func judgeOrphans(d *desk) []Finding {
 		mend(fix.Call("ec2", "terminate-instances", d.inRegion(), fix.P("--instance-ids", instances(ids)...)).With("if they are not needed"))}
 }
 
-// instances are ids of instances as they stand in a command.
+// instances returns instance IDs as values of a command.
 func instances(ids []string) []fix.Value {
 	out := make([]fix.Value, len(ids))
 	for i, id := range ids {

@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// Quest is what somebody wants to know why it does not join: one instance, or all that an EC2NodeClass would launch.
+// Quest selects the findings of one question: why does an instance, or all that an EC2NodeClass would launch, not join?
 type Quest struct {
 	Class    string // name of the EC2NodeClass
 	Instance string // id; empty: any
-	Subnet   string // of the instance; empty: any of the class's
+	Subnet   string // of the instance; empty: any subnet of the class
 }
 
-// Joining returns the findings that keep the instances of a quest from joining, or may: broken and suspicious ones, in the order of
-// Diagnose, about the class, about all of the cluster, or about just that instance or its subnet. What bites before a launch or after
-// the joining is left out.
+// Joining returns the broken and suspicious findings that may keep the instances of a Quest from joining, in the order of Diagnose. They are
+// about the class, the whole cluster, the instance or its subnet. Findings about the time before a launch or after joining are left out.
 func Joining(findings []Finding, q Quest) []Finding {
 	return slices.DeleteFunc(slices.Clone(Worst(findings)), func(f Finding) bool {
 		return f.layer < int(LayerLaunch) || f.layer > int(LayerAuth) || !q.isAbout(f.Subject)
 	})
 }
 
-// isAbout reports whether a finding about the subject bears on the quest.
+// isAbout reports whether a finding about the subject is relevant to the quest.
 func (q Quest) isAbout(subject string) bool {
 	kind, name, _ := strings.Cut(subject, " ")
 	switch kind {
@@ -37,8 +36,8 @@ func (q Quest) isAbout(subject string) bool {
 	return false
 }
 
-// Ahead returns, by EC2NodeClass, the findings that are known without any instance, and certain: what the class would launch now will
-// not join. The first of a class is the root. A subnet without a way out counts where no other of the class has one.
+// Ahead returns, by EC2NodeClass, the certain findings that need no instance as evidence: what the class launches now will not join. The first
+// of a class is the root cause. A subnet without a route out counts only if no other subnet of the class has one.
 func Ahead(e Evidence) map[string][]Finding {
 	e.Instances, e.Events, e.Claims = Item[[]Instance]{}, Item[[]Event]{}, Item[[]Claim]{}
 	var sure []Finding
@@ -70,8 +69,8 @@ func Ahead(e Evidence) map[string][]Finding {
 	return out
 }
 
-// decides reports whether a check that is certain before there is an instance is to be believed: it has read all that its verdict
-// rests on. Others know what usually is so, as of policies by their names, or rest on what was said of launches.
+// decides reports whether the verdict of a check is reliable before there is an instance: all its evidence was read. Other checks rely on
+// usual cases, such as policy names, or on earlier launches.
 func decides(check string) bool {
 	switch check {
 	case "ARCH-2", "AUTH-1", "AUTH-2", "AUTH-3", "AUTH-5", "AUTH-7", "NET-1", "NET-2", "NET-3", "NET-4":
@@ -80,7 +79,7 @@ func decides(check string) bool {
 	return false
 }
 
-// Gaps are the permissions that were missing when the evidence of joining was collected, sorted.
+// Gaps returns the permissions that were missing when evidence was collected, sorted.
 func Gaps(e Evidence) []string {
 	var out []string
 	add := func(absent Absence, why string) {

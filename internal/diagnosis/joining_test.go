@@ -8,8 +8,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestAhead: what is certain to fail is known before there is an instance, by class; what is only likely, or of one subnet of two, or
-// said by an instance, is not.
+// TestAhead: by class, only failures that are certain before there is an instance. Likely ones, those of one of two subnets, and those
+// observed on instances are left out.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	unmapped := func(s *situation) { s.e.Entries.Value = s.e.Entries.Value[:1] }
@@ -58,7 +58,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestJoining: whoever asks about one instance is told of its class, of its subnet and of the cluster, and not of others.
+// TestJoining: the findings for one instance are about its class, its subnet or the cluster, and no other.
 func TestJoining(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

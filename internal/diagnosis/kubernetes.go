@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Home is the cluster that Kubernetes' side of the evidence is from.
+// Home identifies the cluster that the Kubernetes evidence is from.
 type Home struct {
 	UID      string `json:"uid"`                // of the namespace kube-system
 	Endpoint string `json:"endpoint"`           // as the kubeconfig has it
@@ -20,21 +20,21 @@ type Home struct {
 	DNSWhy    string  `json:"dnsWhy,omitempty"`    // the permission that is missing, or what was answered instead
 }
 
-// AuthMap is what the ConfigMap aws-auth maps roles to.
+// AuthMap is the role mapping in the ConfigMap aws-auth.
 type AuthMap struct {
 	Raw     string    `json:"raw,omitempty"`     // of mapRoles
 	Problem string    `json:"problem,omitempty"` // why it cannot be read; Roles is empty then
 	Roles   []Mapping `json:"roles,omitempty"`   // in their order
 }
 
-// Mapping is one row of it.
+// Mapping is one row of mapRoles.
 type Mapping struct {
 	ARN      string   `json:"arn"`
 	Username string   `json:"username,omitempty"`
 	Groups   []string `json:"groups,omitempty"`
 }
 
-// Controller is the autoscaler's own installation.
+// Controller is the installation of the autoscaler.
 type Controller struct {
 	Namespace  string            `json:"namespace"`
 	Deployment string            `json:"deployment,omitempty"` // its name; empty: not known
@@ -47,10 +47,10 @@ type Controller struct {
 	Others     []string          `json:"others,omitempty"` // Deployments of this or another autoscaler, "namespace/name"
 }
 
-// workload is the name of the Deployment, which is that of its account where nobody says otherwise.
+// workload returns the name of the Deployment; without one, that of the service account.
 func (c Controller) workload() string { return orElse(c.Deployment, c.Account) }
 
-// release is the step that deletes pods, so that others are made in their place.
+// release is the step that deletes pods so that they are recreated.
 func (c Controller) release(pods []ControllerPod) fix.Step {
 	objects := make([]fix.Object, len(pods))
 	for i, p := range pods {
@@ -73,7 +73,7 @@ type ControllerPod struct {
 	Messages  []string          `json:"messages,omitempty"`  // of its conditions and events
 }
 
-// Taint is a taint, or what a toleration tolerates.
+// Taint is a taint, or a toleration.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
@@ -89,7 +89,7 @@ type Condition struct {
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// condition returns the condition of a type; zero if there is none.
+// condition returns the condition of a type; the zero value if there is none.
 func condition(all []Condition, kind string) Condition {
 	i := slices.IndexFunc(all, func(c Condition) bool { return c.Type == kind })
 	if i < 0 {
@@ -131,27 +131,27 @@ type Pool struct {
 	Taints       []Taint           `json:"taints,omitempty"`
 	Startup      []Taint           `json:"startup,omitempty"` // spec.template.spec.startupTaints
 	Conditions   []Condition       `json:"conditions,omitempty"`
-	// Steps are how many instance types are left after each requirement, in order; empty: not counted.
+	// Steps has the number of instance types that remain after each requirement, in order; empty: not counted.
 	Steps []Step `json:"steps,omitempty"`
-	// Mend is the smallest change by which a pool that allows no type allows some; nil if none was found, or none is needed.
+	// The smallest change that gives a pool without instance types some; nil if none was found or needed.
 	Mend *Loosening `json:"mend,omitempty"`
 }
 
-// Loosening is one value more for a requirement.
+// Loosening adds one value to a requirement.
 type Loosening struct {
 	Index int    `json:"index"` // of the requirement, in spec.template.spec.requirements
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-// Requirement is a condition on a label.
+// Requirement is a requirement on a label.
 type Requirement struct {
 	Key      string   `json:"key"`
 	Operator string   `json:"operator"` // "In", "NotIn", "Exists", …
 	Values   []string `json:"values,omitempty"`
 }
 
-// String writes the requirement as users read it.
+// String returns the requirement as users write it.
 func (r Requirement) String() string {
 	if len(r.Values) == 0 {
 		return r.Key + " " + r.Operator
@@ -159,13 +159,13 @@ func (r Requirement) String() string {
 	return r.Key + " " + r.Operator + " [" + strings.Join(r.Values, ", ") + "]"
 }
 
-// Step is a requirement, and what it leaves.
+// Step is a requirement and the number of instance types that it leaves.
 type Step struct {
 	Name string         `json:"name"`           // the requirement, as Requirement.String has it
 	Left map[string]int `json:"left,omitempty"` // instance types by architecture; none: 0
 }
 
-// architectures are those that the pool asks for, sorted; nil if it does not say.
+// architectures returns the architectures that the pool requires, sorted; nil if it does not restrict them.
 func (p Pool) architectures() []string {
 	for _, r := range p.Requirements {
 		if r.Key == labelArch && r.Operator == "In" {
@@ -190,7 +190,7 @@ type Claim struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// Node is a node that the cluster has.
+// Node is a Node.
 type Node struct {
 	Name       string    `json:"name"`
 	ProviderID string    `json:"providerID,omitempty"`
@@ -202,7 +202,7 @@ type Node struct {
 	TaintsBy   []string  `json:"taintsBy,omitempty"` // who has written its taints, from managedFields
 	Zone       string    `json:"zone,omitempty"`
 	Arch       string    `json:"arch,omitempty"`
-	// Labels are those of the user's own: see OwnLabels.
+	// Labels has the user-defined labels: see OwnLabels.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
@@ -222,10 +222,10 @@ type Pod struct {
 	Events []string `json:"events,omitempty"`
 }
 
-// String names the pod.
+// String returns "namespace/name".
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// isDaemons reports whether the pod is a DaemonSet's, of whatever API group.
+// isDaemons reports whether the pod belongs to a DaemonSet, of any API group.
 func (p Pod) isDaemons() bool {
 	return strings.HasPrefix(p.Owner, "DaemonSet/") || strings.HasPrefix(p.Owner, "DaemonSet.")
 }
@@ -240,7 +240,7 @@ type DaemonSet struct {
 	Env       map[string]string `json:"env,omitempty"` // of aws-node: how it gives addresses
 }
 
-// Event is a warning about an object of this API. It counts where By, Namespace and UID are those of an event that the controller wrote.
+// Event is a warning event about an object of this API. It counts only if By, Namespace and UID show that the controller wrote it.
 type Event struct {
 	Kind      string    `json:"kind"`
 	Name      string    `json:"name"`
@@ -252,7 +252,7 @@ type Event struct {
 	Last      time.Time `json:"last,omitzero"`
 }
 
-// Labels and taints that checks know.
+// Labels and taints that checks use.
 const (
 	labelArch         = "kubernetes.io/arch"
 	taintUnregistered = "karpenter.sh/unregistered"

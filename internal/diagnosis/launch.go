@@ -32,7 +32,7 @@ func judgeProfile(d *desk) []Finding {
 		p, asked := d.Profiles[c.Profile]
 		switch {
 		case c.Role != "" || !asked:
-			out = append(out, fine(subject)) // the controller makes it, and removes it with the class
+			out = append(out, fine(subject)) // the controller creates the profile and deletes it with the class
 		case c.Profile != "" && p.Is(Missing):
 			f := broken(subject, Certain, "instance profile %s does not exist", c.Profile).with(p.Source).with(d.messages("instance profile", c.Profile)...).explaining(NoCredentials)
 			out = append(out, f.mend(fix.Call("iam", "create-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile))), d.addRole(c)))
@@ -88,7 +88,7 @@ func judgeVolumes(d *desk) []Finding {
 	return out
 }
 
-// mostData is what EC2 takes of user data, before base64.
+// mostData is EC2's limit for user data, before base64 encoding.
 const mostData = 16384
 
 // judgeDataSize: what the family adds to a user's own part takes some hundred bytes more.

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Lease is the Lease by which one of several controllers acts.
+// Lease is the leader election Lease of the controller.
 type Lease struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
@@ -19,17 +19,17 @@ type Lease struct {
 	Seconds   int       `json:"seconds,omitempty"` // that it holds after that
 }
 
-// End is when nobody held the lease any more, if nobody has renewed it since.
+// End returns when the Lease expires if it is not renewed.
 func (l Lease) End() time.Time { return l.Renewed.Add(time.Duration(l.Seconds) * time.Second) }
 
-// IsAlone reports whether the controller acts without a lease.
+// IsAlone reports whether the controller runs without leader election.
 func (c Controller) IsAlone() bool {
 	is, err := strconv.ParseBool(c.Settings["DISABLE_LEADER_ELECTION"])
 	return err == nil && is
 }
 
-// takeover is how long it may take after the end of a lease until another controller acts: pods are made anew, images are pulled, and
-// clocks differ.
+// takeover is how long another controller may need to become active after the Lease ends: pods are recreated, images are pulled, and clocks
+// differ.
 const takeover = 2 * time.Minute
 
 func leaderChecks() []Check {
@@ -85,7 +85,7 @@ func (d *desk) leaderless() []Finding {
 		return []Finding{suspicious(subject, Likely, "no controller seems to act since %s: the next pods get no nodes", stamp(l.End())).
 			with(d.Lease.Source + ": " + told).with(work...).with(d.standing()...).mend(d.startController())}
 	}
-	return nil // it was stopped, and nothing waits for it
+	return nil // it was stopped, and there is no work for it
 }
 
 // hasEnded reports whether the lease has ended, there is something that a controller is for, and none has acted since.
@@ -94,8 +94,8 @@ func (d *desk) hasEnded(l Lease) bool {
 	return isServed && !l.Renewed.IsZero() && !d.At.Before(l.End()) && !d.lastActed().After(l.End())
 }
 
-// Leaderless is since when no controller acts, for its lease has ended. It is zero where one acts, or that cannot be told: a controller that
-// acts without a lease has none that could end, and of one whose installation could not be read, it is not known which lease is its.
+// Leaderless returns since when no controller is active, because its Lease has ended. It is zero if a controller is active or this is not
+// known. A controller without leader election has no Lease that could end. If the installation could not be read, its Lease is not known.
 func (e Evidence) Leaderless() time.Time {
 	d := newDesk(e)
 	isKnown := e.Lease.Known() && e.Claims.Known() && (e.Controller.Known() || e.Controller.Is(Missing))
@@ -178,7 +178,7 @@ func (d *desk) undone() []string {
 	return out
 }
 
-// firstOf is the first few of some names, and how many more there are.
+// firstOf returns the first few names, and how many more there are.
 func firstOf(names []string) string {
 	const most = 3
 	if len(names) <= most {

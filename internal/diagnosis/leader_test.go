@@ -9,12 +9,12 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestTakeover: for two minutes after the end of a lease, that a controller acts is neither fine nor a finding.
+// TestTakeover: for two minutes after the end of a Lease, the check is neither fine nor a finding.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	letGo := func(s *situation) { s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1 }
 	for name, c := range map[string]struct {
-		ago    time.Duration // that the lease was renewed; it holds for 15 seconds
+		ago    time.Duration // since the renewal of the Lease, which is valid for 15 seconds
 		change func(*situation)
 		want   Verdict
 		cause  string
@@ -47,7 +47,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestLeaderless: that no controller acts is known from the moment when its lease has ended, and not said where it may not be so.
+// TestLeaderless: an inactive controller is known from the moment when its Lease ends, and not reported if it may be active.
 func TestLeaderless(t *testing.T) {
 	t.Parallel()
 	ended := noon.Add(-45 * time.Second)

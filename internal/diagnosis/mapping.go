@@ -10,13 +10,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// nodeUser is the user name that a node's role must be mapped to, in aws-auth and in access entries.
+// nodeUser is the user name that a node role must be mapped to, in aws-auth and in access entries.
 const nodeUser = "system:node:{{EC2PrivateDNSName}}"
 
-// nodeGroups are the groups that it must be mapped to in aws-auth.
+// nodeGroups returns the groups that a node role must be mapped to in aws-auth.
 func nodeGroups() []string { return []string{"system:bootstrappers", "system:nodes"} }
 
-// bare is a role's ARN without its path: how the authenticator sees who calls.
+// bare returns a role's ARN without its path, as the authenticator sees the caller.
 func bare(arn string) string {
 	head, name, ok := strings.Cut(arn, ":role/")
 	if !ok {
@@ -25,7 +25,7 @@ func bare(arn string) string {
 	return head + ":role/" + name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// roleName is the name in a role's ARN, without its path.
+// roleName returns the name in a role's ARN, without its path.
 func roleName(arn string) string {
 	_, name, ok := strings.Cut(arn, ":role/")
 	if !ok {
@@ -74,7 +74,7 @@ func (d *desk) rows(role string) []Mapping {
 	return out
 }
 
-// The types of access entries that let nodes in. EC2 is Auto Mode's, HYBRID_LINUX that of machines outside of AWS.
+// The types of access entries for nodes of this controller. EC2 is for Auto Mode, HYBRID_LINUX for hybrid nodes outside AWS.
 const (
 	entryLinux   = "EC2_LINUX"
 	entryWindows = "EC2_WINDOWS"
@@ -92,12 +92,12 @@ func (d *desk) entryFor(role string) fix.Value {
 	return fix.Text(entryLinux)
 }
 
-// isNodes reports whether an entry lets nodes in.
+// isNodes reports whether an access entry authorizes nodes.
 func (e Entry) isNodes() bool {
 	return e.Type == entryLinux || e.Type == entryWindows
 }
 
-// fault says what keeps a row of aws-auth from letting the role in; empty if nothing does.
+// fault describes why a row of aws-auth does not authorize nodes with the role; empty if it does.
 func (m Mapping) fault(role string) string {
 	switch {
 	case m.ARN != bare(role) && bare(m.ARN) == bare(role):
@@ -159,7 +159,7 @@ func (d *desk) withRow(row Mapping) fix.Value {
 	return written(append(rows, row)...)
 }
 
-// written are rows of aws-auth as the text of mapRoles. The first value in them that is not valid is returned in its place.
+// written returns rows of aws-auth as the text of mapRoles, or the first invalid value in them.
 func written(rows ...Mapping) fix.Value {
 	var b strings.Builder
 	for _, m := range rows {
@@ -171,7 +171,7 @@ func written(rows ...Mapping) fix.Value {
 	return fix.Preserved(b.String())
 }
 
-// invalid are the values of a row that do not have the grammar of what they should be.
+// invalid returns the values of a row that do not have the required syntax.
 func (m Mapping) invalid() []fix.Value {
 	all := []fix.Value{fix.RoleARN(m.ARN), fix.Username(m.Username)}
 	for _, g := range m.Groups {
@@ -189,10 +189,10 @@ func (d *desk) nodeRow(role string) Mapping {
 	return out
 }
 
-// plainScalar is a text that YAML reads as that text without quotes.
+// plainScalar matches texts that YAML reads as themselves without quotes.
 var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]*[A-Za-z0-9]$`)
 
-// write writes the row as YAML. JSON strings are YAML strings too.
+// write writes the row as YAML. JSON strings are also YAML strings.
 func (m Mapping) write(b *strings.Builder) {
 	plain := func(s string) string {
 		isWord := slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null"}, strings.ToLower(s))
@@ -211,7 +211,7 @@ func (m Mapping) write(b *strings.Builder) {
 	}
 }
 
-// mapRoles is the step that writes mapRoles.
+// mapRoles is the step that sets mapRoles.
 func mapRoles(text fix.Value) fix.Step {
 	return fix.Merge(fix.AuthMap(), fix.At(text, "data", "mapRoles"))
 }

@@ -2,8 +2,8 @@ package diagnosis
 
 import "strings"
 
-// edited puts a row at the end of mapRoles, takes out those that are about the same role, and leaves every other line as it stands there,
-// comments too. It is for a list in block style, as all documentation has it; of another text it says that it cannot.
+// edited appends a row to mapRoles, removes the rows of the same role, and leaves all other lines unchanged, comments included. It handles
+// lists in block style, which all documentation uses; ok is false for other text.
 func edited(raw string, row Mapping) (text string, ok bool) {
 	head, rows, indent, ok := split(raw)
 	if !ok {
@@ -31,7 +31,7 @@ func edited(raw string, row Mapping) (text string, ok bool) {
 	return b.String(), true
 }
 
-// split cuts a block sequence into what stands before it and its rows, each with the lines that follow it.
+// split cuts a block sequence into the text before it and its rows, each with the lines that follow it.
 func split(raw string) (head string, rows []string, indent string, ok bool) {
 	for line := range strings.Lines(raw) {
 		bare := strings.TrimLeft(line, " ")
@@ -52,7 +52,7 @@ func split(raw string) (head string, rows []string, indent string, ok bool) {
 	return head, rows, indent, len(rows) > 0
 }
 
-// arnIn finds the role that a row is about.
+// arnIn returns the role ARN of a row.
 func arnIn(row string) (string, bool) {
 	arn, found := "", 0
 	for line := range strings.Lines(row) {
@@ -70,7 +70,7 @@ func arnIn(row string) (string, bool) {
 	return arn, found == 1 && arn != ""
 }
 
-// commentsAfter are the blank lines and comments that end a row: they belong to what comes after it.
+// commentsAfter returns the blank lines and comments at the end of a row. They belong to what follows.
 func commentsAfter(row string) string {
 	var tail []string
 	for line := range strings.Lines(row) {

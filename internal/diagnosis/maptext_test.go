@@ -2,7 +2,7 @@ package diagnosis
 
 import "testing"
 
-// TestEdited: a row is put into aws-auth, and nobody else's line is touched.
+// TestEdited: a row is added to aws-auth, and no other line changes.
 func TestEdited(t *testing.T) {
 	t.Parallel()
 	row := Mapping{ARN: "arn:aws:iam::1:role/new", Username: nodeUser, Groups: nodeGroups()}

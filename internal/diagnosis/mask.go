@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Hidden stands in a text for what was a secret.
+// Hidden replaces secrets in texts.
 const Hidden = "[hidden]"
 
-// secret is a form in which secrets stand in logs, messages and scripts.
+// secret is a pattern of secrets in logs, messages and scripts.
 type secret struct {
 	form *regexp.Regexp
 	with string
 }
 
-// secrets are the forms that are known.
+// secrets has the known patterns.
 var secrets = []secret{
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`), Hidden},
 	{regexp.MustCompile(`k8s-aws-v1\.[A-Za-z0-9_=-]+`), Hidden},
@@ -24,7 +24,7 @@ var secrets = []secret{
 	{regexp.MustCompile(`\b(AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}\b`), Hidden},
 	{regexp.MustCompile(`\b(gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[A-Za-z0-9_-]{10,}`), Hidden},
 	{regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`), Hidden}, // a kubeadm bootstrap token
-	// Of a URL, and of a proxy without one, all that stands before the last @ of the word: passwords may have any sign in them.
+	// In a URL or a proxy address, everything before the last @ of the word is removed, because passwords may contain any character.
 	{regexp.MustCompile(`(://[^/\s:@"']*:)[^\s"']+@`), "${1}" + Hidden + "@"},
 	{regexp.MustCompile(`(://)[^/\s:@"']{8,}@`), "${1}" + Hidden + "@"},
 	{regexp.MustCompile(`(?i)(proxy["']?\s*[=:]\s*["']?)[^\s"':@/]+:[^\s"']+@`), "${1}" + Hidden + "@"},
@@ -34,8 +34,7 @@ var secrets = []secret{
 	{regexp.MustCompile(`(?i)(--(password|token|secret|api-key|auth-key|access-key|client-secret)[= ])("[^"]*"|'[^']*'|\S+)`), "${1}" + Hidden},
 }
 
-// Mask takes secrets out of a text: tokens, keys, passwords, signatures. It is for whoever writes Evidence: what it holds of logs,
-// messages and user data has gone through here.
+// Mask removes secrets from a text: tokens, keys, passwords, signatures. Collectors of Evidence pass logs, messages and user data through it.
 func Mask(text string) string {
 	for _, s := range secrets {
 		text = s.form.ReplaceAllString(text, s.with)
@@ -43,16 +42,16 @@ func Mask(text string) string {
 	return text
 }
 
-// userOf is who a URL says that somebody is, with the password, which may have any sign in it but quotes when the URL is no valid one.
+// userOf matches the user and password of a URL. In an invalid URL the password may contain any character except quotes.
 var userOf = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
 
-// MaskURLs takes users and their passwords out of the URLs of a text, and nothing else: it is for messages of libraries, which quote what they
-// could not read, such as the address of a proxy.
+// MaskURLs removes users and passwords from the URLs of a text, and nothing else. It is for messages of libraries, which quote invalid input
+// such as the address of a proxy.
 func MaskURLs(text string) string {
 	return userOf.ReplaceAllString(text, "${1}${2}"+Hidden+"@")
 }
 
-// MaskAll takes secrets out of a text of lines, and shortens it to the last bytes of it, from a whole line on.
+// MaskAll removes secrets from a text, and shortens it to its last bytes, starting at a whole line.
 func MaskAll(text string, most int) string {
 	if len(text) > most {
 		text = text[len(text)-most:]
@@ -63,10 +62,10 @@ func MaskAll(text string, most int) string {
 	return Mask(strings.ToValidUTF8(text, "?"))
 }
 
-// accounts are the ids of AWS accounts.
+// accounts matches AWS account IDs.
 var accounts = regexp.MustCompile(`\b[0-9]{12}\b`)
 
-// MaskAccounts writes numbers in place of the ids of AWS accounts: the same id always becomes the same number.
+// MaskAccounts replaces AWS account IDs by numbers: the same ID always becomes the same number.
 func MaskAccounts(e Evidence) (Evidence, error) {
 	text, err := json.Marshal(e)
 	if err != nil {

@@ -116,7 +116,7 @@ func launchFaults() map[string][]fault {
 	}
 }
 
-// lost makes a condition of the class say that nothing was found.
+// lost sets a condition of the class that reports that nothing was found.
 func lost(condition, reason string) func(*situation) {
 	return func(s *situation) {
 		s.class().Conditions = append(s.class().Conditions, Condition{Type: condition, Status: "False", Reason: reason, Message: "found nothing"})
@@ -168,7 +168,7 @@ func fargateFaults() map[string][]fault {
 		"FG-2": {{breaks: func(s *situation) {
 			s.pending("default-scheduler", "", untolerated).Created = noon.Add(-81 * time.Hour)
 		}, cause: "before Fargate profile joiner was active", fix: "kubectl -n karpenter delete pod joiner-0"},
-			{breaks: func(s *situation) { // replicas are mended by one command, and what kube-scheduler has to say is no sign of Fargate
+			{breaks: func(s *situation) { // one command fixes all replicas; messages of kube-scheduler do not point to Fargate
 				s.pending("default-scheduler", "", "no nodes available to schedule pods").Created = noon.Add(-81 * time.Hour)
 				second := *s.own()
 				second.Name = "joiner-1"
@@ -230,13 +230,13 @@ func fargateFaults() map[string][]fault {
 	}
 }
 
-// killed ends the controller, which held the lease until so long ago. Its Deployment has no pods.
+// killed ends the controller, which held the Lease until that long ago. Its Deployment has no pods.
 func (s *situation) killed(ago time.Duration) {
 	s.e.Lease.Value.Renewed = noon.Add(-ago)
 	s.own().Ready, s.own().Phase = false, "Succeeded"
 }
 
-// idle has everything that a controller writes be of long ago, and the second NodeClaim wait for an instance, and a pod for a node.
+// idle makes everything that a controller writes old, the second NodeClaim wait for an instance, and a pod for a node.
 func (s *situation) idle() {
 	for i := range s.e.Claims.Value {
 		c := &s.e.Claims.Value[i]

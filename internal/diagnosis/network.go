@@ -22,10 +22,10 @@ func networkChecks() []Check {
 	}
 }
 
-// apiPort is the API server's, as EKS has it.
+// apiPort is the port of EKS API servers.
 const apiPort = 443
 
-// place is where instances of a class are: what the class resolves to, and what those that do not join really have.
+// place is the network location of instances of a class: what the class resolves to, or what instances that have not joined actually have.
 type place struct {
 	subject string
 	class   Class
@@ -43,7 +43,7 @@ func (d *desk) places() []place {
 		c, ok := d.class(i.Class)
 		_, isNode := d.joined[i.ID]
 		if !i.runs() || isNode || len(i.Groups) == 0 || ok && sameSet(c.Groups, i.Groups) || i.Claim == "" {
-			continue // it needs no other way, or no NodeClaim is of it: ID-3 and ID-4 report those
+			continue // it has the class's location, or no NodeClaim: ID-3 and ID-4 report those
 		}
 		out = append(out, place{"instance " + i.ID, c, i.Groups, []string{i.Subnet}})
 	}
@@ -218,7 +218,7 @@ func judgePublicCIDRs(d *desk) []Finding {
 func within(address string, blocks []string) bool {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
-		return true // not an address: nothing can be said against it
+		return true // not an address, so it cannot be compared
 	}
 	return slices.ContainsFunc(blocks, func(text string) bool {
 		p, err := netip.ParsePrefix(text)

@@ -10,7 +10,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestPages: each check has its page, each page its check, and the index has both.
+// TestPages: each check has a page, each page a check, and the index lists all.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	const folder = "../../docs/checks"

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Claimed returns the instances with the names of their NodeClaim and EC2NodeClass as the NodeClaim has them that has the instance's provider
-// ID in its status. Tags alone tell neither: whoever may tag an instance writes what they like. Of an instance that ended, whose NodeClaim may be
-// gone for that, the class of its tags stays: nothing is done to it.
+// Claimed returns the instances with the names of their NodeClaim and EC2NodeClass, taken from the NodeClaim whose status has the instance's
+// provider ID. Tags prove neither, because anyone who may tag an instance can write them. An instance that has ended keeps the class in its
+// tags, because its NodeClaim may be gone; nothing is done to it.
 func Claimed(instances []Instance, claims []Claim) []Instance {
 	of := map[string]Claim{}
 	for _, c := range claims {
@@ -27,13 +27,14 @@ func Claimed(instances []Instance, claims []Claim) []Instance {
 	return out
 }
 
-// instanceID is the id in a provider ID: "aws:///us-east-1a/i-0123".
+// instanceID returns the instance ID in a provider ID: "aws:///us-east-1a/i-0123".
 func instanceID(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
-// nodesByInstance are the Nodes by the id of their instance. A kubelet may write the provider ID of any instance into its own Node: of an instance
-// whose name EC2 tells, it is the Node with that name; another one only where the controller has registered the instance, and no other names it.
+// nodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node. If EC2 knows the instance's name,
+// its Node is the one with that name. Another Node counts only if the controller has registered the instance and no other Node has its
+// provider ID.
 func nodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	all, out := map[string][]Node{}, map[string]Node{}
 	for _, n := range e.Nodes.Value {
@@ -57,7 +58,7 @@ func nodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	return out
 }
 
-// hasName reports whether the Node of an instance has the name, as EC2 and Kubernetes give it.
+// hasName reports whether the name is that of the instance's Node, as EC2 and Kubernetes derive it.
 func (i Instance) hasName(name string) bool {
 	label, _, _ := strings.Cut(strings.ToLower(name), ".")
 	own, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")
@@ -70,7 +71,7 @@ func (d *desk) nodeOf(c Claim) (Node, bool) {
 	return n, ok
 }
 
-// controllers are the components that write events about objects of this API.
+// controllers returns the components that write events about objects of this API.
 func controllers() []string { return []string{"joiner", "karpenter"} }
 
 // own are the events that the controller has written about objects that are there. The events of cluster-scoped objects live in the namespace
@@ -91,7 +92,7 @@ func (d *desk) own() []Event {
 	})
 }
 
-// isOfController reports whether the event is where the controller writes its own, and says that it is from it.
+// isOfController reports whether the event has the namespace and component of the controller's events.
 func (v Event) isOfController() bool {
 	return v.Namespace == "default" && slices.Contains(controllers(), v.By)
 }
@@ -101,16 +102,16 @@ func (d *desk) isOfSystem(p Pod) bool {
 	return p.Namespace == systemNamespace || p.Namespace != "" && p.Namespace == d.Controller.Value.Namespace
 }
 
-// systemNamespace is the namespace that no tenant can write to.
+// systemNamespace is a namespace that tenants cannot write to.
 const systemNamespace = "kube-system"
 
-// homes are the namespaces besides kube-system where DaemonSets of the cluster itself are installed, by a part of their names.
+// homes returns namespaces besides kube-system where the cluster's own DaemonSets are installed, by a part of their names.
 func homes() map[string][]string {
 	return map[string][]string{"cilium": {"cilium"}, "calico-node": {"calico-system"}, "kube-flannel-ds": {"kube-flannel"},
 		"device-plugin": {"gpu-operator", "nvidia-device-plugin", "kube-amd-gpu"}}
 }
 
-// isDevicePlugin reports whether a name is that of a device plug-in, in a namespace where whoever runs the cluster installs it.
+// isDevicePlugin reports whether a DaemonSet has the name of a device plug-in and is in a namespace where administrators install it.
 func isDevicePlugin(namespace, name string) bool {
 	const plugin = "device-plugin"
 	return strings.Contains(name, plugin) && (namespace == systemNamespace || slices.Contains(homes()[plugin], namespace))
@@ -166,7 +167,7 @@ func sentences(all []statement) []string {
 	return out
 }
 
-// Truncated says of each list of which only a part was read how much that was, in the order of Evidence.
+// Truncated returns one line per list that was read in part only, in the order of Evidence.
 func (e Evidence) Truncated() []string {
 	var out []string
 	add := func(source, cut string) {

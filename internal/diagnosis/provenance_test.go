@@ -9,8 +9,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestForgedEvents: an event counts where it is the controller's own about an object that is there. Whoever may write events in a namespace
-// may write everything else in them.
+// TestForgedEvents: an event counts only if it is the controller's own, about an existing object. A user who may create events in a namespace
+// controls all other fields.
 func TestForgedEvents(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -45,7 +45,8 @@ func TestForgedEvents(t *testing.T) {
 	}
 }
 
-// TestNoDenialFromEvents: not even the controller's own event leads to advice about IAM, or is certain: conditions say the same, and better.
+// TestNoDenialFromEvents: not even the controller's own events lead to advice about IAM or to certainty, because conditions have the same
+// information.
 func TestNoDenialFromEvents(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"explicit deny in a service control policy", "UnauthorizedOperation", "iam:PassRole on resource: " + nodeRole, "ServiceLinkedRole", "InvalidKMSKey", "AWS Marketplace"} {
@@ -65,7 +66,7 @@ func TestNoDenialFromEvents(t *testing.T) {
 	}
 }
 
-// TestForgedTags: what the tags of an instance say counts where a NodeClaim has its provider ID.
+// TestForgedTags: the tags of an instance count only if a NodeClaim has its provider ID.
 func TestForgedTags(t *testing.T) {
 	t.Parallel()
 	foreign := Instance{ID: "i-66", State: "running", Launched: noon.Add(-time.Hour), Claim: "claim-1 claim-2", Class: "default", UID: "uid-1", Image: "ami-1", Subnet: "subnet-1",
@@ -81,7 +82,7 @@ func TestForgedTags(t *testing.T) {
 			t.Errorf("tagged %q:\n%s", claim, tell(worst))
 		}
 	}
-	// What it shows keeps nothing of what our own instances show from being found, and its NodeClaims out of every fix.
+	// Its symptoms do not hide those of the cluster's own instances, and its NodeClaims are in no fix.
 	s := &situation{healthy()}
 	s.e.Instances.Value = append(s.e.Instances.Value, foreign)
 	s.e.Entries.Value = s.e.Entries.Value[:1]
@@ -93,7 +94,7 @@ func TestForgedTags(t *testing.T) {
 	}
 }
 
-// TestTenantsPods: what a tenant's pod says of itself is a finding about that pod at most, and not certain.
+// TestTenantsPods: the status of a tenant's pod leads to a finding about that pod at most, which is not certain.
 func TestTenantsPods(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]Pod{
@@ -117,7 +118,7 @@ func TestTenantsPods(t *testing.T) {
 			}
 		}
 	}
-	// A DaemonSet of a tenant is nobody's network plug-in, and does not stand for the one that is missing.
+	// A tenant's DaemonSet is not the network plug-in, and does not replace a missing one.
 	s := &situation{healthy()}
 	s.e.Daemons.Value = []DaemonSet{{Namespace: "tenant", Name: "aws-node", Env: map[string]string{"AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG": "true"}}, {Namespace: "tenant", Name: "kube-proxy"}}
 	if worst := Worst(Diagnose(s.e)); len(worst) > 0 {

@@ -48,14 +48,14 @@ func judgePlugin(d *desk) []Finding {
 			continue
 		}
 		if age := d.At.Sub(n.Created); age < time.Minute && !n.Created.IsZero() {
-			continue // it is on its way
+			continue // it may still start
 		}
 		f := broken("node "+n.Name, Likely, "node %s is there and not ready: its network plug-in has not come up", n.Name).with("its condition Ready: "+quote(n.Message)).
 			explaining(NetworkPlugin).mend(podsOn(n.Name, fix.Text("-n"), fix.Text("kube-system")).With("the plug-in's pod: image, role, restarts"),
 			fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("logs"), fix.Text("daemonset/aws-node"), fix.Text("-c"), fix.Text("aws-node"), fix.Text("--tail"), fix.Text("50")))
 		if d.Daemons.Known() && !daemon {
 			f.Cause = fmt.Sprintf("node %s is not ready: the cluster has no network plug-in", n.Name)
-			if !slices.ContainsFunc(d.Nodes.Value, func(n Node) bool { return n.Ready }) { // one node alone may say anything
+			if !slices.ContainsFunc(d.Nodes.Value, func(n Node) bool { return n.Ready }) { // the message of a single node is no proof
 				f.Certainty = Certain
 			}
 			f = f.mend(fix.Call("eks", "create-addon", d.inRegion(), d.ofCluster(), fix.P("--addon-name", fix.Text("vpc-cni"))))
@@ -66,7 +66,7 @@ func judgePlugin(d *desk) []Finding {
 		for _, p := range d.podsOn(n.Name, "aws-node", "cilium", "calico-node") {
 			f = f.with("pod " + p.String() + ": " + strings.Join(p.Messages[:min(1, len(p.Messages))], ""))
 		}
-		return []Finding{f} // one tells it all: they are alike
+		return []Finding{f} // one finding is enough: the nodes have the same problem
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func judgeServiceAddress(d *desk) []Finding {
 			With("it must run on the node, and the security groups let nodes reach port 443"))}
 }
 
-// needMetadata are those whose pods ask the metadata service for their region or credentials, unless they have another source.
+// needMetadata returns the owners whose pods use the instance metadata service for region or credentials, unless they have another source.
 func needMetadata() []string {
 	return []string{
 		"ebs-csi-node", "efs-csi-node", "fsx-csi-node", "s3-csi-node", "aws-load-balancer-controller", "cloudwatch-agent",
@@ -106,13 +106,13 @@ func needMetadata() []string {
 	}
 }
 
-// mayNeedMetadata reports whether the pod's owner is called like a program that asks the metadata service.
+// mayNeedMetadata reports whether the owner has the name of a program that uses the instance metadata service.
 func (p Pod) mayNeedMetadata() bool {
 	_, name, _ := strings.Cut(p.Owner, "/")
 	return slices.ContainsFunc(needMetadata(), func(n string) bool { return strings.HasPrefix(name, n) })
 }
 
-// isAboutMetadata reports whether a pod's message names the metadata service.
+// isAboutMetadata reports whether a pod's message names the instance metadata service.
 func isAboutMetadata(message string) bool {
 	return strings.Contains(message, "169.254.169.254") || strings.Contains(message, "IMDS") || strings.Contains(message, "instance metadata")
 }
@@ -189,7 +189,7 @@ func judgeDevices(d *desk) []Finding {
 	return out
 }
 
-// announcing is how long a device plug-in that runs takes to tell of its devices.
+// announcing is how long a running device plug-in takes to report its devices.
 const announcing = 10 * time.Second
 
 // awaitsPlugin reports whether a device plug-in is on its way to the node of a claim: it has a pod there that does not run yet.
@@ -215,7 +215,7 @@ func (d *desk) devicePlugin(message string) fix.Step {
 		return strings.Contains(s.Name, vendor) && strings.Contains(s.Name, "device-plugin")
 	})
 	switch {
-	case i < 0 && other >= 0: // it may be a tenant's
+	case i < 0 && other >= 0: // it may belong to a tenant
 		s := d.Daemons.Value[other]
 		return fix.Show("get", fix.DaemonSet(s.Namespace, s.Name), "-o", "yaml").With("if it is the cluster's plug-in, it must tolerate the pool's taints; if not, install one")
 	case i >= 0:
@@ -258,10 +258,10 @@ func judgeStartupTaints(d *desk) []Finding {
 	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Cause == b.Cause })
 }
 
-// Lingering is how long a startup taint may stay: whoever takes it away has to be pulled and started first.
+// Lingering is how long a startup taint may stay, because its remover must first be pulled and started.
 const Lingering = 75 * time.Second
 
-// slowly is after how long it is worth a word that a node is not initialized.
+// slowly is after how long a missing initialization is reported.
 const slowly = 3 * time.Minute
 
 func age(d time.Duration) string { return d.Truncate(time.Second).String() }

@@ -9,15 +9,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// statement is what an object, an event or EC2 says.
+// statement is a message of a condition, of an event or of EC2.
 type statement struct {
 	subject string // "NodeClaim x", "event on NodeClaim x"
 	text    string // on one line
-	class   string // EC2NodeClass that it is about, if that is known
-	tagged  bool   // only the tags of an instance tell that it is of this cluster
+	class   string // the EC2NodeClass that it is about, if known
+	tagged  bool   // only the tags of an instance link it to this cluster
 }
 
-// String is the statement as a line of evidence. What only AWS can read of a denial is left out.
+// String returns the statement as a line of evidence. The encoded part of a denial, which only AWS can read, is left out.
 func (s statement) String() string {
 	text, _, _ := strings.Cut(s.text, " Encoded authorization failure message:")
 	return s.subject + ": " + quote(text)
@@ -67,8 +67,8 @@ func (d *desk) isTaggedOurs(i Instance) bool {
 	return isAWSAlone || d.Home.Known() && i.UID == d.Home.Value.UID
 }
 
-// isAnswer reports whether the condition repeats an answer of EC2 or IAM about what the words name. Conditions of other reasons repeat what the author
-// of an EC2NodeClass has written: user data, tags, names.
+// isAnswer reports whether the condition repeats an answer of EC2 or IAM about the words. Conditions with other reasons repeat input of the
+// author of an EC2NodeClass: user data, tags, names.
 func (c Condition) isAnswer(words []string) bool {
 	switch c.Reason {
 	case "BlockDeviceMappingInvalid":
@@ -161,7 +161,7 @@ func judgeKey(d *desk) []Finding {
 		return nil
 	}
 	key, certainty := d.keyOf(said[0].class), Certain
-	if !slices.ContainsFunc(said, func(s statement) bool { return !s.tagged }) { // whoever may tag instances writes that
+	if !slices.ContainsFunc(said, func(s statement) bool { return !s.tagged }) { // anyone who may tag instances can cause this
 		certainty = Likely
 	}
 	if strings.Contains(said[0].text, "InvalidState") {
@@ -239,7 +239,7 @@ func judgeDenial(d *desk) []Finding {
 			With("the statement that denies; the controller's policies are in deploy/iam"))}
 }
 
-// policyIn finds the ARN of the policy that a denial names; empty if it names none.
+// policyIn returns the ARN of the policy that a denial names; empty if it names none.
 func policyIn(text string) string {
 	_, rest, ok := strings.Cut(text, "policy: arn:")
 	if !ok {
@@ -249,7 +249,7 @@ func policyIn(text string) string {
 	return "arn:" + strings.TrimRight(arn, ".,;)")
 }
 
-// recently is how long what was said of a NodeClaim counts that was given up since.
+// recently is how long statements about deleted NodeClaims count.
 const recently = 2 * time.Minute
 
 // lately is what events have told of NodeClaims that are gone, with the words of one of several alternatives: a launch that EC2 refuses ends its

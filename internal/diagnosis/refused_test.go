@@ -8,7 +8,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestOvercome: what EC2 said once is no finding any more when a later instance of the class has become a node, when the claim was
+// TestOvercome: an earlier answer of EC2 is no finding any more when a later instance of the class has become a node, when the claim was
 // launched after all, or when the class is gone.
 func TestOvercome(t *testing.T) {
 	t.Parallel()

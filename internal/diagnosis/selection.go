@@ -48,7 +48,7 @@ func (d *desk) clusterGroup(c Class) fix.Step {
 	return c.withGroups([]string{d.Cluster.Value.Group})
 }
 
-// withGroups is the step that lets a class select some security groups.
+// withGroups is the step that makes a class select some security groups.
 func (c Class) withGroups(ids []string) fix.Step {
 	var terms fix.List
 	for _, id := range ids {
@@ -71,7 +71,7 @@ func (d *desk) ownGroups(c Class) fix.Step {
 	return c.withGroups(ids)
 }
 
-// familyImages is the step that selects the newest image of the class' family, where AWS makes one.
+// familyImages is the step that selects the newest image of the class's family, if AWS releases one.
 func familyImages(c Class) fix.Step {
 	alias := aliasOf(c.Family)
 	if c.Family == "" || c.Family == "Custom" {
@@ -80,7 +80,7 @@ func familyImages(c Class) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.List{fix.At(alias, "alias")}, "spec", "amiSelectorTerms"))
 }
 
-// aliasOf is the alias of the newest images of a family.
+// aliasOf returns the alias of the newest images of a family.
 func aliasOf(family string) fix.Value {
 	switch family {
 	case "AL2":

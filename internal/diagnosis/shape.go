@@ -14,7 +14,7 @@ import (
 // says it in those of the program.
 func shaped(path string, tree any, t reflect.Type) error {
 	if tree == nil {
-		return nil // as if it were not there
+		return nil // null counts as absent
 	}
 	wrong := func(want string) error {
 		return fmt.Errorf("%s is %s, and should be %s", orElse(path, "it"), kindOf(tree), want)
@@ -41,7 +41,7 @@ func shaped(path string, tree any, t reflect.Type) error {
 	return nil
 }
 
-// wanted is what a value that holds no others should be; empty if it is that.
+// wanted returns what a scalar should be; empty if it matches.
 func wanted(tree any, t reflect.Type) string {
 	text, isText := tree.(string)
 	number, isNumber := tree.(json.Number)
@@ -90,7 +90,7 @@ func shapedFields(path string, object map[string]any, t reflect.Type) error {
 	for key := range object {
 		keys = append(keys, key)
 	}
-	slices.Sort(keys) // of several mistakes the same is told each time
+	slices.Sort(keys) // deterministic: of several mistakes, always report the same
 	for _, key := range keys {
 		field := fields[key]
 		if t.Kind() == reflect.Map {
@@ -106,7 +106,7 @@ func shapedFields(path string, object map[string]any, t reflect.Type) error {
 	return nil
 }
 
-// kindOf is what JSON calls a value.
+// kindOf returns the JSON name of a value's kind.
 func kindOf(tree any) string {
 	switch v := tree.(type) {
 	case string:
@@ -121,7 +121,7 @@ func kindOf(tree any) string {
 	return "an object"
 }
 
-// withoutNulls marks items whose value is null as not asked for: nobody has seen anything, and what is empty is not what is unknown.
+// withoutNulls marks items whose value is null as not collected, because an unknown list is not an empty list.
 func withoutNulls(tree any) {
 	switch t := tree.(type) {
 	case []any:

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Sign is a thing that an instance says of itself on its console when it does not join, whatever the reason.
+// Sign is a symptom on the console of an instance that does not join, whatever its cause.
 type Sign string
 
-// The signs.
+// The symptoms.
 const (
 	Unauthorized   Sign = "the API server does not know the node's role"
 	TimedOut       Sign = "packets to the API server get no answer"
@@ -130,11 +130,10 @@ func spellings() []phrase {
 	}
 }
 
-// longestLine is how much of a line is looked at: what is meant to be read is shorter.
+// longestLine is how many bytes of a line are read; useful lines are shorter.
 const longestLine = 2000
 
-// Read finds the signs in what an instance has printed, each with the last line that has it, in the order in which they first
-// appear. It takes time proportional to the length of the text.
+// Read finds the symptoms in console output, each with the last line that shows it, in order of first appearance. It takes linear time.
 func Read(console string) []Reading {
 	var out []Reading
 	all := spellings()
@@ -154,10 +153,10 @@ func Read(console string) []Reading {
 	return out
 }
 
-// Reading is a sign on a console.
+// Reading is a symptom on a console.
 type Reading struct {
 	Sign  Sign
-	Line  string // the last that has it
+	Line  string // the last line that shows it
 	Count int
 }
 
@@ -181,7 +180,7 @@ func (s sighting) String() string {
 	return "console of " + s.instance.ID + ": " + quote(s.Line)
 }
 
-// quote shortens a line of a log to what fits on a screen: its end, where the error stands.
+// quote shortens a log line to fit on a screen. It keeps the end, where the error is.
 func quote(line string) string {
 	const most = 160
 	if len(line) <= most {

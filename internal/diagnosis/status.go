@@ -24,7 +24,7 @@ func judgeStatus(d *desk) []Finding {
 		}
 		i := d.Instances.Value[at]
 		if node, isNode := d.joined[id]; isNode && node.Ready {
-			continue // what is wrong with nodes that have joined is repaired, if that is wanted
+			continue // node repair handles nodes that have joined, if it is enabled
 		}
 		cause := "its operating system does not answer"
 		if d.Impaired.Value[id] == "system" {
@@ -48,7 +48,7 @@ func (d *desk) replaced(i Instance) fix.Step {
 	return fix.Call("ec2", "terminate-instances", d.inRegion(), fix.P("--instance-ids", fix.Instance(i.ID))).With("if it is not needed; no NodeClaim has its provider ID")
 }
 
-// of reports whether the claim is of an instance, by its status.
+// of reports whether the claim's status names the instance.
 func (c Claim) of(i Instance) bool {
 	return i.ID != "" && c.ProviderID[strings.LastIndexByte(c.ProviderID, '/')+1:] == i.ID
 }

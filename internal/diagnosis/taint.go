@@ -31,7 +31,7 @@ func taintChecks() []Check {
 func judgeStartTaint(d *desk) []Finding {
 	out := d.problems("TAINT-1")
 	for i := range out {
-		// A taint that is written and does not arrive is lost by how it is written.
+		// If a taint is written but does not arrive, quoting loses it.
 		if slices.ContainsFunc(d.problems("TAINT-2"), func(f Finding) bool { return f.Subject == out[i].Subject && f.Verdict == Broken }) {
 			out[i].Follows = "TAINT-2"
 		}
@@ -42,7 +42,7 @@ func judgeStartTaint(d *desk) []Finding {
 	for _, said := range d.heardOf([]string{"UnregisteredTaintMissing"}) {
 		line := said.String()
 		if strings.Contains(line, TakenAwayBy) {
-			continue // it did register with the taint: TAINT-5 tells who took it
+			continue // the node registered with the taint: TAINT-5 reports what removed it
 		}
 		f := suspicious("", Likely, "a node registered without the taint %s, so pods may have landed on it before it had its labels", taintUnregistered).with(line)
 		if slices.ContainsFunc(judgeTaintThief(d), func(f Finding) bool { return f.Verdict == Suspicious }) {
@@ -54,8 +54,8 @@ func judgeStartTaint(d *desk) []Finding {
 	return out
 }
 
-// clockGrain is how much later than it was an instance's launch can look beside the making of its own Node: the API server cuts creation
-// times to whole seconds, and its clock is not EC2's.
+// clockGrain is how much later than its Node's creation an instance's launch may seem: the API server truncates creation times to seconds, and
+// its clock differs from EC2's.
 const clockGrain = 10 * time.Second
 
 // judgeStaleNode: a kubelet takes over a Node that has its name as it is, and writes its provider id, its labels and its taints into a new one only.
@@ -76,7 +76,7 @@ func judgeStaleNode(d *desk) []Finding {
 				f = suspicious("instance "+i.ID, Likely, "the Node %s is older than its instance %s: it was left from another one, and the kubelet's labels and taints were not written to it", n.Name, i.ID)
 			}
 			steps := []fix.Step{fix.Delete(fix.Node(n.Name))}
-			if k := slices.IndexFunc(d.Claims.Value, func(c Claim) bool { return c.of(i) }); k >= 0 { // a kubelet that has registered does not do so again
+			if k := slices.IndexFunc(d.Claims.Value, func(c Claim) bool { return c.of(i) }); k >= 0 { // a kubelet registers only once
 				steps = append(steps, fix.DeleteClaims(fix.Claim{Name: d.Claims.Value[k].Name, Instance: i.ID, Joined: own}).
 					With("another instance is launched in its place, and makes a Node of its own"))
 			}
@@ -86,7 +86,8 @@ func judgeStaleNode(d *desk) []Finding {
 	return out
 }
 
-// TakenAwayBy stands in the event of a node that lost its startup taint before the names of who did it, with commas between.
+// TakenAwayBy precedes the names of the field managers, separated by commas, in the event about a node that lost its startup taint. Judge
+// parses it.
 const TakenAwayBy = "taken away by "
 
 // judgeTaintThief: whoever else writes the taints of a node before the controller has prepared it. The API server notes only who wrote them last, so
@@ -117,8 +118,8 @@ func judgeTaintThief(d *desk) []Finding {
 	return slices.CompactFunc(out, func(a, b Finding) bool { return a.Cause == b.Cause })
 }
 
-// StrangeTaintWriters returns those of the managers of fields, which wrote the taints of a node, that nobody expects there: neither
-// Kubernetes, nor the cloud, a person, or an autoscaler. Their order stays; none is nil.
+// StrangeTaintWriters returns the field managers of a node's taints that are unexpected: neither Kubernetes, nor the cloud, a person, or an
+// autoscaler. It keeps their order; nil if there are none.
 func StrangeTaintWriters(managers []string) []string {
 	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller", "cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}
 	var out []string
@@ -137,7 +138,7 @@ func (d *desk) stopThief(thief string, n Node) []fix.Step {
 	if s, ok := d.daemon(thief); ok {
 		steps = []fix.Step{fix.Edit(fix.DaemonSet(s.Namespace, s.Name)).With("if it removes the taint " + taintUnregistered + ", stop that")}
 	}
-	isOwn := d.joined[instanceOf(n.ProviderID)].Name == n.Name // and not the provider ID of another instance
+	isOwn := d.joined[instanceOf(n.ProviderID)].Name == n.Name // not the provider ID of another instance
 	if c := slices.IndexFunc(d.Claims.Value, func(c Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 && isOwn {
 		steps = append(steps, fix.DeleteClaims(fix.Claim{Name: d.Claims.Value[c].Name, Instance: instanceOf(n.ProviderID), Joined: true}).
 			With("its pods may have come before its labels and taints did"))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestStrangeTaintWriters: who belongs to Kubernetes, the cloud or an autoscaler may write taints, under whichever of its names.
+// TestStrangeTaintWriters: Kubernetes, the cloud and autoscalers may write taints, under any of their names.
 func TestStrangeTaintWriters(t *testing.T) {
 	t.Parallel()
 	wrote := []string{"aws-cloud-controller-manager", "gpu-labeller", "joiner", "kubectl-taint", "kubelet", "taint-cleaner"}

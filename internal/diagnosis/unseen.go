@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Unseen is a system of which nothing could be seen: as far as it goes, that nothing is found is no good news.
+// Unseen is a system that could not be read at all. An absence of findings about it means nothing.
 type Unseen struct {
 	System string `json:"system"` // "Kubernetes" or "AWS"
 	Why    string `json:"why"`    // one line
-	// Answered: it did answer, and nothing that was asked is permitted. Each check says which permission it lacks.
+	// Answered is true if the system answered but permitted none of the requests. Each check names its missing permission.
 	Answered bool `json:"answered,omitempty"`
 
 	all    []absent
-	others []absent // all that is asked of the other system
+	others []absent // all items of the other system
 }
 
-// Unseen returns the systems of which nothing could be seen. One that lets some of it be seen is not among them, nor is one that says
-// that there is no such thing.
+// Unseen returns the systems that could not be read at all. A system that returned any item, or reported that one does not exist, is not among
+// them.
 func (e Evidence) Unseen() []Unseen {
 	var out []Unseen
 	for _, s := range []struct {
@@ -37,7 +37,7 @@ func (e Evidence) Unseen() []Unseen {
 	return out
 }
 
-// String says it in one line.
+// String returns it as one line.
 func (u Unseen) String() string {
 	if u.Answered {
 		return "nothing of " + u.System + " could be seen: " + u.Why
@@ -45,8 +45,8 @@ func (u Unseen) String() string {
 	return u.System + " could not be asked: " + u.Why
 }
 
-// Explains reports whether a check could not be made because the system did not answer. A finding has the reason and not the system:
-// where the other one gave the same, it is not known which of them the check lacks, and better told twice than not at all.
+// Explains reports whether a check could not be made because the system did not answer. A finding has the reason, not the system. If both
+// systems have the same reason, the finding counts for both.
 func (u Unseen) Explains(f Finding) bool {
 	isReason := func(a absent) bool { return !a.Is(Denied) && a.Why != "" && strings.HasSuffix(f.Cause, ": "+a.Why) }
 	return f.Verdict == Unknown && slices.ContainsFunc(u.all, isReason) && !slices.ContainsFunc(u.others, isReason)
@@ -72,14 +72,14 @@ func (a absent) why() string {
 	return "it was not asked"
 }
 
-// ofKubernetes are the items that Kubernetes answers for. The first has the reason that is told for all.
+// ofKubernetes returns the items that Kubernetes answers. The first has the reason that is reported for all.
 func (e Evidence) ofKubernetes() []absent {
 	return []absent{outline(e.Home), outline(e.AuthMap), outline(e.Controller), outline(e.Lease), outline(e.Classes), outline(e.Pools), outline(e.Claims), outline(e.Nodes),
 		outline(e.Pods), outline(e.Daemons), outline(e.Events)}
 }
 
-// ofAWS are the items that AWS answers for. Who asks is not among them, as that may be asked without any permission, nor are the images,
-// of which nobody is asked where no EC2NodeClass is known.
+// ofAWS returns the items that AWS answers. The caller identity is not among them, because it needs no permission. Images are not, because
+// they are not requested if no EC2NodeClass is known.
 func (e Evidence) ofAWS() []absent {
 	return []absent{outline(e.Cluster), outline(e.Entries), outline(e.NodeGroups), outline(e.Fargate), outline(e.VPC), outline(e.Subnets), outline(e.Routes),
 		outline(e.Endpoints), outline(e.ACLs), outline(e.Groups), outline(e.NATAddresses), outline(e.Instances), outline(e.Impaired)}

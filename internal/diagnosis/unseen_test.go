@@ -7,7 +7,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// blindOf is a healthy cluster of whose Kubernetes nothing is known, for the same reason everywhere.
+// blindOf is a healthy cluster about whose Kubernetes objects nothing is known, for the same reason everywhere.
 func blindOf(absent Absence, why string) Evidence {
 	e := healthy()
 	e.Home, e.AuthMap, e.Controller = lacking[Home](absent, why), lacking[AuthMap](absent, why), lacking[Controller](absent, why)
@@ -22,7 +22,7 @@ func lacking[T any](absent Absence, why string) Item[T] {
 	return Lacking[T]("source", noon, absent, why)
 }
 
-// TestUnseen: a system is unseen when nothing at all is known of it, and its reason is not told once more by each check.
+// TestUnseen: a system is unseen if nothing is known of it. The checks do not repeat its reason.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	some := blindOf(Denied, "to get and list nodes")
@@ -66,7 +66,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestUnseenAWS: that whoever asks is known, which needs no permission, is not to see AWS.
+// TestUnseenAWS: knowing the caller identity, which needs no permission, does not count as having read AWS.
 func TestUnseenAWS(t *testing.T) {
 	t.Parallel()
 	e := Evidence{Caller: Found("sts:GetCallerIdentity", noon, "arn"), Home: healthy().Home}
@@ -76,8 +76,8 @@ func TestUnseenAWS(t *testing.T) {
 	}
 }
 
-// TestUnseenAlike: what AWS did not answer is told although Kubernetes gave the same reason, and what only Kubernetes did not is not told
-// again.
+// TestUnseenAlike: a failure of AWS is reported although Kubernetes failed for the same reason, and a failure of Kubernetes alone is not
+// repeated.
 func TestUnseenAlike(t *testing.T) {
 	t.Parallel()
 	const late = "there was no answer in time"

@@ -8,10 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// idOf is the id of the instance in a provider id: "aws:///us-east-1a/i-0123".
+// idOf returns the instance ID in a provider ID: "aws:///us-east-1a/i-0123".
 func idOf(providerID string) string { return providerID[strings.LastIndexByte(providerID, '/')+1:] }
 
-// instances judges whether each claim's instance can be taken over, and what has none.
+// instances checks whether each NodeClaim's instance can be adopted, and finds instances without a NodeClaim.
 func instances(in Installation) []Finding {
 	if in.Instances == nil {
 		return nil
@@ -65,7 +65,7 @@ func instances(in Installation) []Finding {
 	return append(out, in.ownerless(claimed)...)
 }
 
-// ownerless tells of instances with the cluster's name and no claim.
+// ownerless finds instances that are tagged with the cluster's name and have no NodeClaim.
 func (in Installation) ownerless(claimed map[string]bool) []Finding {
 	var out []Finding
 	var left, namesakes []string
@@ -97,7 +97,7 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 	return out
 }
 
-// permissions judges what the controller may not do with the role that it takes over.
+// permissions checks what the controller's role does not allow.
 func permissions(in Installation) []Finding {
 	if len(in.Permissions) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// healthy is a cluster that Karpenter serves, with nothing wrong.
+// healthy is a cluster with Karpenter and no problems.
 func healthy() Installation {
 	return Installation{
 		At: now, Cluster: "prod", UID: "uid-1",
@@ -28,7 +28,7 @@ func healthy() Installation {
 	}
 }
 
-// TestHealthy: where nothing is wrong, nothing stops, nothing differs, and what stays is said.
+// TestHealthy: without problems nothing stops or differs, and everything that stays is reported.
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	r := Check(healthy())
@@ -56,7 +56,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// TestFindings changes one thing of a healthy cluster each.
+// TestFindings changes one thing of a healthy cluster at a time.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -130,7 +130,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestHidden: what was asked for and not seen is no go, though nothing is known to stop it.
+// TestHidden: requested data that could not be read stops the migration.
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	in := healthy()
@@ -141,7 +141,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestOrder: what is found does not depend on the order of what was seen.
+// TestOrder: findings do not depend on the order of the input.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	in := healthy()

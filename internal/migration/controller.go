@@ -25,7 +25,7 @@ func (c Controller) subject() string {
 	return "Deployment " + c.Namespace + "/" + c.Name
 }
 
-// controllers judges who acts, and whether it can be taken over from.
+// controllers checks the installed controllers, and whether Joiner can replace them.
 func controllers(in Installation) []Finding {
 	var out []Finding
 	theirs := in.of(Karpenter)
@@ -57,19 +57,19 @@ func controllers(in Installation) []Finding {
 	return out
 }
 
-// sawCluster reports whether anything of a cluster was seen.
+// sawCluster reports whether any object of a cluster was read.
 func (in Installation) sawCluster() bool {
 	return in.UID != "" || len(in.Definitions)+len(in.Pools)+len(in.Classes)+len(in.Claims)+len(in.Nodes) > 0
 }
 
-// majorOf reads the first number of a version; ok is false where there is none: a digest, "latest".
+// majorOf parses the major version; ok is false if there is none: a digest, "latest".
 func majorOf(version string) (major int, ok bool) {
 	first, _, dotted := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	major, err := strconv.Atoi(first)
 	return major, err == nil && dotted
 }
 
-// settings judges what Joiner makes of Karpenter's settings.
+// settings checks the effect of Karpenter's settings on Joiner.
 func settings(in Installation) []Finding {
 	var out []Finding
 	for _, c := range in.of(Karpenter) {
@@ -94,8 +94,8 @@ func settings(in Installation) []Finding {
 	return out
 }
 
-// ownValues are values of Karpenter's chart that name what is Karpenter's own, by their path or what it begins with, and what to give
-// Joiner's chart instead.
+// ownValues lists values of Karpenter's chart that refer to Karpenter itself, by path or path prefix, and their replacement for Joiner's
+// chart.
 func ownValues() []ownValue {
 	return []ownValue{
 		{"controller.image.", "it names Karpenter's image", fix.Words("--set controller.image.repository=ghcr.io/joiner-sh/joiner --set controller.image.tag= --set controller.image.digest=")},
@@ -105,13 +105,13 @@ func ownValues() []ownValue {
 	}
 }
 
-// ownValue is one of them.
+// ownValue is one such value.
 type ownValue struct {
 	path, why string
 	flags     []fix.Value
 }
 
-// values judges the values of Karpenter's chart, where Joiner's is to be given them.
+// values checks the values of Karpenter's chart that are to be passed to Joiner's.
 func values(in Installation) []Finding {
 	var out []Finding
 	for _, own := range ownValues() {
@@ -129,7 +129,7 @@ func values(in Installation) []Finding {
 	return out
 }
 
-// value finds the first value that was set of a path, or below one that ends with a dot.
+// value returns the first set value of a path, or below a path that ends with a dot.
 func (in Installation) value(path string) (string, bool) {
 	found := ""
 	for p, v := range in.Values {

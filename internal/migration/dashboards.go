@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Panel is a panel of a Grafana dashboard that Karpenter's documentation publishes, with the metrics that it shows.
+// Panel is a panel of a Grafana dashboard in Karpenter's documentation, with its metrics.
 type Panel struct {
 	Dashboard, Title string
 	Metrics          []string
 }
 
-// Panels are those of Karpenter's capacity and performance dashboards, as of its v1 API.
+// Panels returns the panels of Karpenter's capacity and performance dashboards, as of its v1 API.
 func Panels() []Panel {
 	const capacity, performance = "capacity", "performance"
 	return []Panel{
@@ -31,12 +31,12 @@ func Panels() []Panel {
 	}
 }
 
-// MetricsOfKarpenterAlone are the metrics of these panels that Joiner does not have.
+// MetricsOfKarpenterAlone returns the metrics of these panels that Joiner does not have.
 func MetricsOfKarpenterAlone() []string {
 	return []string{"karpenter_nodes_allocatable", "karpenter_nodes_total_daemon_requests", "karpenter_nodes_total_pod_requests", "karpenter_pods_state"}
 }
 
-// dashboards says which panels of Karpenter's dashboards show nothing, or less, with Joiner.
+// dashboards lists the panels of Karpenter's dashboards that show nothing, or less, with Joiner.
 func dashboards(in Installation) []Finding {
 	if len(in.of(Karpenter)) == 0 {
 		return nil

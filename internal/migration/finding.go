@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Weight is what a finding means for the hand-over. It is a closed set.
+// Weight is the effect of a finding on the migration. It is a closed set.
 type Weight string
 
 // The weights, the heaviest first.
@@ -20,7 +20,7 @@ const (
 	Stays   Weight = "stays"   // it was looked at, and is as it was
 )
 
-// Finding is one thing that was found.
+// Finding is the result of a check.
 type Finding struct {
 	Weight  Weight `json:"weight"`
 	Check   string `json:"check"`             // what was looked at: "definitions"
@@ -29,18 +29,18 @@ type Finding struct {
 	Fix     string `json:"fix,omitempty"`     // what to do about it, often a command
 }
 
-// Report is what Check comes to.
+// Report is the result of Check.
 type Report struct {
-	// Go: nothing stops the hand-over, and all that was asked for could be seen.
+	// Go is true if nothing stops the migration and all requested data could be read.
 	Go bool `json:"go"`
-	// Hidden is what was asked for and could not be seen, so that something there may stop the hand-over.
+	// Hidden lists the requested data that could not be read and may contain a reason to stop.
 	Hidden   []string  `json:"hidden,omitempty"`
 	Cluster  string    `json:"cluster,omitempty"`
 	Findings []Finding `json:"findings"` // the weightiest first
 	Steps    Steps     `json:"steps"`
 }
 
-// Check says what changes when Joiner takes Karpenter's place.
+// Check finds out what changes when Joiner replaces Karpenter.
 func Check(in Installation) Report {
 	var all []Finding
 	for _, check := range checks() {
@@ -63,13 +63,13 @@ func Check(in Installation) Report {
 	return Report{Go: !stops && len(hidden) == 0, Hidden: hidden, Cluster: in.Cluster, Findings: all, Steps: StepsFor(in)}
 }
 
-// check is one thing to look at.
+// check is one check.
 type check struct {
 	name string
 	find func(Installation) []Finding
 }
 
-// checks are all of them, in the order in which they matter.
+// checks returns all checks, the most important first.
 func checks() []check {
 	return []check{
 		{"controllers", controllers},
@@ -121,8 +121,8 @@ func (f Finding) mend(format string, args ...any) Finding {
 	return f
 }
 
-// run adds a command of words of the program's own and of identifiers, behind a few words about it. There is no command where an
-// identifier is not valid: a name, a tag or a value may be text of others.
+// run adds a command of the program's own words and identifiers, after a few words about it. If an identifier is invalid, there is no command,
+// because names, tags and values may be untrusted text.
 func (f Finding) run(about string, words ...[]fix.Value) Finding {
 	step := fix.Run(slices.Concat(words...)...)
 	f.Fix = fix.Of(f.Subject, step).Steps()[0].String()
@@ -132,7 +132,7 @@ func (f Finding) run(about string, words ...[]fix.Value) Finding {
 	return f
 }
 
-// each makes an identifier of each text.
+// each converts each text to an identifier.
 func each(texts []string, of func(string) fix.Value) []fix.Value {
 	out := make([]fix.Value, len(texts))
 	for i, text := range texts {
@@ -141,10 +141,10 @@ func each(texts []string, of func(string) fix.Value) []fix.Value {
 	return out
 }
 
-// one is a list of one word that is joined of parts.
+// one is a list of one word, joined from parts.
 func one(parts ...fix.Value) []fix.Value { return []fix.Value{fix.Join(parts...)} }
 
-// unseen tells what could not be looked at.
+// unseen lists data that could not be read.
 func unseen(in Installation) []Finding {
 	var out []Finding
 	for _, u := range in.Unseen {
@@ -153,7 +153,7 @@ func unseen(in Installation) []Finding {
 	return out
 }
 
-// some lists the first few names, in order.
+// some joins the first few names, in order.
 func some(names []string) string {
 	const most = 3
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
@@ -163,7 +163,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// count writes a number of things: "1 node", "2 nodes".
+// count formats a number of things: "1 node", "2 nodes".
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -171,7 +171,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// is agrees with count.
+// is returns the singular or plural form for n.
 func is(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -179,7 +179,7 @@ func is(n int, one, many string) string {
 	return many
 }
 
-// CheckNames are the names of all checks, in the order in which they matter.
+// CheckNames returns the names of all checks, the most important first.
 func CheckNames() []string {
 	var out []string
 	for _, c := range checks() {

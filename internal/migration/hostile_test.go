@@ -13,10 +13,10 @@ import (
 	. "github.com/joiner-sh/joiner/internal/migration"
 )
 
-// marker stands in every hostile text.
+// marker is part of every hostile text.
 const marker = "pwn3d"
 
-// hostileTexts are what a user writes into a name, a tag or a value who wants a printed command to do something else.
+// hostileTexts returns names, tags and values that try to change a printed command.
 func hostileTexts() []string {
 	return []string{
 		"x;touch " + marker + ";#",
@@ -32,7 +32,7 @@ func hostileTexts() []string {
 	}
 }
 
-// textsIn finds all strings of a value, keys of maps too, each with what sets it.
+// textsIn finds all strings of a value, including keys of maps, each with its setter.
 func textsIn(v reflect.Value, path string, use func(path, text string, set func(string))) {
 	switch v.Kind() {
 	case reflect.String:
@@ -60,7 +60,7 @@ func textsIn(v reflect.Value, path string, use func(path, text string, set func(
 	}
 }
 
-// troubled are installations of which each check finds something.
+// troubled has installations for which each check finds something.
 func troubled() map[string]Installation {
 	out := map[string]Installation{"healthy": healthy()}
 	change := func(name string, f func(*Installation)) {
@@ -97,8 +97,8 @@ func troubled() map[string]Installation {
 	return out
 }
 
-// TestHostileInstallation replaces every string of an installation by hostile text, alone and behind what stood there. No command that is printed
-// has it, and the steps stay commands of their own words.
+// TestHostileInstallation replaces every string of an installation by hostile text, alone and appended. No printed command contains it, and
+// the steps keep their own words.
 func TestHostileInstallation(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -133,7 +133,7 @@ func TestHostileInstallation(t *testing.T) {
 	}
 }
 
-// commands says what is wrong with a line that users paste into a shell; empty: nothing.
+// commands describes what is wrong with a line that users paste into a shell; empty: nothing.
 func commands(line string) string {
 	if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "has characters that a terminal acts on, or a second line"

@@ -1,13 +1,13 @@
-// Package migration says what changes for a cluster when Joiner takes Karpenter's place, and when it gives it back.
+// Package migration finds out what changes for a cluster when Joiner replaces Karpenter, or Karpenter replaces Joiner.
 //
-// In: what is known of an installation of Karpenter: its controller, settings, definitions, objects, instances, permissions.
-// Out: findings, the weightiest first, each with what to do about it, and the commands that hand over and that go back.
-// Never: a look at a cluster or at AWS, a change to either, or silence about what could not be seen.
+// In: a Karpenter installation: its controller, settings, definitions, objects, instances, permissions.
+// Out: findings, the heaviest first, each with advice, and the commands to migrate and to go back.
+// Never: a request to a cluster or to AWS, a change to either, or silence about data that could not be read.
 package migration
 
 import "time"
 
-// Installation is what was seen of Karpenter, and of the cluster that it serves. Lists are in any order.
+// Installation is an installation of Karpenter with its cluster. Lists are in any order.
 type Installation struct {
 	At      time.Time `json:"at"`
 	Cluster string    `json:"cluster,omitempty"` // name of the EKS cluster; empty: not known
@@ -19,19 +19,19 @@ type Installation struct {
 	Classes     []Class      `json:"classes,omitempty"`
 	Claims      []Claim      `json:"claims,omitempty"`
 	Nodes       []Node       `json:"nodes,omitempty"`
-	// Values are those of Karpenter's chart that somebody set, by their path: "controller.image.tag".
+	// Values are the values of Karpenter's chart that were set, by path: "controller.image.tag".
 	Values map[string]string `json:"values,omitempty"`
-	// UnknownValues are those of them that no chart has.
+	// UnknownValues are the values that no chart has.
 	UnknownValues []UnknownValue `json:"unknownValues,omitempty"`
-	// Instances are those that carry the cluster's name. Nil: EC2 was not asked; Unseen says why.
+	// Instances are the instances tagged with the cluster's name. Nil: EC2 was not queried, and Unseen has the reason.
 	Instances []Instance `json:"instances,omitempty"`
-	// Permissions are what the controller needs of IAM, and whether the role that it takes over has it. Nil: nobody looked.
+	// Permissions are the IAM permissions that the controller needs, and whether its role has them. Nil: they were not checked.
 	Permissions []Permission `json:"permissions,omitempty"`
-	// Unseen is what could not be looked at.
+	// Unseen lists data that could not be read.
 	Unseen []Unseen `json:"unseen,omitempty"`
 }
 
-// Product says whose a controller is.
+// Product is the product that a controller belongs to.
 type Product string
 
 // The products.
@@ -40,7 +40,7 @@ const (
 	Joiner    Product = "joiner"
 )
 
-// Controller is a Deployment of an autoscaler, or what a file of values makes of one.
+// Controller is a Deployment of an autoscaler, or one described by a values file.
 type Controller struct {
 	Product   Product `json:"product"`
 	Namespace string  `json:"namespace,omitempty"`
@@ -48,14 +48,14 @@ type Controller struct {
 	Version   string  `json:"version,omitempty"` // the image's tag: "1.14.1"; empty: not known
 	Release   string  `json:"release,omitempty"` // Helm's; empty: it was not installed by Helm
 	Replicas  int     `json:"replicas"`
-	// Lease is by which it makes sure that it acts alone: "namespace/name". Empty: by none.
+	// Lease is the Lease of its leader election: "namespace/name". Empty: leader election is disabled.
 	Lease   string `json:"lease,omitempty"`
 	Account string `json:"account,omitempty"` // its service account
 	Role    string `json:"role,omitempty"`    // ARN, of the service account's annotation
 	Queue   string `json:"queue,omitempty"`   // of interruption notices
 	// Problem is why Joiner would not start with these settings, in a sentence that names one. Empty: it would.
 	Problem string `json:"problem,omitempty"`
-	// Ignored are settings that Joiner takes and does not honour.
+	// Ignored lists settings that Joiner accepts but does not honor.
 	Ignored []Ignored `json:"ignored,omitempty"`
 }
 
@@ -65,7 +65,7 @@ type UnknownValue struct {
 	Near string `json:"near,omitempty"` // the path that is probably meant; empty: none is near
 }
 
-// Ignored is a setting that is taken and not honoured.
+// Ignored is a setting that is accepted but not honored.
 type Ignored struct {
 	Setting string `json:"setting"`
 	Value   string `json:"value"`
@@ -75,7 +75,7 @@ type Ignored struct {
 // Definition is a CustomResourceDefinition of the cluster, compared with Joiner's.
 type Definition struct {
 	Name string `json:"name"`
-	// Held: Joiner's cannot be put in its place before somebody decides so.
+	// Held: replacing the definition needs a decision by the user.
 	Held bool   `json:"held,omitempty"`
 	Says string `json:"says"` // a sentence for users
 }
@@ -99,13 +99,13 @@ type Class struct {
 	Object
 }
 
-// Object is what all objects of the API have.
+// Object has the fields that all API objects share.
 type Object struct {
-	// Refused is what the definitions refuse about it; it can be read all the same.
+	// Refused lists violations of the definitions; the object can be read nevertheless.
 	Refused []string `json:"refused,omitempty"`
-	// Unknown are fields that Joiner does not know: "spec.kubelet.topologyManagerPolicy".
+	// Unknown lists fields that Joiner does not know: "spec.kubelet.topologyManagerPolicy".
 	Unknown []string `json:"unknown,omitempty"`
-	// NotReady is why its condition Ready is not true. Empty: it is, or there is no status.
+	// NotReady is the reason why its condition Ready is not true. Empty: it is true, or there is no status.
 	NotReady string `json:"notReady,omitempty"`
 }
 
@@ -127,7 +127,7 @@ type Claim struct {
 	ClassHashVersion string `json:"classHashVersion,omitempty"`
 }
 
-// Node is a Node that carries the name of a NodePool.
+// Node is a Node with the label of a NodePool.
 type Node struct {
 	Name       string `json:"name"`
 	ProviderID string `json:"providerID"`
@@ -135,7 +135,7 @@ type Node struct {
 	Disrupted  bool   `json:"disrupted,omitempty"` // it has the taint karpenter.sh/disrupted
 }
 
-// Owner is whose an instance is, by its tags.
+// Owner is the owner of an instance, by its tags.
 type Owner string
 
 // The owners.
@@ -147,14 +147,14 @@ const (
 	Stranger Owner = "stranger" // it carries the tags of another cluster, a node group or an Auto Scaling group
 )
 
-// Instance is an instance of EC2.
+// Instance is an EC2 instance.
 type Instance struct {
 	ID    string `json:"id"`
 	Owner Owner  `json:"owner"`
 	Ended bool   `json:"ended,omitempty"` // it is terminated, or about to be
 }
 
-// Permission is a request that the controller makes of AWS, and whether a role's policies allow it.
+// Permission is an AWS request that the controller makes, and whether the role's policies allow it.
 type Permission struct {
 	Statement string `json:"statement"` // Sid of the statement of Joiner's own policies that allows it
 	Policy    string `json:"policy"`    // of which policy: "launch"
@@ -163,11 +163,11 @@ type Permission struct {
 	Optional  bool   `json:"optional,omitempty"` // it is needed by a setting that is off
 }
 
-// Unseen is what could not be looked at, and why.
+// Unseen is data that could not be read, and the reason.
 type Unseen struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
-	// Asked: it was asked for, and the answer was a refusal or none, so that what stops the hand-over may hide there. Otherwise
-	// nobody meant to look, as with files or without credentials.
+	// Asked: it was requested, but the request was denied or failed, so it may hide a reason to stop. Otherwise it was not requested, as with
+	// files or without credentials.
 	Asked bool `json:"asked,omitempty"`
 }

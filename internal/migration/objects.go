@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// definitions judges whether Joiner's definitions can take the place of the cluster's.
+// definitions checks whether Joiner's definitions can replace the cluster's.
 func definitions(in Installation) []Finding {
 	var out []Finding
 	for _, d := range in.Definitions {
@@ -50,7 +50,7 @@ func classes(in Installation) []Finding {
 	return out
 }
 
-// judge tells what all objects may have.
+// judge checks the fields that all objects share.
 func (o Object) judge(subject string) []Finding {
 	var out []Finding
 	if len(o.Refused) > 0 {
@@ -67,7 +67,7 @@ func (o Object) judge(subject string) []Finding {
 	return out
 }
 
-// claims judges what is bought: whether it can be adopted, and what happens to it next.
+// claims checks whether NodeClaims can be adopted, and what happens to them next.
 func claims(in Installation) []Finding {
 	var out []Finding
 	var flying, leaving, expired, strange []string
@@ -104,7 +104,7 @@ func claims(in Installation) []Finding {
 	return out
 }
 
-// nodes judges the Nodes of pools.
+// nodes checks the Nodes of NodePools.
 func nodes(in Installation) []Finding {
 	claimed := map[string]bool{}
 	leaving := map[string]bool{}
@@ -135,7 +135,7 @@ func nodes(in Installation) []Finding {
 	return out
 }
 
-// drift judges what Karpenter would replace, or was about to: so does Joiner, whose hashes are the same.
+// drift lists what Karpenter would replace or was about to. Joiner does the same, because its hashes are the same.
 func drift(in Installation) []Finding {
 	poolOf, classOf := map[string]Pool{}, map[string]Class{}
 	for _, p := range in.Pools {
@@ -171,7 +171,7 @@ func drift(in Installation) []Finding {
 	return out
 }
 
-// poolsOf are the pools of the claims of the names, sorted.
+// poolsOf returns the sorted pools of NodeClaims, by name.
 func poolsOf(in Installation, claims []string) []string {
 	var out []string
 	for _, c := range in.Claims {
@@ -183,7 +183,7 @@ func poolsOf(in Installation, claims []string) []string {
 	return out
 }
 
-// isOther compares hashes as Karpenter does: only where both are there and were computed alike.
+// isOther reports whether two hashes differ, as Karpenter does: only if both exist and have the same version.
 func isOther(a, aVersion, b, bVersion string) bool {
 	return a != "" && b != "" && aVersion == bVersion && a != b
 }

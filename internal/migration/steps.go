@@ -8,14 +8,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Steps are commands, one each, to be run in this order.
+// Steps are commands, to be run in this order.
 type Steps struct {
 	Over  []string `json:"over"`  // hand over to Joiner
 	Check []string `json:"check"` // see that it is done, and that all is as it was
 	Back  []string `json:"back"`  // hand back to Karpenter
 }
 
-// What an installation by Karpenter's guide has, where nothing else is known.
+// The names in an installation by Karpenter's guide, used if the actual ones are not known.
 const (
 	usualNamespace = "kube-system"
 	usualName      = "karpenter"
@@ -23,7 +23,7 @@ const (
 	valuesFile     = "karpenter-values.yaml"
 )
 
-// StepsFor writes the commands for an installation: its names, its number of replicas, its service account.
+// StepsFor returns the commands for an installation, with its names, replicas and service account.
 func StepsFor(in Installation) Steps {
 	c := Controller{}
 	if theirs := in.of(Karpenter); len(theirs) > 0 {
@@ -65,7 +65,7 @@ func kubectl(words ...[]fix.Value) fix.Step {
 	return fix.Run(append(fix.Words("kubectl"), slices.Concat(words...)...)...)
 }
 
-// printed are steps as lines. Where an identifier is not valid there is none of them: a hand-over is done whole or not at all.
+// printed returns steps as lines. If an identifier is invalid there are none, because a migration must be complete.
 func printed(steps ...fix.Step) []string {
 	return strings.Split(fix.Of("the hand-over", steps...).String(), "\n")
 }

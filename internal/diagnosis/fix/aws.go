@@ -10,7 +10,7 @@ import (
 type AWS struct {
 	Service, Action string // "eks", "create-access-entry"
 	Params          []Param
-	Query           string // the field of the answer that another call takes; empty: none does
+	Query           string // the field of the answer that another call uses; empty: none
 	Expected        Expected
 }
 
@@ -27,20 +27,20 @@ func (a AWS) clone() AWS {
 type Param struct {
 	Name   string // "--role-name"
 	Values []string
-	From   *AWS // the call that answers the value; nil: Values has it
+	From   *AWS // the call whose answer is the value; nil: use Values
 
 	faults  []Value
 	isBlank bool
 	words   []Word
 }
 
-// Expected is what an access entry must still be when it is deleted. The zero value expects nothing.
+// Expected is the state that an access entry must still have when it is deleted. The zero value expects nothing.
 type Expected struct {
 	Type    string // "STANDARD"
 	Created time.Time
 }
 
-// P is a parameter with its values. One without values is a flag.
+// P makes a parameter with its values. One without values is a flag.
 func P(name constant, values ...Value) Param {
 	p := Param{Name: string(name), words: texts(string(name))}
 	for _, v := range values {
@@ -52,7 +52,7 @@ func P(name constant, values ...Value) Param {
 	return p
 }
 
-// PFrom is a parameter whose value another call answers, in a field.
+// PFrom makes a parameter whose value is a field in the answer of another call.
 func PFrom(name constant, call Step, query constant) Param {
 	p := Param{Name: string(name), faults: call.faults, isBlank: call.isBlank}
 	if call.aws != nil {
@@ -64,7 +64,7 @@ func PFrom(name constant, call Step, query constant) Param {
 	return p
 }
 
-// Call is a call to AWS.
+// Call makes a call to AWS.
 func Call(service, action constant, params ...Param) Step {
 	s := Step{kind: Change, aws: &AWS{Service: string(service), Action: string(action)}, words: texts("aws", string(service), string(action))}
 	if isReading(string(action)) {
@@ -80,13 +80,13 @@ func Call(service, action constant, params ...Param) Step {
 	return s
 }
 
-// isReading reports whether an action of AWS changes nothing.
+// isReading reports whether an AWS action changes nothing.
 func isReading(action string) bool {
 	verb, _, _ := strings.Cut(action, "-")
 	return slices.Contains([]string{"describe", "list", "get", "lookup", "wait", "decode"}, verb) || action == "start-session"
 }
 
-// Expecting says what an access entry must still be when the step is carried out.
+// Expecting sets the state that an access entry must have when the step is carried out.
 func (s Step) Expecting(kind string, created time.Time) Step {
 	if s.aws == nil {
 		return s
@@ -97,7 +97,7 @@ func (s Step) Expecting(kind string, created time.Time) Step {
 	return s
 }
 
-// Joiner is a command of joiner that reads, of words and values in turn.
+// Joiner is a read-only command of joiner, from words and values in turn.
 func Joiner(words ...Value) Step {
 	s := Step{kind: Look, words: texts("joiner")}
 	for _, v := range words {
@@ -108,7 +108,7 @@ func Joiner(words ...Value) Step {
 	return s
 }
 
-// Controller starts a controller for a cluster, where the user ran it before.
+// Controller starts a controller for a cluster, in the place where the user ran it before.
 func Controller(cluster, region Value) Step {
 	return Step{kind: ByHand, faults: append(cluster.invalid(), region.invalid()...), isBlank: cluster.blank || region.blank,
 		words: texts("env", "CLUSTER_NAME="+cluster.text, "AWS_REGION="+region.text, "joiner", "controller")}

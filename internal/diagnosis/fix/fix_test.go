@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// TestOnlyConstructors: nothing outside of the package makes a step or changes one: a fix that is made of text does not compile.
+// TestOnlyConstructors: no other package can create or change a step, so a fix made from arbitrary text does not compile.
 func TestOnlyConstructors(t *testing.T) {
 	t.Parallel()
 	for _, one := range []any{fix.Fix{}, fix.Step{}, fix.Value{}, fix.Object{}} {
@@ -19,7 +19,7 @@ func TestOnlyConstructors(t *testing.T) {
 			}
 		}
 	}
-	// What is text of the program takes a type that other packages cannot name.
+	// Parameters for text of the program have a type that other packages cannot name.
 	for name, f := range map[string]any{"Text": fix.Text, "Blank": fix.Blank, "P": fix.P, "Call": fix.Call, "Say": fix.Say, "Apply": fix.Apply, "EditAll": fix.EditAll, "Path": fix.Path, "Show": fix.Show,
 		"Save": fix.Save, "Annotate": fix.Annotate, "SetEnv": fix.SetEnv, "PFrom": fix.PFrom, "With": fix.Step.With, "Words": fix.Words, "To": fix.Step.To} {
 		for i := range reflect.TypeOf(f).NumIn() {
@@ -36,12 +36,12 @@ func TestOnlyConstructors(t *testing.T) {
 	}
 }
 
-// TestGrammars: what an API takes is valid, and what it does not is not; a leading hyphen never is.
+// TestGrammars: identifiers that an API accepts are valid, others are not, and a leading hyphen never is.
 func TestGrammars(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		of        func(string) fix.Value
-		good, bad string // with blanks between them
+		good, bad string // separated by blanks
 	}{
 		"name":        {fix.Name, "web web-1 a.b.example.com ip-10-0-0-1.ec2.internal", "Web -web web- a..b a_b a/b web;x $(x) " + strings.Repeat("a", 254)},
 		"namespace":   {fix.Namespace, "web kube-system", "a.b -a " + strings.Repeat("a", 64)},
@@ -79,7 +79,7 @@ func TestGrammars(t *testing.T) {
 	}
 }
 
-// TestHalfAFix: where one change of a fix is not valid, none of its changes is printed, and what it lacks is said.
+// TestHalfAFix: if one change of a fix is invalid, none of its changes is printed, and the invalid value is named.
 func TestHalfAFix(t *testing.T) {
 	t.Parallel()
 	role := func(name string) fix.Param { return fix.P("--principal-arn", fix.RoleARN(name)) }
@@ -97,7 +97,7 @@ func TestHalfAFix(t *testing.T) {
 	}
 }
 
-// TestPrinted: a step is quoted for a shell where it must be, and its comment is one line without anything that a shell acts on.
+// TestPrinted: a step is quoted for a shell where necessary, and its comment is one line without characters that a shell acts on.
 func TestPrinted(t *testing.T) {
 	t.Parallel()
 	labels := fix.Labels{Key: fix.LabelKey("example.com/team"), Value: fix.LabelValue("a")}

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Kubernetes is an action on objects of Kubernetes.
+// Kubernetes is an action on Kubernetes objects.
 type Kubernetes struct {
 	Verb            string // "patch", "delete", "edit", "get", …
 	Group, Resource string // "apps", "deployment"
-	Namespace       string // empty for what is in none
+	Namespace       string // empty for cluster-scoped objects
 	Names           []string
 	PatchType       string   // "merge" or "json"
-	Patch           string   // JSON; empty where Correct prints it
-	Correct         []string // words of joiner that print the patch
-	Claims          []Claim  // what must hold of NodeClaims that are deleted
+	Patch           string   // JSON; empty if Correct prints it
+	Correct         []string // arguments of joiner that print the patch
+	Claims          []Claim  // preconditions of NodeClaims that are deleted
 }
 
 func (k Kubernetes) clone() Kubernetes {
@@ -22,14 +22,14 @@ func (k Kubernetes) clone() Kubernetes {
 	return k
 }
 
-// Claim is a NodeClaim that is to be deleted, and what must still hold of it then.
+// Claim is a NodeClaim to be deleted, with its preconditions.
 type Claim struct {
 	Name     string
-	Instance string // id of the instance that its status.providerID must name; empty: any
+	Instance string // instance ID that status.providerID must name; empty: any
 	Joined   bool   // it may have a node; otherwise it is deleted only while it has none
 }
 
-// Object is an object of Kubernetes of one of the kinds that fixes touch.
+// Object is a Kubernetes object of a kind that fixes may change.
 type Object struct {
 	group, resource string
 	namespace, name Value
@@ -76,7 +76,7 @@ func ServiceAccount(namespace, name string) Object {
 // AuthMap is the ConfigMap aws-auth.
 func AuthMap() Object { return namespaced("", "configmap", "kube-system", "aws-auth") }
 
-// Workload is what owns a pod, by the kind and name that its owner has in the evidence: "Deployment/web". ok is false for kinds whose pods no patch
+// Workload returns the owner of a pod, from the kind and name in the evidence: "Deployment/web". ok is false for kinds whose pods no patch
 // changes.
 func Workload(namespace, owner string) (o Object, ok bool) {
 	kind, name, _ := strings.Cut(owner, "/")
@@ -130,8 +130,8 @@ func (o Object) patch(kind string, patch Tree) Step {
 	return s
 }
 
-// Correct is the merge patch of an EC2NodeClass that joiner correct writes: it has user data in it, which may hold secrets. The options are of
-// constants and values in turn.
+// Correct is the merge patch of an EC2NodeClass that joiner correct writes. The patch contains user data, which may hold secrets. The options
+// are constants and values in turn.
 func Correct(class string, options ...Value) Step {
 	o := NodeClass(class)
 	s := o.step(Change, "patch")
@@ -146,24 +146,24 @@ func Correct(class string, options ...Value) Step {
 	return s
 }
 
-// Edit has a person edit an object.
+// Edit asks the user to edit an object.
 func Edit(o Object) Step {
 	s := o.step(ByHand, "edit")
 	s.words = o.words("edit", o.resource, o.name.text)
 	return s
 }
 
-// EditAll has a person edit objects of a kind, where it is not known which of them.
+// EditAll asks the user to edit objects of a kind, if it is not known which of them.
 func EditAll(resource constant) Step {
 	return Step{kind: ByHand, words: texts("kubectl", "edit", string(resource)), kube: &Kubernetes{Verb: "edit", Resource: string(resource)}}
 }
 
-// Apply creates objects from a file or from a page of the program's choice.
+// Apply creates objects from a file or a page that the program names.
 func Apply(from constant) Step {
 	return Step{kind: ByHand, words: texts("kubectl", "apply", "-f", string(from)), kube: &Kubernetes{Verb: "apply"}}
 }
 
-// DeleteClaims deletes NodeClaims, whose instances are terminated and replaced. What is expected of each is checked when it is done.
+// DeleteClaims deletes NodeClaims, whose instances are terminated and replaced. The preconditions of each are checked at that time.
 func DeleteClaims(claims ...Claim) Step {
 	s := Step{kind: Change, words: texts("kubectl", "delete", "nodeclaim", "--wait=false"), kube: &Kubernetes{Verb: "delete", Group: "karpenter.sh", Resource: "nodeclaim"}}
 	for _, c := range claims {
@@ -191,7 +191,7 @@ func Delete(objects ...Object) Step {
 	return s
 }
 
-// DeletePending deletes the pods of a namespace that wait.
+// DeletePending deletes the pending pods of a namespace.
 func DeletePending(namespace string) Step {
 	n := Namespace(namespace)
 	return Step{kind: Change, faults: n.invalid(), kube: &Kubernetes{Verb: "delete", Resource: "pod", Namespace: namespace},
@@ -206,7 +206,7 @@ func Annotate(o Object, key constant, value Value) Step {
 	return s
 }
 
-// SetEnv sets a variable of a Deployment's containers.
+// SetEnv sets an environment variable of a Deployment's containers.
 func SetEnv(o Object, name constant, value Value) Step {
 	s := o.step(Change, "set env")
 	s.faults, s.isBlank = append(s.faults, value.invalid()...), value.blank
@@ -214,21 +214,21 @@ func SetEnv(o Object, name constant, value Value) Step {
 	return s
 }
 
-// UnsetEnv takes a variable away.
+// UnsetEnv removes an environment variable.
 func UnsetEnv(o Object, name constant) Step {
 	s := o.step(Change, "set env")
 	s.words = o.words("set", "env", o.resource+"/"+o.name.text, string(name)+"-")
 	return s
 }
 
-// Scale sets the number of a Deployment's pods.
+// Scale sets the replicas of a Deployment.
 func Scale(o Object, replicas int) Step {
 	s := o.step(Change, "scale")
 	s.words = o.words("scale", o.resource, o.name.text, "--replicas="+Number(replicas).text)
 	return s
 }
 
-// Untaint takes a taint from a node.
+// Untaint removes a taint from a node.
 func Untaint(node string, key, effect Value) Step {
 	o := Node(node)
 	s := o.step(Change, "taint")
@@ -237,7 +237,7 @@ func Untaint(node string, key, effect Value) Step {
 	return s
 }
 
-// Show reads one object, with options of the program's choice.
+// Show reads one object, with options that the program names.
 func Show(verb constant, o Object, options ...constant) Step {
 	s := o.step(Look, string(verb))
 	s.words = o.words(string(verb), o.resource, o.name.text)
@@ -261,7 +261,7 @@ func Logs(o Object) Step {
 	return s
 }
 
-// Kubectl reads by a command of the program's own words and values in turn.
+// Kubectl is a read-only kubectl command, from the program's own words and values in turn.
 func Kubectl(words ...Value) Step {
 	s := Step{kind: Look, kube: &Kubernetes{Verb: "get"}, words: texts("kubectl")}
 	for _, v := range words {
@@ -271,7 +271,7 @@ func Kubectl(words ...Value) Step {
 	return s
 }
 
-// Run is a command of any program, of the program's own words and values in turn, that a person runs. No program carries it out.
+// Run is a command of any program, from the program's own words and values in turn, that a user runs. It is never applied by joiner.
 func Run(words ...Value) Step {
 	s := Step{kind: ByHand}
 	for _, v := range words {
@@ -282,7 +282,7 @@ func Run(words ...Value) Step {
 	return s
 }
 
-// Words are words of the program's own, as they stand between blanks.
+// Words splits words of the program's own at blanks.
 func Words(text constant) []Value {
 	var out []Value
 	for w := range strings.FieldsSeq(string(text)) {

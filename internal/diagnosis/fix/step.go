@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Kind is what a step is for.
+// Kind is the purpose of a step.
 type Kind string
 
 // The kinds.
@@ -17,14 +17,14 @@ const (
 	Advice Kind = "advice" // a sentence, and no command
 )
 
-// Step is one step of a fix. Only the constructors of this package make one.
+// Step is one step of a fix. Only the constructors of this package create steps.
 type Step struct {
 	kind    Kind
 	words   []Word
-	file    string // that the command's output is written to; empty: the terminal
-	note    string // behind the command, as a comment
+	file    string // file for the command's output; empty: the terminal
+	note    string // comment after the command
 	faults  []Value
-	isBlank bool // the user has to fill something in
+	isBlank bool // the user must fill in a placeholder
 
 	kube *Kubernetes
 	aws  *AWS
@@ -33,19 +33,19 @@ type Step struct {
 // Word is one word of a command.
 type Word struct {
 	Text string
-	From []Word // where it is not empty: the word is what this command prints
+	From []Word // if not empty: the word is the output of this command
 }
 
-// Kind is what the step is for.
+// Kind returns the purpose of the step.
 func (s Step) Kind() Kind { return s.kind }
 
-// Words are those of the command, before any quoting; none for advice.
+// Words returns the words of the command, before quoting; empty for advice.
 func (s Step) Words() []Word { return slices.Clone(s.words) }
 
-// Note is the comment behind the command, or the advice.
+// Note returns the comment after the command, or the advice.
 func (s Step) Note() string { return s.note }
 
-// Kubernetes is the step as an action on Kubernetes; ok is false if it is none.
+// Kubernetes returns the step as an action on Kubernetes; ok is false if it is none.
 func (s Step) Kubernetes() (k Kubernetes, ok bool) {
 	if s.kube == nil {
 		return Kubernetes{}, false
@@ -53,7 +53,7 @@ func (s Step) Kubernetes() (k Kubernetes, ok bool) {
 	return s.kube.clone(), true
 }
 
-// AWS is the step as a call to AWS; ok is false if it is none.
+// AWS returns the step as a call to AWS; ok is false if it is none.
 func (s Step) AWS() (a AWS, ok bool) {
 	if s.aws == nil {
 		return AWS{}, false
@@ -61,22 +61,22 @@ func (s Step) AWS() (a AWS, ok bool) {
 	return s.aws.clone(), true
 }
 
-// IsComplete reports whether a program can carry the step out: it leaves nothing for the user to fill in.
+// IsComplete reports whether a program can carry out the step: it has no placeholder.
 func (s Step) IsComplete() bool { return !s.isBlank && s.file == "" }
 
-// With puts a comment behind the command. What is filled in is escaped.
+// With sets the comment after the command. Arguments are escaped.
 func (s Step) With(format constant, args ...any) Step {
 	s.note = sentence(format, args)
 	return s
 }
 
-// To writes what the command prints to a file of the program's choice.
+// To redirects the output of the command to a file that the program names.
 func (s Step) To(file constant) Step {
 	s.file = string(file)
 	return s
 }
 
-// Command is the command as a shell takes it, without comment; empty for advice.
+// Command returns the command as shell text, without its comment; empty for advice.
 func (s Step) Command() string {
 	text := printed(s.words)
 	if s.file != "" {
@@ -85,7 +85,7 @@ func (s Step) Command() string {
 	return text
 }
 
-// String is the step as one line that a shell takes: the command with its comment, or a comment.
+// String returns the step as one line of shell text: the command with its comment, or a comment.
 func (s Step) String() string {
 	switch command := s.Command(); {
 	case command == "":
@@ -131,16 +131,16 @@ func wordsAsJSON(words []Word) []any {
 	return out
 }
 
-// Say is advice: a sentence for a person. What is filled in is escaped.
+// Say is advice: a sentence for the user. Arguments are escaped.
 func Say(format constant, args ...any) Step { return Step{kind: Advice, note: sentence(format, args)} }
 
-// Fix is what corrects a finding, step by step. The zero value is none.
+// Fix is the list of steps that correct a finding. The zero value is none.
 type Fix struct {
 	steps []Step
 }
 
-// Of is a fix for a subject: "EC2NodeClass web"; empty: the cluster. Where an identifier in one of its changes is not valid, none of its changes
-// is in it: half of a fix may do harm.
+// Of makes a fix for a subject: "EC2NodeClass web"; empty: the cluster. If an identifier in one of its changes is invalid, all changes are
+// left out, because half a fix may do harm.
 func Of(subject string, steps ...Step) Fix {
 	var out Fix
 	lacks := slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 && s.kind != Look })
@@ -157,7 +157,7 @@ func Of(subject string, steps ...Step) Fix {
 	return out
 }
 
-// unusable says of which value there is no command.
+// unusable is the advice that a value allows no command.
 func unusable(subject string, v Value) Step {
 	if subject == "" {
 		subject = "the cluster"
@@ -168,10 +168,10 @@ func unusable(subject string, v Value) Step {
 	return Say("no command is given for %s: the %s is not valid: %s", subject, v.kind, v.text)
 }
 
-// Steps are the steps in their order.
+// Steps returns the steps in order.
 func (f Fix) Steps() []Step { return slices.Clone(f.steps) }
 
-// And is the fix with further steps; it stays as it is where it changes nothing.
+// And returns the fix with further steps. A fix without changes is returned unchanged.
 func (f Fix) And(steps ...Step) Fix {
 	if !f.has(Change) && !f.has(ByHand) || slices.ContainsFunc(steps, func(s Step) bool { return len(s.faults) > 0 }) {
 		return f
@@ -179,12 +179,12 @@ func (f Fix) And(steps ...Step) Fix {
 	return Fix{steps: append(slices.Clone(f.steps), steps...)}
 }
 
-// Only is the fix with the steps of some kinds.
+// Only returns the fix with the steps of some kinds.
 func (f Fix) Only(kinds ...Kind) Fix {
 	return Fix{steps: slices.DeleteFunc(slices.Clone(f.steps), func(s Step) bool { return !slices.Contains(kinds, s.kind) })}
 }
 
-// Correction is the fix without what only reads.
+// Correction returns the fix without read-only steps.
 func (f Fix) Correction() Fix { return f.Only(Change, ByHand, Advice) }
 
 // IsZero reports whether there is no step.
@@ -197,7 +197,7 @@ func (f Fix) has(k Kind) bool {
 	return slices.ContainsFunc(f.steps, func(s Step) bool { return s.kind == k })
 }
 
-// Touches reports whether a step changes or edits an object of a kind, as Kubernetes names it in the singular, and of a name.
+// Touches reports whether a step changes or edits an object, given by its singular resource name and its name.
 func (f Fix) Touches(resource, name string) bool {
 	return slices.ContainsFunc(f.steps, func(s Step) bool {
 		return s.kind != Look && s.kube != nil && s.kube.Resource == resource && slices.Contains(s.kube.Names, name)
@@ -209,7 +209,7 @@ func (f Fix) Deletes(resource string) bool {
 	return slices.ContainsFunc(f.steps, func(s Step) bool { return s.kube != nil && s.kube.Verb == "delete" && s.kube.Resource == resource })
 }
 
-// String is the fix as lines that a shell takes.
+// String returns the fix as lines of shell text.
 func (f Fix) String() string {
 	out := make([]string, len(f.steps))
 	for i, s := range f.steps {

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// mostEscaped is how many characters of a text of others a note repeats.
+// mostEscaped is how many characters of untrusted text a note repeats.
 const mostEscaped = 160
 
-// Escape writes text of others so that it can stand in a comment behind a command: on one line, without what a terminal acts on, without what a
-// shell acts on where it takes # for a word, as an interactive zsh does, and cut where it is long.
+// Escape makes untrusted text safe in a comment after a command: on one line, without characters that a terminal or a shell acts on, and
+// shortened if it is long. An interactive zsh does not treat # as the start of a comment, so shell characters are escaped too.
 func Escape(text string) string {
 	var b strings.Builder
 	n := 0
@@ -41,16 +41,16 @@ func Escape(text string) string {
 	return b.String()
 }
 
-// isActive reports whether a shell acts on the character outside of quotes, other than by looking for files.
+// isActive reports whether a shell acts on the character outside quotes, globbing aside.
 func isActive(r rune) bool { return strings.ContainsRune("$`;&|<>()'\"\\!", r) }
 
-// isVisible reports whether a terminal shows the character where it stands, and as one.
+// isVisible reports whether a terminal shows the character in place, as one character.
 func isVisible(r rune) bool {
 	return r == ' ' || unicode.IsPrint(r) && !unicode.Is(unicode.Bidi_Control, r)
 }
 
-// Visible writes text of others for a terminal: control characters, ANSI sequences, line ends and the marks that turn the direction of writing are
-// escaped, so that a line of it is one line, and is shown as it is.
+// Visible makes untrusted text safe for a terminal: control characters, ANSI sequences, line ends and bidirectional marks are escaped, so a
+// line stays one line and is shown as it is.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !isVisible(r) }) {
 		return text
@@ -75,10 +75,10 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// plainWord is a word that every shell takes as it is.
+// plainWord matches words that need no quotes in any shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*$`)
 
-// quoted is a word as a shell reads it back.
+// quoted returns a word as a shell reads it back.
 func quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -86,7 +86,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// sentence fills in a text of the program. What was read from somewhere is escaped.
+// sentence formats a text of the program. Untrusted arguments are escaped.
 func sentence(format constant, args []any) string {
 	safe := make([]any, len(args))
 	for i, a := range args {

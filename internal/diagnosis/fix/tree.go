@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// Tree is a part of a patch or of a policy document: Fields, a List, a Value, or a Labels.
+// Tree is a part of a patch or policy document: Fields, a List, a Value, or Labels.
 type Tree interface {
 	tree() any
-	invalid() []Value // the values in it that are not valid
-	isBlank() bool    // the user has to fill something in
+	invalid() []Value // the invalid values in it
+	isBlank() bool    // it has a placeholder
 }
 
-// Fields are the fields of an object. Their names are the program's own.
+// Fields is an object whose field names are the program's own.
 type Fields map[constant]Tree
 
 // List is a list.
 type List []Tree
 
-// Labels is an object with one field that the user has named.
+// Labels is an object with one field whose name is a user's.
 type Labels struct{ Key, Value Value }
 
 // ListOf makes a list of values.
@@ -31,7 +31,7 @@ func ListOf(values ...Value) List {
 	return out
 }
 
-// At is a tree at a path of fields: At(v, "spec", "role") is {"spec":{"role":v}}.
+// At puts a tree at a path of fields: At(v, "spec", "role") is {"spec":{"role":v}}.
 func At(n Tree, path ...constant) Fields {
 	out := n
 	for i := len(path) - 1; i > 0; i-- {
@@ -43,7 +43,7 @@ func At(n Tree, path ...constant) Fields {
 	return Fields{path[0]: out}
 }
 
-// Path is a JSON pointer with positions in it: Path("/spec/list/%d/key", 3).
+// Path is a JSON pointer with indexes: Path("/spec/list/%d/key", 3).
 func Path(format constant, positions ...int) Value {
 	args := make([]any, len(positions))
 	for i, p := range positions {
@@ -52,7 +52,7 @@ func Path(format constant, positions ...int) Value {
 	return Value{text: fmt.Sprintf(string(format), args...), valid: true}
 }
 
-// Document is a tree as one word of a command: JSON.
+// Document is a tree as one word of a command, in JSON.
 func Document(n Tree) Value {
 	if bad := n.invalid(); len(bad) > 0 {
 		return bad[0]

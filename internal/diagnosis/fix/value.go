@@ -1,8 +1,8 @@
-// Package fix holds the steps that correct what a diagnosis has found.
+// Package fix represents the steps that fix a finding: actions on Kubernetes, calls to AWS, commands of joiner, and advice.
 //
-// In: identifiers as the cluster and AWS gave them, each checked against the grammar of its API.
-// Out: steps as values: an action on Kubernetes, a call to AWS, a command of joiner, or advice; and their text, quoted for a shell.
-// Never: a command with text in it that is not a valid identifier, or a step made of text.
+// In: identifiers from the cluster and AWS, each checked against the syntax of its API.
+// Out: steps as values, and their text, quoted for a shell.
+// Never: a command that contains an invalid identifier, or a step made from arbitrary text.
 package fix
 
 import (
@@ -14,39 +14,39 @@ import (
 	"unicode/utf8"
 )
 
-// constant is text of the program itself. Other packages cannot name the type, so only their untyped constants become one: text that was
-// read from somewhere does not compile.
+// constant is text in the program's source. Other packages cannot name the type, so only their untyped constants convert to it: text that was
+// read at run time does not compile.
 type constant string
 
-// Value is one identifier, or a part of the program's own text, as it may stand in a command or in a patch. Its constructors check it. The
-// zero value is not valid.
+// Value is an identifier, or a part of the program's own text, that may be used in a command or patch. Its constructors check it. The zero
+// value is invalid.
 type Value struct {
-	kind  string // what it is, for users: "IAM role name"
+	kind  string // for messages: "IAM role name"
 	text  string
-	data  any  // what it is in JSON; nil: the text
-	valid bool // text has the grammar of its kind
+	data  any  // the JSON value; nil: the text
+	valid bool // text has the syntax of its kind
 	blank bool // text is a placeholder that the user fills in
 }
 
 // Text is text of the program itself.
 func Text(text constant) Value { return Value{text: string(text), valid: true} }
 
-// Number is a whole number.
+// Number is an integer.
 func Number(n int) Value { return Value{text: fmt.Sprint(n), data: n, valid: true} }
 
-// Bool is true or false.
+// Bool is a boolean.
 func Bool(b bool) Value { return Value{text: fmt.Sprint(b), data: b, valid: true} }
 
-// Null is the null of JSON, which removes a field in a merge patch.
+// Null is JSON null, which removes a field in a merge patch.
 func Null() Value { return Value{text: "null", data: json.RawMessage("null"), valid: true} }
 
-// GiB is an amount of storage as Kubernetes writes it: "20Gi".
+// GiB is an amount of storage in Kubernetes notation: "20Gi".
 func GiB(n int) Value { return Value{text: fmt.Sprintf("%dGi", n), valid: true} }
 
 // Blank is a placeholder that the user replaces. A command with one is never carried out.
 func Blank(name constant) Value { return Value{text: string(name), valid: true, blank: true} }
 
-// Or is the value, or a placeholder where it is empty.
+// Or returns the value, or a placeholder if it is empty.
 func (v Value) Or(name constant) Value {
 	if v.text == "" {
 		return Blank(name)
@@ -54,7 +54,7 @@ func (v Value) Or(name constant) Value {
 	return v
 }
 
-// Else is the value, or another where it is empty.
+// Else returns the value, or another if it is empty.
 func (v Value) Else(other Value) Value {
 	if v.text == "" {
 		return other
@@ -62,10 +62,10 @@ func (v Value) Else(other Value) Value {
 	return v
 }
 
-// IsValid reports whether the value may stand in a command.
+// IsValid reports whether the value may be used in a command.
 func (v Value) IsValid() bool { return v.valid }
 
-// String is the value as users may read it: what is not valid is escaped.
+// String returns the value for users; an invalid value is escaped.
 func (v Value) String() string {
 	if !v.valid {
 		return Escape(v.text)
@@ -73,7 +73,7 @@ func (v Value) String() string {
 	return v.text
 }
 
-// Join writes values as one word: Key=a,Value=b.
+// Join concatenates values into one word: Key=a,Value=b.
 func Join(parts ...Value) Value {
 	out := Value{valid: true}
 	for _, p := range parts {
@@ -86,19 +86,19 @@ func Join(parts ...Value) Value {
 	return out
 }
 
-// longest is how many bytes an identifier may have at most, whatever its grammar: ARNs are the longest.
+// longest is the maximum length of any identifier in bytes; ARNs are the longest.
 const longest = 2048
 
 func checked(kind, text string, grammar *regexp.Regexp) Value {
 	return Value{kind: kind, text: text, valid: len(text) <= longest && grammar.MatchString(text)}
 }
 
-// oneOf is a value of a closed list.
+// oneOf makes a value of a closed list.
 func oneOf(kind, text string, all ...string) Value {
 	return Value{kind: kind, text: text, valid: slices.Contains(all, text)}
 }
 
-// The grammars. A leading hyphen is refused everywhere: a command would take it for an option.
+// The syntax of identifiers. A leading hyphen is rejected everywhere, because a command would take it for an option.
 const (
 	label     = `[a-z0-9]([a-z0-9-]*[a-z0-9])?`
 	qualified = `[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?`
@@ -136,12 +136,12 @@ var (
 	kubernetesUserName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 :._@{}/+=,-]{0,254}[A-Za-z0-9:._@{}/+=,-])?$`)
 )
 
-// resource is the grammar of EC2's ids. EC2 writes hexadecimal digits, and promises no more than letters and digits.
+// resource returns the pattern of EC2 IDs. EC2 uses hexadecimal digits, but documents only letters and digits.
 func resource(prefix string) *regexp.Regexp {
 	return regexp.MustCompile(`^` + prefix + `-[0-9a-z]{1,40}$`)
 }
 
-// Name is the name of an object of Kubernetes: a DNS subdomain.
+// Name is the name of a Kubernetes object: a DNS subdomain.
 func Name(text string) Value {
 	v := checked("name of an object", text, nameGrammar)
 	v.valid = v.valid && len(text) <= 253
@@ -163,7 +163,7 @@ func LabelKey(text string) Value {
 	return v
 }
 
-// LabelValue is the value of a label. The empty one is valid.
+// LabelValue is the value of a label. The empty string is valid.
 func LabelValue(text string) Value {
 	v := checked("label value", text, labelValueGrammar)
 	v.valid = v.valid || text == ""
@@ -175,7 +175,7 @@ func TaintEffect(text string) Value {
 	return oneOf("effect of a taint", text, "NoSchedule", "PreferNoSchedule", "NoExecute")
 }
 
-// Architecture is that of a node.
+// Architecture is the architecture of a node.
 func Architecture(text string) Value { return oneOf("architecture", text, "amd64", "arm64") }
 
 // Family is an AMI family.
@@ -191,7 +191,7 @@ func FargateProfile(text string) Value {
 	return checked("name of a Fargate profile", text, clusterGrammar)
 }
 
-// Region is a region of AWS.
+// Region is an AWS region.
 func Region(text string) Value { return checked("AWS region", text, regionGrammar) }
 
 // Account is the id of an AWS account.
@@ -204,7 +204,7 @@ func RoleName(text string) Value {
 	return v
 }
 
-// RoleOf is the name of an IAM role that is written as a name, with its path before it, or as an ARN. All of it has to be valid.
+// RoleOf is the name of an IAM role, from a name, a name with its path, or an ARN. All of the text must be valid.
 func RoleOf(text string) Value {
 	if !strings.Contains(text, "/") && !strings.HasPrefix(text, "arn:") {
 		return RoleName(text)
@@ -228,14 +228,14 @@ func Profile(text string) Value {
 // Policy is the ARN of an IAM policy.
 func Policy(text string) Value { return checked("ARN of an IAM policy", text, policyARNGrammar) }
 
-// PolicyName is the name of a policy that a role has of its own.
+// PolicyName is the name of an inline policy of a role.
 func PolicyName(text string) Value {
 	v := checked("name of an IAM policy", text, iamNameGrammar)
 	v.valid = v.valid && len(text) <= 128
 	return v
 }
 
-// OrganizationPolicy is the id of a service control policy, of its ARN.
+// OrganizationPolicy is the ID of a service control policy, from its ARN.
 func OrganizationPolicy(arn string) Value {
 	v := checked("ARN of a service control policy", arn, orgPolicyGrammar)
 	if v.valid {
@@ -244,7 +244,7 @@ func OrganizationPolicy(arn string) Value {
 	return v
 }
 
-// Key is the id, alias or ARN of a KMS key.
+// Key is the ID, alias or ARN of a KMS key.
 func Key(text string) Value { return checked("KMS key", text, keyGrammar) }
 
 // InstanceType is an EC2 instance type.
@@ -283,15 +283,15 @@ func Program(text string) Value { return checked("name of a program", text, prog
 // Check is the id of a check of doctor.
 func Check(text string) Value { return checked("id of a check", text, checkGrammar) }
 
-// Username is a user or group of Kubernetes, as aws-auth maps roles to.
+// Username is a Kubernetes user or group, as used in aws-auth.
 func Username(text string) Value {
 	return checked("name of a user or group of Kubernetes", text, kubernetesUserName)
 }
 
-// Preserved is text of an object that a patch writes back with a change: only letters, digits, signs and line ends that a terminal shows as they
-// are.
+// Preserved is text of an object that a patch writes back with a change. It may contain only characters that a terminal shows as they are, and
+// line ends.
 func Preserved(text string) Value {
-	const most = 100_000 // bytes; an argument of a command may have 128 KiB
+	const most = 100_000 // bytes; an argument of a command may have up to 128 KiB
 	hidden := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !isVisible(r) })
 	return Value{kind: "text that a terminal shows as it is", text: text, valid: !hidden && utf8.ValidString(text) && len(text) <= most}
 }

@@ -1,32 +1,24 @@
-// Package consolidation finds the nodes that money is saved by doing without.
+// Package consolidation finds the nodes whose removal saves money.
 //
-// In: a snapshot of the cluster, the market, and which nodes may go, with what they cost and what moving their pods takes.
-// Out: moves: nodes to remove together, the machines that are bought in their place, where their pods go, and what it saves.
-// Never: a clock, a budget, an API object; whoever acts on a move checks it again against newer state.
+// In: a snapshot of the cluster, the market, and which nodes may be removed, with their prices and the cost of moving their pods.
+// Out: moves: nodes to remove together, the nodes to launch in their place, where their pods go, and the saving.
+// Never: a clock, an API object; the caller revalidates a move against newer state before it acts.
 //
-// # How Find works
+// # Terms
 //
-// A trial is a plan (packing.Solve) for the snapshot as it would be if some nodes were leaving. It falls apart into moves: a node
-// whose pods all fit onto nodes that stay is a move by itself, and nodes whose pods share machines that are bought are one. A move
-// is worth it if what it saves, as a share of the price of all nodes, is more than a little of what it moves, as a share of all
-// pods (weigh). Moves that are not are left out of the trial.
+// An attempt is a plan (packing.Solve) for the snapshot without some of the candidates. It splits into independent moves. A move is worth it
+// if its share of the price of all candidates is at least a threshold times its share of the cost of moving all their pods (weigh).
 //
 // At first a move must save, for what it moves, some times what all nodes together would save: pods are moved for much before they are moved for
 // little. Only where nothing is worth that much, all of what follows is done once more for what is worth a little (bars).
 //
-// The first trial lets every node go. What its machines cost is what the pods of each node are worth; what a node costs beyond
-// that is waste. Nodes with the most waste for the pods that they move come first. Of that order, trials take the first half, a
-// quarter and so on, and then look closer where most was saved (search), and never let more nodes of a pool go than it has room for.
-// Beyond the best trial, single nodes go whose pods kube-scheduler would deal out to nodes that stay, for which no plan is needed (more,
-// spill); then nodes are tried in small groups, which are made smaller as long as nothing is saved (sift): so what few nodes save is
-// found too.
+// # Find
 //
-// A plan packs better than kube-scheduler does, which knows nothing of it and spreads pods over the emptiest nodes. So the moves of a
-// trial count only if its pods would also find their places one by one, as kube-scheduler deals them out by default (board, bind).
-// Unbound asks the same of moves that are about to be made.
+// Find runs a numbered list of strategies (strategies in find.go). The first that finds moves decides the result. If pods are in transit to
+// scarce capacity, Find waits. A high first threshold moves pods for much before they are moved for little; with high churn, all thresholds
+// are higher. A node is not replaced by an equivalent one (equivalent.go).
 //
-// Moves that are made together find their places together, too: their machines are ready at the same time, and then the pods of all
-// of their nodes come mixed. All moves of a look are dealt out once more in such orders, and as many are made as save most by that (jointly).
+// # Replace
 //
 // Where all is full and only prices have changed, hardly any plan passes that: what is bought is packed as tightly as the market
 // allows. So at last all nodes that are left are planned for at once, the pods of each as one (bundle, fill): what has room for all of

@@ -24,7 +24,7 @@ const (
 	apart = 1.2
 )
 
-// Find returns the moves that save money. The same input gives the same moves.
+// Find returns the moves of the first strategy that finds any. The same input gives the same moves.
 func Find(in Input) Result {
 	s := newScene(in)
 	if len(s.candidates) == 0 || s.price == 0 {
@@ -172,8 +172,8 @@ func (s *scene) order(fresh packing.Plan) (order []int, wasteful int) {
 	return order, wasteful
 }
 
-// part is how much of what the machine's pods ask for the pod does: the mean over all resources but the number of pods,
-// which hardly ever runs out.
+// part returns the pod's share of the planned node's requests: the mean over all resources except the number of pods, which is rarely the
+// limit.
 func part(p *cluster.Pod, m *packing.Machine) float64 {
 	sum, n := 0.0, 0
 	for _, name := range m.Requests.Names() {

@@ -12,20 +12,20 @@ import (
 // move each; of more, some are planned together, so that the work does not grow with them.
 const parts = 16
 
-// Stuck is a node that should go and cannot, because of a pod.
+// Stuck is a node that must be removed and cannot, because of a pod.
 type Stuck struct {
 	Node    string
-	Pods    int             // that find no place
-	Refusal packing.Refusal // of the first of them
+	Pods    int             // pods that do not fit
+	Refusal packing.Refusal // of the first of these pods
 }
 
-// Replace returns the moves by which the nodes go, whatever it costs: rules, prices and who may go (Input.Nodes has only their
-// prices and costs) count for nothing. A node is one move by itself, except that of more than 16 nodes some may share a machine
-// that is bought; those are one move. Pods go onto nodes that stay where they fit, and never onto another of the nodes.
-// Machines keep all offerings that hold their pods, and pods that wait already keep the places that they would have.
+// Replace returns moves that remove the nodes at any price. It ignores rules, prices and Input.Nodes, except for the prices and costs there.
+// Each node is a move of its own. With more than 16 nodes, some may share a planned node and are one move. Pods go to nodes that stay if they
+// fit there, and never to another of the nodes. Planned nodes keep all offerings that hold their pods, and pending pods keep the places that
+// they would have.
 //
-// Nodes that have a pod without a place stay, and are Result.Stuck. Names of nodes that are not there, are nobody's claim, are not
-// initialized or leave already are passed over. Moves are in the order of their first nodes; Saving may be less than nothing.
+// Nodes with a pod that does not fit stay and are in Result.Stuck. Names are ignored if the node does not exist, has no NodeClaim, is not
+// initialized or is terminating. Moves are in the order of their first nodes; Saving may be negative.
 func Replace(in Input, nodes []string) Result {
 	goes := make(map[string]Candidate, len(nodes))
 	for _, name := range nodes {
@@ -61,7 +61,7 @@ func Replace(in Input, nodes []string) Result {
 	return out
 }
 
-// number gives machines names that are unique: each plan has counted from one.
+// number gives planned nodes unique names, because each plan numbers its own from one.
 func number(moves []Move) {
 	count := map[string]int{}
 	for i := range moves {
@@ -98,7 +98,7 @@ func (r *relay) leave(group []int) ([]Move, []Stuck) {
 // stay returns the candidates of which the plan refuses a pod.
 func (r *relay) stay(plan packing.Plan) []Stuck {
 	var out []Stuck
-	at := map[int]int{} // by candidate: into out
+	at := map[int]int{} // index into out, by candidate
 	for _, refusal := range plan.Refusals {
 		c, ok := r.byPod[refusal.Pod]
 		if !ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// spotVariety is how many instance types a spot instance must be replaced by one of, so that spot instances do not chase the
-// cheapest type, which is soon interrupted. The figure is Karpenter's.
+// spotVariety is the least number of instance types that must be able to replace a spot instance. Otherwise spot instances would chase the
+// cheapest type, which is interrupted soon. The value is Karpenter's.
 const spotVariety = 15
 
 // weigh decides whether a move is worth it, keeps of its machines' offerings those that save, and returns the move's part of the
@@ -86,7 +86,7 @@ func (s *scene) keepCheaper(m *Move) bool {
 			kept = cheapest(kept, spotVariety)
 		}
 		if len(kept) == 0 || kept[0].Price > machine.Price() {
-			return false // it was the cheapest that made the saving
+			return false // the saving depended on the cheapest offering
 		}
 		narrowed, ok := narrow(*machine, kept)
 		if !ok {
@@ -109,7 +109,7 @@ func (s *scene) isSpot(m *Move) bool {
 	})
 }
 
-// variety is how many instance types the choices are of.
+// variety returns the number of instance types of the choices.
 func variety(choices []packing.Choice) int {
 	types := map[string]bool{}
 	for i := range choices {
@@ -118,7 +118,7 @@ func variety(choices []packing.Choice) int {
 	return len(types)
 }
 
-// cheapest returns the choices of the first so many types.
+// cheapest returns the choices of the first types.
 func cheapest(choices []packing.Choice, types int) []packing.Choice {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(choices), func(c packing.Choice) bool {
@@ -130,7 +130,7 @@ func cheapest(choices []packing.Choice, types int) []packing.Choice {
 	})
 }
 
-// narrow returns the machine with those of its offerings only. It fails if they are too few for a minValues of its pool.
+// narrow returns the planned node with these offerings only. It returns false if they are too few for a minValues of its pool.
 func narrow(m packing.Machine, kept []packing.Choice) (packing.Machine, bool) {
 	values := map[string]map[string]bool{catalog.LabelInstanceType: {}, catalog.LabelZone: {}, catalog.LabelCapacityType: {}}
 	for i := range kept {
@@ -145,7 +145,7 @@ func narrow(m packing.Machine, kept []packing.Choice) (packing.Machine, bool) {
 		left, ok := values[r.Key]
 		if !ok || r.Operator != requirements.In {
 			if !whole && r.MinValues > 0 {
-				return m, false // of how many values of other labels the types that are left are is not known here
+				return m, false // the number of values of other labels that the remaining types have is not known here
 			}
 			continue
 		}

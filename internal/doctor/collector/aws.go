@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// account is what EKS and STS are asked, and does not depend on anything.
+// account returns the requests to EKS and STS that depend on nothing.
 func (c *collector) account(ctx context.Context) []func() {
 	e, a := &c.e, c.Access
 	if a == nil {
@@ -33,14 +33,14 @@ func (c *collector) account(ctx context.Context) []func() {
 	}
 }
 
-// caller says as whom we ask, and notes of which account that is.
+// caller returns the ARN of the caller, and records its account.
 func (c *collector) caller(ctx context.Context) (string, error) {
 	who, err := c.Access.Identity(ctx)
 	c.e.Account = who.Account
 	return who.ARN, err
 }
 
-// images are those of the classes.
+// images returns the images of the EC2NodeClasses.
 func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
 	var ids []string
 	for _, class := range c.e.Classes.Value {
@@ -50,7 +50,7 @@ func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
 	return c.Images.Described(ctx, slices.Compact(ids))
 }
 
-// impaired are the instances that fail a status check, whoever's they are.
+// impaired returns the instances that fail a status check, of any owner.
 func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
 	all, err := c.EC2.Troubles(ctx)
 	out := map[string]string{}
@@ -71,7 +71,7 @@ func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
 		AuthMode: f.AuthMode, PublicAccess: f.PublicAccess, PrivateAccess: f.PrivateAccess, PublicCIDRs: f.PublicCIDRs, ServiceCIDR: f.ServiceCIDR, Created: f.Created.UTC()}, nil
 }
 
-// entries are none in a cluster that does not read them: EKS answers then that the mode is wrong.
+// entries returns no access entries for a cluster that does not read them, because EKS answers with an error about the mode.
 func (c *collector) entries(ctx context.Context) ([]diagnosis.Entry, error) {
 	all, err := c.Access.Entries(ctx)
 	out := []diagnosis.Entry{}
@@ -88,7 +88,7 @@ func entryOf(e access.Entry) diagnosis.Entry {
 	return diagnosis.Entry{Principal: e.Principal, Type: e.Type, Username: e.Username, Groups: e.Groups, Created: e.Created.UTC()}
 }
 
-// region is what is asked of the VPC, and of the consoles of instances that do not join.
+// region returns the requests about the VPC, and for the console output of instances that have not joined.
 func (c *collector) region(ctx context.Context) []func() {
 	e, n := &c.e, c.Network
 	if c.Access == nil {
@@ -114,13 +114,13 @@ func (c *collector) region(ctx context.Context) []func() {
 	)
 }
 
-// of fixes the VPC that a question is about.
+// of binds a request to a VPC.
 func of[T any](vpc string, f func(context.Context, string) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) { return f(ctx, vpc) }
 }
 
-// consoles reads what the first instances of each class have said that run without being a node that is ready. Where NodeClaims can be read,
-// an instance that is none's is not asked, whatever its tags say.
+// consoles reads the console output of the first running instances of each class that are not ready nodes. If NodeClaims can be read, an
+// instance without a NodeClaim is skipped, whatever its tags are.
 func (c *collector) consoles(ctx context.Context) {
 	ready := map[string]bool{}
 	for _, n := range c.e.Nodes.Value {
@@ -142,13 +142,13 @@ func (c *collector) consoles(ctx context.Context) {
 	}
 }
 
-// dependents are asked about once it is known who they are: roles, instance profiles, and what the controller may.
+// dependents returns the requests that depend on earlier answers: for roles, instance profiles, and permissions of the controller.
 func (c *collector) dependents(ctx context.Context) []func() {
 	if c.Access == nil {
 		return nil
 	}
 	c.controllerRole(ctx)
-	var mu sync.Mutex // of the maps
+	var mu sync.Mutex // guards the maps
 	var out []func()
 	for _, name := range c.roleNames() {
 		out = append(out, func() { c.role(ctx, name, &mu) })
@@ -171,7 +171,7 @@ func (c *collector) dependents(ctx context.Context) []func() {
 	return out
 }
 
-// role asks about one role; mu guards where it is written.
+// role requests one role; mu guards the map that it writes.
 func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
 	item := ask(ctx, c, "iam:GetRole "+name, func(ctx context.Context) (diagnosis.Role, error) { return c.Access.Role(ctx, name) })
 	mu.Lock()
@@ -179,7 +179,7 @@ func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
 	c.e.Roles[name] = item
 }
 
-// profile asks about one instance profile; mu guards where it is written.
+// profile requests one instance profile; mu guards the map that it writes.
 func (c *collector) profile(ctx context.Context, name string, mu *sync.Mutex) {
 	item := ask(ctx, c, "iam:GetInstanceProfile "+name, func(ctx context.Context) (diagnosis.Profile, error) {
 		p, err := c.Access.Profile(ctx, name)
@@ -190,7 +190,7 @@ func (c *collector) profile(ctx context.Context, name string, mu *sync.Mutex) {
 	c.e.Profiles[name] = item
 }
 
-// roleARN is the role of a class, as a class names it.
+// roleARN returns the role that a class names.
 func (c *collector) roleARN(class diagnosis.Class) string {
 	if class.Role == "" || c.e.Account == "" {
 		return ""
@@ -202,7 +202,7 @@ func (c *collector) roleARN(class diagnosis.Class) string {
 	return "arn:" + partition + ":iam::" + c.e.Account + ":role/" + strings.TrimPrefix(class.Role, "/")
 }
 
-// controllerRole asks EKS for the controller's role where its service account does not say.
+// controllerRole asks EKS for the controller's role if its service account does not name it.
 func (c *collector) controllerRole(ctx context.Context) {
 	own := &c.e.Controller.Value
 	if !c.e.Controller.Known() || own.Role != "" || own.Account == "" {
@@ -214,8 +214,8 @@ func (c *collector) controllerRole(ctx context.Context) {
 	}
 }
 
-// roleNames are the roles that the controller, EC2NodeClasses, mappings and Fargate profiles name, without paths: the controller's and those of the
-// classes first, as an account may have hundreds of mappings.
+// roleNames returns the roles that the controller, EC2NodeClasses, mappings and Fargate profiles name, without paths. The roles of the
+// controller and the classes come first, because an account may have hundreds of mappings.
 func (c *collector) roleNames() []string {
 	var names []string
 	add := func(arn string) {

@@ -1,8 +1,8 @@
-// Package collector collects what a diagnosis rests on, from all doors at once.
+// Package collector collects the evidence for a diagnosis from Kubernetes and AWS.
 //
-// In: the doors that are open; any of them may be missing.
-// Out: diagnosis.Evidence, each item with its source and time, or with why it is absent.
-// Never: a change to anything, a verdict, or a secret: texts of others have had theirs taken out.
+// In: clients; any of them may be missing.
+// Out: diagnosis.Evidence, each item with its source and time, or with the reason why it is absent.
+// Never: a change to anything, a verdict, or a secret: secrets are removed from all texts.
 package collector
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// Doors are where evidence comes from. Those that are nil are not asked.
+// The clients of the sources of evidence. A nil client disables its requests.
 type Doors struct {
 	Kube    *kube.Witness
 	Access  *access.Door
@@ -30,49 +30,49 @@ type Doors struct {
 	Images  *ami.Door
 	Network *vpc.Door
 
-	// NoKube and NoAWS say why there are none of these doors, for the user.
+	// NoKube and NoAWS are the reasons why the client is nil, for the user.
 	NoKube, NoAWS string
 
-	// UserData finds what is wrong with the user data of the cluster's EC2NodeClasses. Nil: nobody looks.
+	// UserData returns the problems of the user data of the cluster's EC2NodeClasses. Nil disables it.
 	UserData func(context.Context) ([]diagnosis.UserDataProblem, error)
 
-	// Late narrows the questions to what keeps instances from joining, for whoever asks often. It names the ids of the instances
-	// that are late, whose consoles are read; empty, no instance is asked about. Nil: everything is asked.
+	// Late limits the requests to what keeps instances from joining, for frequent use. Its keys are the IDs of the late instances, whose
+	// console output is read. If it is empty, no instance is requested. Nil: everything is collected.
 	Late map[string]bool
 
-	// NoIAM is true where there is no way to IAM: with Late, it is not asked.
+	// NoIAM is true if IAM cannot be reached: with Late, it is not called.
 	NoIAM bool
 
 	Cluster string // name of the EKS cluster
 	Region  string
 
-	// Controller is the Deployment of the controller, as namespace/name, for a cluster where several may be it. Empty: it is found.
+	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several candidates. Empty: it is detected.
 	Controller string
-	// Progress, where set, is called when an item begins to be read and, with done true, when it was read. It may be called concurrently.
+	// Progress is called when the reading of an item starts and, with done true, when it ends. It may be called concurrently. Nil disables it.
 	Progress func(source string, done bool)
 
-	// Patience is how long one item may take. Zero: ten seconds.
+	// Patience is the timeout of one item. Zero: ten seconds.
 	Patience time.Duration
 	// Now is the clock. Nil: the system's.
 	Now func() time.Time
 }
 
-// usualPatience is how long one item may take.
+// usualPatience is the default timeout of one item.
 const usualPatience = 10 * time.Second
 
-// mostConsoles is how many instances' consoles are read for each EC2NodeClass: those of one class fail alike.
+// mostConsoles is for how many instances of each EC2NodeClass console output is read; instances of one class fail alike.
 const mostConsoles = 3
 
-// mostConsole is how much of a console is kept, from its end.
+// mostConsole is how many bytes of console output are kept, from its end.
 const mostConsole = 48 << 10
 
-// collector is one collection under way.
+// collector is one collection in progress.
 type collector struct {
 	Doors
 	e diagnosis.Evidence
 }
 
-// Collect asks all doors. It fails never: what could not be had is marked absent. What depends on other items is asked for after them.
+// Collect requests all evidence. It never fails: what cannot be read is marked absent. Items that depend on others are requested after them.
 func Collect(ctx context.Context, d Doors) diagnosis.Evidence {
 	if d.Patience == 0 {
 		d.Patience = usualPatience
@@ -96,7 +96,7 @@ func Collect(ctx context.Context, d Doors) diagnosis.Evidence {
 	return c.e
 }
 
-// together runs what does not depend on each other at the same time. Each writes a field of its own.
+// together runs independent requests concurrently. Each writes its own field.
 func (c *collector) together(all []func()) {
 	var group errgroup.Group
 	for _, f := range all {
@@ -105,7 +105,7 @@ func (c *collector) together(all []func()) {
 	_ = group.Wait() // they return no errors
 }
 
-// ask asks for one item within the patience, and marks why it is absent.
+// ask requests one item within the timeout, and records why it is absent.
 func ask[T any](ctx context.Context, c *collector, source string, f func(context.Context) (T, error)) diagnosis.Item[T] {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
@@ -122,7 +122,7 @@ func ask[T any](ctx context.Context, c *collector, source string, f func(context
 	return diagnosis.Lacking[T](source, at, absent, diagnosis.Mask(why))
 }
 
-// absence sorts an error of any door.
+// absence classifies an error of any client.
 func absence(ctx context.Context, source string, err error) (diagnosis.Absence, string) {
 	var aws *awserr.Error
 	switch {
@@ -146,17 +146,17 @@ func absence(ctx context.Context, source string, err error) (diagnosis.Absence, 
 	return diagnosis.Failed, strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// unasked marks an item of AWS or Kubernetes that there is no door for.
+// unasked marks an item of AWS or Kubernetes without a client.
 func unasked[T any](why string) diagnosis.Item[T] {
 	return diagnosis.Item[T]{Absent: diagnosis.NotAsked, Why: why}
 }
 
-// into is an item of a list or a struct, asked for and written to its field.
+// into requests an item of a list or a struct and writes it to its field.
 func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], source string, f func(context.Context) (T, error)) func() {
 	return func() { *field = ask(ctx, c, source, f) }
 }
 
-// list is an item that is a list, of which maybe only a part could be read.
+// list requests a list, which may be read in part only.
 func list[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]T], source string, f func(context.Context) ([]T, string, error)) func() {
 	return func() { *field = askList(ctx, c, source, f) }
 }
@@ -173,7 +173,7 @@ func askList[T any](ctx context.Context, c *collector, source string, f func(con
 	return item
 }
 
-// kubernetes is all that Kubernetes is asked, but for the NodeClaims, and what needs its events.
+// kubernetes returns all requests to Kubernetes except NodeClaims and what needs its events.
 func (c *collector) kubernetes(ctx context.Context) []func() {
 	e, w := &c.e, c.Kube
 	e.UserData = unasked[[]diagnosis.UserDataProblem](c.NoKube)
@@ -208,8 +208,8 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 	}
 }
 
-// claims reads the NodeClaims, after the instances: one that was launched in between has its provider ID in the status of its NodeClaim by
-// now. What an instance's tags say of a NodeClaim or an EC2NodeClass counts only then.
+// claims reads the NodeClaims after the instances, so that an instance launched in between is in the status of its NodeClaim. Tags of
+// instances about NodeClaims and EC2NodeClasses count only then.
 func (c *collector) claims(ctx context.Context) {
 	if c.Kube != nil {
 		c.e.Claims = askList(ctx, c, "nodeclaims", c.Kube.Claims)
@@ -217,7 +217,7 @@ func (c *collector) claims(ctx context.Context) {
 	c.e.Instances.Value = diagnosis.Claimed(c.e.Instances.Value, c.e.Claims.Value)
 }
 
-// count counts, of each NodePool, what is left of a region's types after each requirement, with the AMI family of its EC2NodeClass.
+// count counts the instance types that remain after each requirement of each NodePool, for the AMI family of its EC2NodeClass.
 func (c *collector) count() {
 	families := map[string]string{}
 	for _, class := range c.e.Classes.Value {
@@ -247,15 +247,15 @@ func (c *collector) controller(ctx context.Context, events []kube.PodEvent) diag
 	return item
 }
 
-// renewing is longer than a controller takes to renew its lease again, which it does every two seconds.
+// renewing is longer than the controller's interval of Lease renewals, which is two seconds.
 const renewing = 5 * time.Second
 
-// lease is the controller's, by the name that its Deployment says. One that seems to have ended is looked at twice: the clock that says so may be
-// ahead of the one that it was renewed by. What is renewed in between is renewed now, by the clock here.
+// lease returns the Lease with the name in the controller's Deployment. A Lease that seems expired is read twice, because the local clock may
+// be ahead. If it is renewed in between, its renewal time is set to now.
 func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	there := false
 	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {
-		own := c.e.Controller.Value // what was chosen, or found in a namespace that no tenant can write to
+		own := c.e.Controller.Value // the chosen controller, or the one in a namespace that tenants cannot write to
 		name, besides := own.Settings["LEADER_ELECTION_NAME"], []string{own.Settings["LEADER_ELECTION_NAMESPACE"], own.Namespace}
 		first, found, err := c.Kube.Lease(ctx, name, besides...)
 		there = found
@@ -283,7 +283,7 @@ func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	return item
 }
 
-// noAWS marks all that AWS would have said.
+// noAWS marks all items of AWS as absent.
 func (c *collector) noAWS() {
 	e := &c.e
 	e.Cluster, e.Caller, e.Entries = unasked[diagnosis.Cluster](c.NoAWS), unasked[string](c.NoAWS), unasked[[]diagnosis.Entry](c.NoAWS)

@@ -78,7 +78,7 @@ func newStand(t *testing.T) stand {
 
 func arn(role string) string { return "arn:aws:iam::" + emulator.DefaultAccount + ":role/" + role }
 
-// TestCollect asks an AWS that has an answer to everything, and no Kubernetes.
+// TestCollect collects from an AWS that answers everything, without Kubernetes.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -115,7 +115,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestAbsent: each item is absent in its own way, and the others are there.
+// TestAbsent: each item is absent for its own reason, and the others are known.
 func TestAbsent(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
@@ -147,7 +147,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestOtherCluster: a cluster that is not there is missing, not failed.
+// TestOtherCluster: a cluster that does not exist is missing, not failed.
 func TestOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// joining asks what keeps instances from joining and nothing else: a controller asks that again and again, within a budget of calls.
-// What nothing speaks against is not asked: of roles, only those that the cluster does not know, and of instances those that are late.
+// joining requests only what keeps instances from joining, because the controller does so repeatedly within a budget of API calls. It requests
+// only roles that the cluster does not map, and only instances that are late.
 func (c *collector) joining(ctx context.Context) {
 	e, w := &c.e, c.Kube
 	const beyond = "it has no part in whether instances join"
@@ -48,7 +48,7 @@ func (c *collector) joining(ctx context.Context) {
 	}
 }
 
-// joiningClaims leaves of the instances' tags what NodeClaims say, too. The NodeClaims themselves have no part in whether instances join.
+// joiningClaims keeps only what NodeClaims confirm in the tags of instances. The NodeClaims themselves are not part of this evidence.
 func (c *collector) joiningClaims(ctx context.Context) {
 	if len(c.e.Instances.Value) == 0 {
 		return
@@ -57,7 +57,7 @@ func (c *collector) joiningClaims(ctx context.Context) {
 	c.e.Instances.Value = diagnosis.Claimed(c.e.Instances.Value, claims.Value)
 }
 
-// joiningAccount is account without what has no part in joining.
+// joiningAccount is account without the requests that are not needed for joining.
 func (c *collector) joiningAccount(ctx context.Context) []func() {
 	e := &c.e
 	out := []func(){
@@ -73,10 +73,10 @@ func (c *collector) joiningAccount(ctx context.Context) []func() {
 	return out
 }
 
-// joiningRoles asks about the profiles whose role no class names; about the roles of the classes, where instances are late; and
-// about the roles that are mapped, and our own, where that of a class is not.
+// joiningRoles requests the profiles whose role no class names, and the roles of the classes if instances are late. It requests the mapped
+// roles and the controller's own if the role of a class is not mapped.
 func (c *collector) joiningRoles(ctx context.Context) []func() {
-	var mu sync.Mutex // of the maps
+	var mu sync.Mutex // guards the maps
 	var out []func()
 	names, isStranger := []string{}, false
 	for _, class := range c.e.Classes.Value {
@@ -97,7 +97,7 @@ func (c *collector) joiningRoles(ctx context.Context) []func() {
 		names = append(names, own)
 		names = append(names, c.roleNames()...)
 	}
-	const most = 8 // of a cluster with hundreds of mappings these say enough
+	const most = 8 // enough for a cluster with hundreds of mappings
 	asked := map[string]bool{}
 	for _, name := range names {
 		if name == "" || asked[name] || len(asked) == most {
@@ -109,25 +109,25 @@ func (c *collector) joiningRoles(ctx context.Context) []func() {
 	return out
 }
 
-// knows reports whether the cluster maps a role of that name for nodes.
+// knows reports whether the cluster maps a role of this name for nodes.
 func (c *collector) knows(name string) bool {
 	return slices.ContainsFunc(c.e.Entries.Value, func(e diagnosis.Entry) bool { return strings.HasSuffix(e.Principal, "/"+name) }) ||
 		slices.ContainsFunc(c.e.AuthMap.Value.Roles, func(m diagnosis.Mapping) bool { return strings.HasSuffix(m.ARN, "/"+name) })
 }
 
-// ownRole says which role the controller has, unless instances may have it too: then it may be meant for both.
+// ownRole sets the controller's role, unless instances may have it too, because it may be meant for both.
 func (c *collector) ownRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")
 	role, ok := c.e.Roles[name]
-	// The controller's policy lets it read the roles of nodes only, so one that it may not read is not a node role.
+	// The controller's policy allows it to read node roles only, so a role that it may not read is not a node role.
 	if !ok || !role.Known() && !role.Is(diagnosis.Denied) || slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
 		return
 	}
 	c.e.Controller = diagnosis.Found(c.e.Caller.Source, c.e.Caller.At, diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), How: "the role it has now"})
 }
 
-// ownRoleARN is the role that a caller has assumed, without its path; empty if it is none.
+// ownRoleARN returns the role that a caller has assumed, without its path; empty if the caller is not a role.
 func ownRoleARN(caller string) string {
 	parts := strings.SplitN(caller, ":", 6)
 	if len(parts) < 6 || !strings.HasPrefix(parts[5], "assumed-role/") {

@@ -8,15 +8,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// Leader asks Kubernetes what tells whether a controller acts, and nothing else, for whoever tells of what controllers write. What a
-// controller has written is asked for last: it may have taken the lease since that was looked at. It takes five seconds longer where the lease
-// seems to have ended.
+// Leader requests only what shows whether a controller is active, for commands that report what controllers write. The objects that a
+// controller writes are read last, because it may have acquired the Lease after that was read. It takes five seconds longer if the Lease seems
+// expired.
 func Leader(ctx context.Context, w *kube.Witness) diagnosis.Evidence {
 	c := &collector{Doors: Doors{Kube: w, Patience: usualPatience + renewing, Now: time.Now}}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format}
 	c.e.Controller = c.controller(ctx, nil)
 	if isSeen := c.e.Controller.Known() || c.e.Controller.Is(diagnosis.Missing); !isSeen || c.e.Controller.Value.IsAlone() {
-		return c.e // no lease would tell
+		return c.e // no Lease to judge by
 	}
 	c.e.Lease = c.lease(ctx)
 	c.e.At = c.Now().UTC()

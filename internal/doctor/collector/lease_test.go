@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// TestLease: the controller's lease is evidence, and so is why it is not there.
+// TestLease: the controller's Lease, or the reason why it is missing, is evidence.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	const leases = "/apis/coordination.k8s.io/v1/leases"
@@ -59,7 +59,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestLeaseAhead: where the clock here is ahead of the cluster's, a lease that is renewed all the time is not taken for one that has ended.
+// TestLeaseAhead: with a local clock ahead of the cluster's, a Lease that is renewed continuously does not count as expired.
 func TestLeaseAhead(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]time.Duration{"renewed": 2 * time.Second, "not renewed": 0} {

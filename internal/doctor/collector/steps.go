@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// steps counts how many instance types of a region are left after each requirement of a pool whose EC2NodeClass has an AMI family, by architecture. Requirements on
-// labels that no instance type has, such as the user's own, zones and ways of paying, leave all. Nil where the region is not known.
+// steps counts how many instance types of a region remain after each requirement of a pool, by architecture, for an AMI family. Requirements
+// on labels that no instance type has keep all types: user-defined labels, zones and capacity types. It is nil if the region is not known.
 func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
 	left, keys := sold(family, region)
 	if left == nil {
@@ -23,7 +23,7 @@ func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
 		}
 		needs, wrong := requirements.All(requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
 		if wrong != nil {
-			continue // the API server refuses such a pool
+			continue // the API server rejects such a pool
 		}
 		var kept []catalog.Type
 		step := diagnosis.Step{Name: r.String(), Left: map[string]int{}}
@@ -64,16 +64,16 @@ func sold(family, region string) ([]catalog.Type, map[string]bool) {
 	return all.Types, keys
 }
 
-// isEmpty reports whether the steps leave no instance type.
+// isEmpty reports whether no instance type remains.
 func isEmpty(steps []diagnosis.Step) bool {
 	return len(steps) > 0 && len(steps[len(steps)-1].Left) == 0
 }
 
-// mostOptions is among how many values one can be told from the others as what was meant.
+// mostOptions is the maximum number of candidate values for which a fix proposes one.
 const mostOptions = 3
 
-// loosening is the smallest change by which a pool that allows no instance type allows some: one value more, of the requirement that
-// leaves the least to choose from. Nil where several would do as well, or none alone.
+// loosening returns the smallest change that gives a pool without instance types some: one more value for the requirement with the fewest
+// options. It is nil if several values are as good, or one value is not enough.
 func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	types, keys := sold(family, region)
 	var best *diagnosis.Loosening
@@ -90,7 +90,7 @@ func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	return best
 }
 
-// optionsOf are the values, sorted, that the label of one requirement has on the types that all others allow.
+// optionsOf returns the sorted values of a requirement's label on the types that all other requirements allow.
 func optionsOf(p diagnosis.Pool, except int, types []catalog.Type, keys map[string]bool) []string {
 	values := map[string]bool{}
 next:

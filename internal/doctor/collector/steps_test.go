@@ -30,7 +30,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestLoosening: the smallest change is one value of the requirement that leaves the least to choose from; none where nothing stands out.
+// TestLoosening: the smallest change adds one value to the requirement with the fewest options; there is none if several are as good.
 func TestLoosening(t *testing.T) {
 	t.Parallel()
 	in := func(key string, values ...string) diagnosis.Requirement {
@@ -55,7 +55,7 @@ func TestLoosening(t *testing.T) {
 	}
 }
 
-// TestStepsOfFamilies: the types of a pool are those on which the family of its EC2NodeClass runs, with the labels that they have with it.
+// TestStepsOfFamilies: the types of a pool are those that the family of its EC2NodeClass supports, with their labels.
 func TestStepsOfFamilies(t *testing.T) {
 	t.Parallel()
 	in := func(key string, values ...string) diagnosis.Requirement {

@@ -20,10 +20,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// object is an object of Kubernetes.
+// object is a Kubernetes object.
 type object = map[string]any
 
-// resources are the kinds that apiServer knows: by kind, the path of its group and its name in URLs.
+// resources has the kinds of apiServer: by kind, the API path and resource name.
 var resources = map[string][2]string{
 	"Namespace": {"/api/v1", "namespaces"}, "Pod": {"/api/v1", "pods"}, "Node": {"/api/v1", "nodes"}, "Event": {"/api/v1", "events"}, "ConfigMap": {"/api/v1", "configmaps"},
 	"ServiceAccount": {"/api/v1", "serviceaccounts"}, "Deployment": {"/apis/apps/v1", "deployments"}, "DaemonSet": {"/apis/apps/v1", "daemonsets"},
@@ -32,12 +32,12 @@ var resources = map[string][2]string{
 	"NodeClaim": {"/apis/karpenter.sh/v1", "nodeclaims"}, "EC2NodeClass": {"/apis/karpenter.k8s.aws/v1", "ec2nodeclasses"}, "EndpointSlice": {"/apis/discovery.k8s.io/v1", "endpointslices"},
 }
 
-// apiServer answers to lists, with field selectors and in pages, and to gets, as the API server does.
+// apiServer answers lists, with field selectors and pages, and gets like the API server.
 type apiServer struct {
 	mu      sync.Mutex
-	objects map[string][]object // by path of the resource
+	objects map[string][]object // by resource path
 	lists   []string            // the URLs of all lists
-	largest int                 // the most objects of an answer
+	largest int                 // the largest number of objects in an answer
 }
 
 func newAPIServer(t *testing.T, objects ...object) (*apiServer, *kube.Witness) {
@@ -135,7 +135,7 @@ func selected(o object, selector string) bool {
 	return true
 }
 
-// discovered is the answer to which kinds there are; nil for other paths.
+// discovered answers discovery requests; nil for other paths.
 func discovered(path string) object {
 	switch path {
 	case "/api":
@@ -183,7 +183,7 @@ func documents(t *testing.T, name string) []object {
 	return out
 }
 
-// base is a cluster that is served by a controller in kube-system, with a NodePool and a NodeClaim whose launch lacks capacity.
+// base is a cluster with a controller in kube-system, a NodePool, and a NodeClaim whose launch lacks capacity.
 func base(t *testing.T) []object {
 	t.Helper()
 	return documents(t, "cluster.yaml")
@@ -194,8 +194,7 @@ func collected(t *testing.T, w *kube.Witness) diagnosis.Evidence {
 	return collector.Collect(t.Context(), collector.Doors{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"})
 }
 
-// TestTenantInputs: what a tenant can create in its own namespace is no authority: no finding is certain for it, none is about IAM, and
-// nothing of it stands in a fix.
+// TestTenantInputs: objects that a tenant can create in its own namespace make no finding certain, lead to none about IAM, and are in no fix.
 func TestTenantInputs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"denial-event.yaml", "event.yaml", "deploys.yaml", "forged-events.yaml"} {
@@ -220,8 +219,8 @@ func TestTenantInputs(t *testing.T) {
 	}
 }
 
-// TestFlood: thousands of events and pods of one tenant hide neither the controller's own events nor the pods of others; lists are read in
-// pages, and what was cut is reported.
+// TestFlood: thousands of events and pods of one tenant hide neither the controller's own events nor the pods of others. Lists are read in
+// pages, and truncation is reported.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	all := base(t)

@@ -17,21 +17,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// AWS is the way to EKS and IAM with the credentials of a person.
+// AWS calls EKS and IAM with the user's credentials.
 type AWS struct {
 	region string
-	who    string // ARN of whoever that is; empty: not known
+	who    string // ARN of the credentials; empty: not known
 	eks    *eks.Client
 	iam    *iam.Client
 }
 
-// NewAWS returns the way. who is the ARN that the credentials stand for, for the sentence that says what it lacks.
+// NewAWS returns the client. who is the ARN of the credentials, for messages about missing permissions.
 func NewAWS(cfg aws.Config, who string) *AWS {
 	cfg = awserr.Genuine(cfg)
 	return &AWS{region: cfg.Region, who: who, eks: eks.NewFromConfig(cfg), iam: iam.NewFromConfig(cfg)}
 }
 
-// awsCalls are the calls that can be made, by service and action. Each looks at what is there, and returns the change.
+// awsCalls returns the supported calls, by service and action. Each reads the current state and returns the change.
 func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) {
 	return map[string]func(context.Context, *AWS, fix.AWS) (Change, error){
 		"eks create-access-entry":               createEntry,
@@ -44,7 +44,7 @@ func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) 
 	}
 }
 
-// take returns the values of parameters, which must be these and no others.
+// take returns the values of parameters, and an error if there are others.
 func (a *AWS) take(call fix.AWS, names ...string) ([]string, error) {
 	values := map[string]string{}
 	for _, p := range call.Params {
@@ -70,7 +70,7 @@ func (a *AWS) refused(service, op string, err error) error {
 	return permission(service, a.who, awserr.Sort(op, err))
 }
 
-// entry is the access entry of a principal; nil if there is none.
+// entry returns the access entry of a principal; nil if there is none.
 func (a *AWS) entry(ctx context.Context, cluster, principal string) (*types.AccessEntry, error) {
 	out, err := a.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &cluster, PrincipalArn: &principal})
 	switch err := awserr.Sort("DescribeAccessEntry "+principal, err); {
@@ -82,7 +82,7 @@ func (a *AWS) entry(ctx context.Context, cluster, principal string) (*types.Acce
 	return out.AccessEntry, nil
 }
 
-// entryText is the access entry of a principal as text; empty if there is none.
+// entryText returns the access entry of a principal as text; empty if there is none.
 func (a *AWS) entryText(ctx context.Context, cluster, principal string) (string, error) {
 	e, err := a.entry(ctx, cluster, principal)
 	if err != nil || e == nil {
@@ -118,7 +118,7 @@ func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}
 	before, err := a.expected(ctx, v[0], v[1], call.Expected)
 	return Change{What: "access entry of " + v[1], Before: before, apply: func(ctx context.Context) error {
-		if _, err := a.expected(ctx, v[0], v[1], call.Expected); err != nil { // once more: the user has read in between
+		if _, err := a.expected(ctx, v[0], v[1], call.Expected); err != nil { // checked again, because the user has reviewed it in between
 			return err
 		}
 		_, err := a.eks.DeleteAccessEntry(ctx, &eks.DeleteAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1]})
@@ -126,7 +126,7 @@ func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
-// expected is the access entry of a principal as text. The error says in what it is not any more the one that the diagnosis has seen.
+// expected returns the access entry of a principal as text, or an error if it differs from the one in the diagnosis.
 func (a *AWS) expected(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
 	e, err := a.entry(ctx, cluster, principal)
 	if err != nil {
@@ -189,7 +189,7 @@ func updateTrust(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, nil
 }
 
-// profileText is the role of an instance profile, as text.
+// profileText returns the role of an instance profile as text.
 func (a *AWS) profileText(ctx context.Context, name string) (string, error) {
 	out, err := a.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
 	if err != nil {
@@ -229,7 +229,7 @@ func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error
 	}}, err
 }
 
-// decoded is a policy as IAM returns it, which is written for a URL.
+// decoded decodes a policy that IAM returns URL-encoded.
 func decoded(document string) string {
 	text, err := url.QueryUnescape(document)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestRoles: what is printed about roles and instance profiles is made as it is printed, and shown before.
+// TestRoles: changes of roles and instance profiles are made as printed, and shown before.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -72,7 +72,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestEntries: an access entry is shown as it is and as it would be, made anew with another type, and not made twice.
+// TestEntries: an access entry is shown before and after, recreated with another type, and not created twice.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})

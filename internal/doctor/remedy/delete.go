@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// planDelete has the API server judge the deletion of each NodeClaim, and refuses where one is not any more what the diagnosis has seen. What is
-// gone already is left out.
+// planDelete makes a dry run of the deletion of each NodeClaim. It refuses a NodeClaim that differs from the one in the diagnosis, and skips
+// one that no longer exists.
 func (d Doors) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error) {
 	var all []fix.Claim
 	text := ""

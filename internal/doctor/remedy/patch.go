@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// tryPatch has the API server make the patch for a trial.
+// tryPatch makes a dry run of the patch.
 func (d Doors) tryPatch(ctx context.Context, p kube.Patch) (Change, error) {
 	trial, err := d.Kube.Try(ctx, p)
 	if err != nil {
@@ -28,8 +28,8 @@ func (d Doors) tryPatch(ctx context.Context, p kube.Patch) (Change, error) {
 		apply: func(ctx context.Context) error { return d.Kube.Apply(ctx, p, trial) }}, nil
 }
 
-// keepsRows makes sure that a change of aws-auth takes nobody's place in it but that of the role that it is about: the patch was written for
-// what was there a while ago.
+// keepsRows returns an error if a change of aws-auth would remove rows of other roles, because the patch was written for an earlier version of
+// the ConfigMap.
 func keepsRows(before, after string) error {
 	was, is := kube.ReadAuthMap(before), kube.ReadAuthMap(after)
 	if is.Problem != "" {
@@ -48,5 +48,5 @@ func keepsRows(before, after string) error {
 	return nil
 }
 
-// nameOf is the name of a role, by which rows of one role are known however they spell the rest.
+// nameOf returns the name of a role, which identifies its rows.
 func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// recorder is a cluster that notes what it is asked for.
+// recorder is a cluster that records its requests.
 type recorder struct {
 	calls  []string
 	doomed map[string]kube.Doomed
@@ -37,7 +37,7 @@ func (r *recorder) Delete(_ context.Context, d kube.Doomed) error {
 	return nil
 }
 
-// TestPlanRefuses: nothing is planned of a fix that has a step which cannot be made from here, nor by a client that is not there.
+// TestPlanRefuses: a fix with a step that cannot be applied is not planned at all, nor with a missing client.
 func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
 	closed := Doors{NoKube: "there is no kubeconfig", NoAWS: "there are no credentials"}
@@ -67,7 +67,8 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// TestPlanPatches: a patch is made as the value has it, what only reads is left out, and what joiner would print is the patch where the step says so.
+// TestPlanPatches: a patch is made from the step's value, read-only steps are skipped, and the output of joiner is the patch if the step
+// requires it.
 func TestPlanPatches(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
@@ -95,7 +96,7 @@ func TestPlanPatches(t *testing.T) {
 	}
 }
 
-// TestDeletesOnlyWhatWasSeen: a NodeClaim is deleted only while it is what the diagnosis has seen: of that instance, and without a node.
+// TestDeletesOnlyWhatWasSeen: a NodeClaim is deleted only while it has the instance of the diagnosis and no node.
 func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	r := &recorder{doomed: map[string]kube.Doomed{
@@ -123,7 +124,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 			t.Errorf("%+v: %v, %v; want %q", c.claim, r.calls, err, c.want)
 		}
 	}
-	// What has joined between the question and the answer stays.
+	// A NodeClaim whose node joins between the question and the answer is kept.
 	changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(fix.Claim{Name: "late", Instance: "i-2"})), doors)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +135,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 	}
 }
 
-// TestKeepsRows: a patch of aws-auth that was written for an older text removes no row of another role.
+// TestKeepsRows: a patch of aws-auth that was made for an earlier text removes no row of another role.
 func TestKeepsRows(t *testing.T) {
 	t.Parallel()
 	const admin = "- rolearn: arn:aws:iam::1:role/admin\n  username: admin\n  groups: [system:masters]\n"
