@@ -467,7 +467,7 @@ func (r *rig) drainQueue(t testing.TB) {
 	}()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	m := r.Interruption.Metrics // SQS has deleted a message some time before it says so
+	m := r.Interruption.Metrics // SQS deletes a message some time before its answer arrives
 	for (r.inQueue(t) > 0 || counted(t, m.Deleted) < counted(t, m.Received)) && ctx.Err() == nil {
 		<-tick.C
 	}

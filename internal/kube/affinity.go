@@ -88,7 +88,7 @@ func narrow(base requirements.Requirements, term *corev1.NodeSelectorTerm) (requ
 
 // nodeNames returns which host names a requirement on fields accepts; false if Kubernetes would not
 // understand it. The only field that there is, is the node's name, and kubelets set kubernetes.io/hostname
-// to that. A node that is to be bought has a name that nobody knows, so it is nobody's In and everybody's NotIn.
+// to that. A planned node has no name yet, so it satisfies no In and every NotIn.
 func nodeNames(f *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	if f.Key != metav1.ObjectNameField || len(f.Values) != 1 ||
 		f.Operator != corev1.NodeSelectorOpIn && f.Operator != corev1.NodeSelectorOpNotIn {
@@ -120,8 +120,8 @@ func nodeValues(e *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
 	return requirements.ValuesOf(requirements.Operator(e.Operator), e.Values...)
 }
 
-// preferred returns the pod's soft wishes about its node, heaviest first. Those
-// that nothing can satisfy as they are written are left out, as by kube-scheduler.
+// preferred returns the pod's preferred node affinity, highest weight first. Terms that nothing can satisfy are left out, as in
+// kube-scheduler.
 func preferred(spec *corev1.PodSpec) []cluster.Preference {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Announce writes one event at once, for whoever ends before a Teller could. One that is there already, of the same object, reason and
-// message, is left as it is: a process that is started again and again says it once an hour, which is how long events are kept.
+// Announce writes one event immediately, for a process that exits before a Teller could write it. An existing event with the same
+// object, reason and message is kept: a process that restarts repeatedly emits it once an hour, which is how long events are kept.
 func Announce(ctx context.Context, live client.Client, about client.Object, reason Reason, message string) error {
 	gvk, err := apiutil.GVKForObject(about, live.Scheme())
 	if err != nil {

@@ -141,8 +141,8 @@ func attachLimits(drivers *storagev1.CSINode) resources.Amounts {
 	return a
 }
 
-// limitVolumes tells the node how many volumes it takes: what its drivers say
-// or, of a node whose EBS driver has not spoken yet, what its type is known for.
+// limitVolumes sets the node's attach limits: those that its CSI drivers report, or the known limit of its instance type if its
+// EBS driver has not reported yet.
 func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Market) {
 	v, said := &n.value, attachLimits(drivers)
 	for _, e := range said.Extended {

@@ -60,7 +60,7 @@ func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 }
 
 // writesClaimStatus reports whether a rule names the status of NodeClaims and lets it be written: only a controller of NodeClaims has such a
-// rule. A rule about everything, as an administrator's, tells nothing.
+// rule. A rule about all resources, such as an administrator's, does not count.
 func writesClaimStatus(r rbacv1.PolicyRule) bool {
 	return slices.Contains(r.APIGroups, karpv1.Group) && slices.Contains(r.Resources, "nodeclaims/status") &&
 		slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "patch" || v == "update" || v == "*" })
@@ -137,7 +137,7 @@ func sortInstallations(all []*appsv1.Deployment) {
 	slices.SortStableFunc(all, func(x, y *appsv1.Deployment) int { return rank(x) - rank(y) })
 }
 
-// lookalikes are the Deployments outside of kube-system that are named as a controller is, where it cannot be told whether they are one.
+// lookalikes are the Deployments outside of kube-system with a controller's name, if their permissions cannot be read.
 func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string, error) {
 	if !a.denied {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 // BlockerKind is what keeps nodes from being emptied: a closed set.
 type BlockerKind string
 
-// The kinds. Those of deadlocks end only when somebody changes something.
+// The kinds. Deadlocks end only when a user changes something.
 const (
 	NeverAllows  BlockerKind = "NeverAllows"  // a deadlock: the budget's own words allow no disruption, however many pods there are
 	NeedsAll     BlockerKind = "NeedsAll"     // a deadlock: it wants as many pods as there are
@@ -30,17 +30,17 @@ const (
 type Blocker struct {
 	Kind    BlockerKind
 	Budgets []string // "namespace/name", sorted; none for AskedFor
-	// Why is a sentence without its full stop, and Fix what mends it; empty where waiting does.
+	// Why is a sentence without its full stop. Fix is the fix; empty if waiting is enough.
 	Why, Fix  string
 	Workloads []string // "Deployment a/web": whose pods they are, sorted
 	Pods      []string // "namespace/name", sorted
 	Nodes     []string // names of the Nodes, sorted
 }
 
-// IsDeadlock reports whether it ends only when somebody changes something.
+// IsDeadlock reports whether it ends only when a user changes something.
 func (b Blocker) IsDeadlock() bool { return b.Kind != NoRoomNow && b.Kind != AskedFor }
 
-// Blockers returns what keeps nodes of NodeClaims from being emptied by choice at now: deadlocks first, then what holds most nodes.
+// Blockers returns what blocks voluntary disruption of nodes at now: deadlocks first, then the blockers of most nodes.
 func (o Objects) Blockers(now time.Time) []Blocker {
 	ours := map[string]bool{}
 	for _, claim := range o.Claims {

@@ -12,9 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// BootOf returns what the user data of a claim's machine is made from, as far
-// as the objects say it. The machine is paid for in the given way and has room
-// for so many pods. Not in the objects, and left empty: Cluster, ImageName.
+// BootOf returns the inputs of the user data of a claim's instance that the objects have. The instance has the given capacity
+// type and room for the given number of pods. Cluster and ImageName are not in the objects and stay empty.
 func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, pods int64) bootstrap.Node {
 	n := bootstrap.Node{
 		Family:  class.Spec.ResolvedAMIFamily(),
@@ -34,8 +33,7 @@ func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, pods
 	return n
 }
 
-// BootOfPool returns the same for a machine that is bought for nobody in
-// particular: of the pool, or of no pool if that is nil.
+// BootOfPool returns the same for an instance of the pool without a claim; nil: of no pool.
 func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, bought packing.Choice, pods int64) (bootstrap.Node, error) {
 	claim := &karpv1.NodeClaim{}
 	if pool != nil {
@@ -96,7 +94,7 @@ func oneSpelling(data []byte) string {
 	decoder.UseNumber()
 	var value any
 	if decoder.Decode(&value) != nil {
-		return string(data) // package bootstrap says so
+		return string(data) // package bootstrap reports it
 	}
 	out, err := json.Marshal(value)
 	if err != nil {

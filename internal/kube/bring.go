@@ -24,7 +24,7 @@ import (
 type Definitions struct {
 	// Live reads and writes at the API server itself, and knows apiextensions.k8s.io/v1: see NewDefinitions.
 	Live client.Client
-	// Force takes over what somebody else's definition has beyond ours. What is newer is left all the same.
+	// Force overwrites fields of another program's CRD that this program does not know. A newer CRD is left in any case.
 	Force bool
 }
 
@@ -53,8 +53,8 @@ type Which string
 // The ones to bring.
 const (
 	Lacking Which = "lacking" // that are not there at all
-	Stale   Which = "stale"   // those, and those that are older or somebody else's
-	Every   Which = "every"   // those, and those that are ours, in case somebody changed them by hand
+	Stale   Which = "stale"   // those, and those that are older or of another program
+	Every   Which = "every"   // those, and the program's own, in case they were changed by hand
 )
 
 // Look compares the cluster's definitions with ours, by name. It writes nothing.
@@ -181,8 +181,8 @@ func (d *Definitions) waitServed(ctx context.Context, name string) error {
 	return nil
 }
 
-// Remove deletes the definitions of ours, and with them every object of their kinds. It refuses, and names them, while
-// there are objects, whose nodes nobody would give back.
+// Remove deletes the program's own CRDs, and with them every object of their kinds. It fails and names the objects while there are
+// any, because their instances would not be terminated.
 func (d *Definitions) Remove(ctx context.Context) ([]string, error) {
 	ours, err := crds.Definitions()
 	if err != nil {

@@ -27,7 +27,7 @@ type builder struct {
 	traits  traitSet
 	byName  map[string]*nodeView // by the name of the Node
 	planned planned
-	coming  [][]mover // the pods that each of nodes was bought for, and that are not on it yet
+	coming  [][]mover // the pods that each of nodes was launched for and that are not bound to it yet
 }
 
 // index finds nodes for pods. It is for the whole of nodes.
@@ -103,7 +103,7 @@ func (b *builder) needs(pod *corev1.Pod, value cluster.Pod) {
 	b.pods = append(b.pods, value)
 }
 
-// seat puts the pods that nodes were bought for onto them, when all that are bound are counted.
+// seat adds to nodes the pods that they were launched for, after all bound pods are counted.
 func (b *builder) seat() {
 	for i, n := range b.nodes {
 		for _, m := range n.welcome(b, b.coming[i]) {
@@ -134,16 +134,15 @@ func (n *nodeView) carry(b *builder, pod *corev1.Pod, value *cluster.Pod) bool {
 	return false
 }
 
-// await counts a pod that is not on the node yet, which was bought for it, or on which kube-scheduler holds room for it. It is
-// among the pods of the node, or a node that just became ready would look empty,
-// and be removed, before kube-scheduler has bound to it what it was bought for.
+// await adds a pod to the node that was launched for it, or on which kube-scheduler has nominated it, before it is bound. Otherwise
+// a node that just became ready would look empty, and be removed, before kube-scheduler has bound its pods.
 func (n *nodeView) await(b *builder, pod *corev1.Pod, value *cluster.Pod) {
 	n.uses(b, pod, value.Requests, value.HostPorts)
 	n.settles(b.kindOf(value, false)) // where it comes from it may be ending, here it is not
 	n.value.Pods = append(n.value.Pods, *value)
 }
 
-// welcome awaits those that the node was bought for and has room for, in the order of their names, and returns the others.
+// welcome awaits the pods that the node was launched for and has room for, by name, and returns the others.
 func (n *nodeView) welcome(b *builder, coming []mover) (others []mover) {
 	byID := func(x, y mover) int { return byPodID(x.value, y.value) }
 	if !slices.IsSortedFunc(coming, byID) {

@@ -22,8 +22,8 @@ import (
 // first: as many as Karpenter lists.
 const maxTypes = 600
 
-// ClaimFor returns the NodeClaim that asks for the machine, made from its pool.
-// The error says that the pool is no longer what the plan was made from.
+// ClaimFor returns the NodeClaim of a planned node, from the template of its NodePool. The error is errStale if the NodePool
+// changed since the plan.
 func ClaimFor(m packing.Machine, pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	spec := pool.Spec.Template.Spec
 	ref := spec.NodeClassRef
@@ -44,8 +44,8 @@ func ClaimFor(m packing.Machine, pool *karpv1.NodePool) (*karpv1.NodeClaim, erro
 	}), nil
 }
 
-// StaticClaimFor returns a NodeClaim for one more node of a static pool. It names no instance types but what the pool
-// requires: which one is bought is decided at launch. The error says that the pool can have none now.
+// StaticClaimFor returns a NodeClaim for one more node of a static pool. It has the
+// NodePool's requirements: the instance type is chosen at launch. The error is errStale if the NodePool can have none now.
 func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	template := pool.Spec.Template
 	ref := template.Spec.NodeClassRef
@@ -83,7 +83,7 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 			GenerateName: pool.Name + "-",
 			Labels:       labels,
 			Annotations:  annotations,
-			// From the start: a claim that is deleted while its machine is being bought must not vanish.
+			// From the start: a claim that is deleted during its launch must stay until the instance is terminated.
 			Finalizers: []string{karpv1.FinalizerTermination},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion:         karpv1.GroupVersion.String(),
@@ -101,8 +101,7 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 	return out
 }
 
-// claimRequirements are the machine's, with exactly the types, zones and ways
-// of paying of its offerings.
+// claimRequirements are those of the planned node, with exactly the instance types, zones and capacity types of its offerings.
 func claimRequirements(m packing.Machine) karpv1.Requirements {
 	var types, zones, ways []string
 	for _, o := range m.Offerings {
@@ -139,9 +138,8 @@ func claimRequirements(m packing.Machine) karpv1.Requirements {
 	return out
 }
 
-// claimLabels are those of the machine, its pool and its node class, and one
-// value for each custom key that is required: nobody else would ever put that
-// label on the Node. The keys that the cloud defines get theirs at launch.
+// claimLabels are the labels of the planned node, its NodePool and its EC2NodeClass, and one value for each custom key that is
+// required: nothing else sets that label on the Node. Keys that EC2 defines get their value at launch.
 func claimLabels(m packing.Machine, ref *karpv1.NodeClassReference, reqs karpv1.Requirements) map[string]string {
 	labels := maps.Clone(m.Labels)
 	if labels == nil {

@@ -54,7 +54,7 @@ func (s DefinitionSeen) wanted(which Which, force bool) bool {
 	return false
 }
 
-// Held reports whether ours cannot be put in its place before somebody decides so. That the cluster's is newer is as it should be.
+// Held reports whether the program's CRD is not applied without a decision of the user. A newer CRD in the cluster is fine.
 func (s DefinitionSeen) Held() bool {
 	return !s.Brought && (s.State == DefinitionBeyond || s.State == DefinitionStored)
 }

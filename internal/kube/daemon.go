@@ -32,7 +32,7 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around surroundings)
 		like = podOf(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
 	}
 	if absurd(like) != "" || oversized(like) != "" || oversized(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
-		return cluster.Daemon{}, false // no node takes it, and none would be bought for anybody if it had to
+		return cluster.Daemon{}, false // no node fits it, and no node would be launched if each had to
 	}
 	return cluster.Daemon{
 		Namespace:   set.Namespace,

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dependency is what the value of a pod rests on besides the pod itself.
+// dependency is an object, other than the pod, that the value of a pod is computed from.
 type dependency struct {
 	kind dependencyKind
 	name string // "namespace/name" of a volume claim, namespace of Services, ownerKey of an owner
@@ -25,7 +25,7 @@ const (
 	onOwner                            // the selector of the pod's controller
 )
 
-// dependencies returns what the pod's value rests on: nothing for most pods.
+// dependencies returns what the pod's value is computed from; nothing for most pods.
 func (s *state) dependencies(pod *corev1.Pod) []dependency {
 	var out []dependency
 	for i := range pod.Spec.Volumes {

@@ -16,7 +16,7 @@ type duplicate struct {
 	top   bool // it is a key of the document itself: two documents may have become one
 }
 
-// fail says so of a text that begins at a line of a file.
+// fail reports an error in a text that begins at a line of a file.
 func (k duplicate) fail(d *decoder, file string, start int) {
 	first, todo := "", "leave one out"
 	if k.first > 0 {
@@ -130,7 +130,7 @@ func jsonDuplicate(text []byte) (duplicate, bool) {
 	return duplicate{}, false
 }
 
-// frame is an object or a list that has begun.
+// frame is an object or a list that is being read.
 type frame struct {
 	isObject  bool
 	awaitsKey bool

@@ -15,10 +15,10 @@ type Next string
 // What can be next.
 const (
 	GoOn   Next = "GoOn"   // there was no error
-	Reread Next = "Reread" // somebody else changed the object: read it anew and decide again
+	Reread Next = "Reread" // another client changed the object: read it and decide again
 	Retry  Next = "Retry"  // the server or the way to it has a problem: the same call again, with back-off
 	Gone   Next = "Gone"   // the object does not exist any more: for a removal that is success
-	Tell   Next = "Tell"   // not allowed, or a kind is not installed: no retry helps before somebody acts
+	Tell   Next = "Tell"   // forbidden, or a kind is not installed: a retry helps only after a change by the user
 	Reject Next = "Reject" // the server refuses the object as it is: the same call can never succeed
 )
 
@@ -48,8 +48,7 @@ func WhatNext(err error) Next {
 	return Retry
 }
 
-// errStale is wrapped by errors of calls that were not made because what they
-// rest on has changed since it was read.
+// errStale is wrapped by errors of calls that were not made because their input changed since it was read.
 var errStale = errors.New("the decision rests on what is no longer so")
 
 // IsForbidden reports whether the API server knows who asks, and does not let them. A proxy that refuses says nothing, or shows a page.

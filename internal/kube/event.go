@@ -18,12 +18,12 @@ import (
 // the meaning is Karpenter's, so that alerts on events go on working.
 type Reason string
 
-// The reasons, by the kind of object they are told about.
+// The reasons, by the kind of the object.
 const (
 	// Pods.
-	ReasonFailedScheduling Reason = "FailedScheduling" // the last plan has no place for the pod; the message says why not
-	ReasonNominated        Reason = "Nominated"        // which NodeClaim or Node is meant for the pod
-	ReasonEvicted          Reason = "Evicted"          // the pod was asked to leave its node
+	ReasonFailedScheduling Reason = "FailedScheduling" // the pod cannot be scheduled; the message gives the cause
+	ReasonNominated        Reason = "Nominated"        // the NodeClaim or Node that is planned for the pod
+	ReasonEvicted          Reason = "Evicted"          // the pod was evicted from its node
 	ReasonDisrupted        Reason = "Disrupted"        // the pod was deleted by force: the grace period of its node ends
 
 	ReasonInvalidDoNotDisrupt Reason = "InvalidDoNotDisruptAnnotation"  // the annotation protects nothing, being neither true nor a duration
@@ -31,63 +31,63 @@ const (
 	ReasonDoNotDisruptElapsed Reason = "DoNotDisruptGracePeriodElapsed" // the time of the pod's protection is over
 
 	// NodePools.
-	ReasonNoCompatibleInstanceTypes Reason = "NoCompatibleInstanceTypes" // nothing that is sold meets the pool's requirements
-	ReasonZonalShiftActive          Reason = "ZonalShiftActive"          // traffic is shifted away from a zone: nothing is bought there now
+	ReasonNoCompatibleInstanceTypes Reason = "NoCompatibleInstanceTypes" // no offering matches the NodePool's requirements
+	ReasonZonalShiftActive          Reason = "ZonalShiftActive"          // a zonal shift is active: nothing is launched in the zone
 	ReasonZonalShiftCleared         Reason = "ZonalShiftCleared"         // the zone is used again
 
-	ReasonNamesake     Reason = "NamesakeSeen" // another cluster of this name is at work
-	ReasonWrongCluster Reason = "WrongCluster" // the controller is set to the name of another cluster, and does nothing
-	ReasonHeldBack     Reason = "HeldBack"     // so much would be removed at once that nothing is
+	ReasonNamesake     Reason = "NamesakeSeen" // another cluster with the same name changes resources
+	ReasonWrongCluster Reason = "WrongCluster" // the configured name is that of another cluster; the controller does nothing
+	ReasonHeldBack     Reason = "HeldBack"     // garbage collection is held because it would remove too much
 
 	// NodeClaims.
-	ReasonLaunched             Reason = "Launched"                  // which instance was bought
+	ReasonLaunched             Reason = "Launched"                  // the launched instance
 	ReasonRegistered           Reason = "Registered"                // the Node has joined
 	ReasonInitialized          Reason = "Initialized"               // the Node is ready
-	ReasonInsufficientCapacity Reason = "InsufficientCapacityError" // EC2 had none of what the claim could be; its pods are planned anew
-	ReasonLaunchFailed         Reason = "LaunchFailed"              // EC2 refused the launch, or could not be asked
+	ReasonInsufficientCapacity Reason = "InsufficientCapacityError" // EC2 has no capacity for any offering of the claim; its pods are planned again
+	ReasonLaunchFailed         Reason = "LaunchFailed"              // EC2 rejected the launch or could not be reached
 	ReasonUnregisteredTaint    Reason = "UnregisteredTaintMissing"  // the Node joined without the taint that its bootstrap should set
 	ReasonConsistencyCheck     Reason = "FailedConsistencyCheck"    // the Node has less than its claim promised
-	ReasonNotJoining           Reason = "NodeNotJoining"            // the instance is late or gone, with the cause as far as it is known
+	ReasonNotJoining           Reason = "NodeNotJoining"            // the instance is late or terminated, with the known cause
 	ReasonNodeMismatch         Reason = "NodeMismatch"              // a Node has the provider ID of the instance but is not its Node; the message says what differs
 	ReasonTagsMissing          Reason = "InstanceTagsMissing"       // the instance lost its tags and is not terminated; the message has the commands
 
-	ReasonDisruptionBlocked Reason = "DisruptionBlocked" // what keeps the node from being taken away by choice
-	ReasonUnconsolidatable  Reason = "Unconsolidatable"  // what keeps the node from being given up to save money
+	ReasonDisruptionBlocked Reason = "DisruptionBlocked" // what blocks voluntary disruption of the node
+	ReasonUnconsolidatable  Reason = "Unconsolidatable"  // what blocks consolidation of the node
 
 	ReasonWaitingReadiness Reason = "DisruptionWaitingReadiness" // the node's replacement is on its way
-	ReasonMoveUndone       Reason = "DisruptionUndone"           // the node stays after all: its replacement came to nothing, and why
+	ReasonMoveUndone       Reason = "DisruptionUndone"           // the disruption is undone and the node stays; the message gives the cause
 
 	// NodeClaims and Nodes.
 	ReasonTerminationGracePeriod Reason = "TerminationGracePeriodExpiring" // when the node's pods are deleted by force
-	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"          // the node is taken away, and why
-	ReasonRepairBlocked          Reason = "NodeRepairBlocked"              // the node is unwell and stays: too many of its pool are
+	ReasonDisruptionTerminating  Reason = "DisruptionTerminating"          // the node is disrupted; the message gives the cause
+	ReasonRepairBlocked          Reason = "NodeRepairBlocked"              // the node is unhealthy and stays: too many nodes of its NodePool are
 
-	// NodeClaims and Nodes: what AWS said about their machine.
-	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // EC2 takes the spot instance back in two minutes
+	// NodeClaims and Nodes: what AWS reports about their instance.
+	ReasonSpotInterrupted           Reason = "SpotInterrupted"                        // EC2 interrupts the spot instance in two minutes
 	ReasonReservationInterrupted    Reason = "CapacityReservationInstanceInterrupted" // the capacity reservation or block of the instance ends
-	ReasonRebalanceRecommended      Reason = "SpotRebalanceRecommendation"            // EC2 sees a higher risk for the spot instance
+	ReasonRebalanceRecommended      Reason = "SpotRebalanceRecommendation"            // EC2 reports a higher interruption risk of the spot instance
 	ReasonInstanceStopping          Reason = "InstanceStopping"                       // the instance stops or has stopped
 	ReasonInstanceTerminating       Reason = "InstanceTerminating"                    // the instance is being terminated, or is gone
-	ReasonEndedOutside              Reason = "TerminatedFromOutside"                  // neither this controller nor AWS ended the instance
+	ReasonEndedOutside              Reason = "TerminatedFromOutside"                  // the instance was terminated by neither Joiner nor AWS
 	ReasonInstanceUnhealthy         Reason = "InstanceUnhealthy"                      // AWS Health announces a change that ends or stops the instance
-	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of what AWS said
+	ReasonTerminatingOnInterruption Reason = "TerminatingOnInterruption"              // the node is drained because of an interruption message
 
-	ReasonDrifted   Reason = "Drifted"   // what the node has otherwise than it is asked for
+	ReasonDrifted   Reason = "Drifted"   // the fields in which the node differs from its NodePool or EC2NodeClass
 	ReasonDriftHeld Reason = "DriftHeld" // why drifted nodes of a NodePool are not replaced
 
 	// Nodes.
-	ReasonFailedDraining  Reason = "FailedDraining"           // which pod keeps the node from being emptied
+	ReasonFailedDraining  Reason = "FailedDraining"           // the pod that blocks the drain of the node
 	ReasonAwaitingVolumes Reason = "AwaitingVolumeDetachment" // which volumes are still attached
 
 	// All objects of the API.
-	ReasonNotHonoured Reason = "FieldNotHonoured" // a field is accepted and has no effect, and what happens instead
+	ReasonNotHonoured Reason = "FieldNotHonoured" // an accepted field has no effect; the message says what happens instead
 
 	// EC2NodeClasses.
 	ReasonNodeClassInvalid Reason = "NodeClassNotReady" // what is wrong with it
-	ReasonPreflightFailed  Reason = "PreflightFailed"   // what it asks for leads to nodes that are not as they were meant
+	ReasonPreflightFailed  Reason = "PreflightFailed"   // its settings lead to nodes that differ from what is specified
 )
 
-// isWarning reports whether the reason asks for somebody's attention.
+// isWarning reports whether events with the reason are warnings.
 func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
@@ -146,7 +146,7 @@ const (
 // maxNote is the length of an event's note, in bytes, that the server accepts.
 const maxNote = 1024
 
-// Tell says about an object what happened. Nothing waits for it and it cannot fail.
+// Tell emits an event about an object. It does not block and cannot fail.
 func (t *Teller) Tell(about client.Object, reason Reason, message string) {
 	message = cut(printable(message), maxNote) // it is remembered, too
 	what := telling{about.GetUID(), about.GetNamespace() + "/" + about.GetName(), reason, message}
@@ -167,15 +167,15 @@ type series struct {
 	variants int
 }
 
-// How many messages of a series are told apart from its first, and after which time it counts as new. What changes more often is not
-// worth an event each time.
+// How many different messages of a series get an event of their own, and after which time a series starts again. A message that
+// changes more often gets no further events.
 const (
 	mostVariants = 3
 	seriesLife   = 10 * time.Minute
 )
 
-// variant tells a message from another one of the same reason about the same object. The recorder takes events that differ in nothing
-// but their message for a series, of which the server keeps the first message: what has changed would not be seen for minutes.
+// variant distinguishes messages with the same reason about the same object. The recorder merges events that differ only in their
+// message into a series, of which the server keeps the first message: a change would not be visible for minutes.
 func (t *Teller) variant(what telling) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,7 +205,7 @@ func (t *Teller) now() time.Time {
 	return time.Now()
 }
 
-// Tellf is Tell with a message made from a format.
+// Tellf is Tell with a format.
 func (t *Teller) Tellf(about client.Object, reason Reason, format string, args ...any) {
 	t.Tell(about, reason, fmt.Sprintf(format, args...))
 }

@@ -58,7 +58,7 @@ type slot struct {
 	rulesTurn uint64
 	isTimed   bool     // some of its pods are protected for a time
 	held      []mover  // pods that are not on it yet, and that kube-scheduler holds room for
-	coming    []mover  // pods that are not on it yet, and that it was bought for
+	coming    []mover  // pods that it was launched for and that are not bound to it yet
 	unseated  []mover  // those of them whose room is gone
 	leaving   []mover  // its pods that need another place
 	shared    []string // the volume claims of its pods that other pods may use too
@@ -108,7 +108,7 @@ func (s *state) dropClaim(c *karpv1.NodeClaim) {
 	s.isPaired = false
 }
 
-// pair gives each claim and Node its slot. Late are claims that no event has told of yet.
+// pair assigns each claim and Node to its slot. late are claims that no informer event has reported yet.
 func (s *state) pair(late []*karpv1.NodeClaim) {
 	late = slices.DeleteFunc(slices.Clone(late), func(c *karpv1.NodeClaim) bool { return s.claims[c.Name] != nil })
 	if s.isPaired && slices.Equal(late, s.late) {
@@ -152,7 +152,7 @@ func (s *state) pair(late []*karpv1.NodeClaim) {
 	}
 }
 
-// setMarket notes the market. Nodes rest on what its types are, not on what they cost.
+// setMarket sets the market. Nodes are computed from its instance types, not from prices.
 func (s *state) setMarket(market catalog.Market) {
 	if s.marketTurn == 0 || !maps.EqualFunc(market, s.view.Market, areSameTypes) {
 		s.marketTurn++

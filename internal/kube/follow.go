@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Informers tell of each object of a kind, and of each change. The manager's cache does.
+// Informers report each object of a kind and each change. The manager's cache implements it.
 type Informers interface {
 	GetInformer(ctx context.Context, like client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
 }
 
-// follower keeps a state up to date. The zero value has not begun.
+// follower keeps a state up to date. The zero value has not started.
 type follower struct {
 	mu      sync.Mutex
 	state   *state
@@ -26,7 +26,7 @@ type follower struct {
 	told    []told
 }
 
-// told is what an informer lists when it is first asked.
+// told collects the objects that an informer lists first.
 type told struct {
 	kind string
 	all  toolscache.DoneChecker // done when the state has all of it
@@ -36,8 +36,7 @@ type told struct {
 // half a second in a small cluster, some seconds in a large one.
 const patience = 10 * time.Second
 
-// follow returns the state of the cluster. The first call asks the informers for
-// it, and waits until they have told all that there is.
+// follow returns the state of the cluster. The first call starts the informers and waits for their initial lists.
 func (r *Reader) follow(ctx context.Context) (*state, error) {
 	f := &r.follower
 	if err := f.begin(ctx, r); err != nil {

@@ -33,8 +33,8 @@ func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version strin
 	return hash, drift.ClassVersion, nil
 }
 
-// Annotations on NodeClaims beside the hashes: what tells later which field has changed. They are Joiner's own; NodeClaims that
-// Karpenter made get them when they are found to be as their NodePool and EC2NodeClass ask.
+// Annotations on NodeClaims beside the hashes, from which a changed field is identified later. They are Joiner's own. NodeClaims of
+// Karpenter get them when they match their NodePool and EC2NodeClass.
 const (
 	// AnnotationPoolParts on a NodeClaim is a short hash of each field of the NodePool's template that it was made from.
 	AnnotationPoolParts = "joiner.sh/nodepool-parts"

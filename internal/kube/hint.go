@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Hint says what a user can do about an error that WhatNext answers with Tell
-// or Retry; it is empty when there is nothing to say beyond the error itself.
+// Hint returns what a user can do about an error for which WhatNext returns Tell or Retry; empty if the error itself is enough.
 func Hint(err error) string {
 	if err == nil {
 		return ""
@@ -46,7 +45,7 @@ func answerHint(err error) string {
 		return "403 Forbidden: this user may not ask which kinds of objects there are; bind it to the ClusterRole system:discovery, as" +
 			" API servers do with everybody whom they know, or look for a proxy in between"
 	case apierrors.IsForbidden(err):
-		// Who is not let through is in the error: the controller's service account, or whoever runs joiner plan.
+		// The error names the rejected user: the controller's service account, or the user of joiner plan.
 		return "give this user that permission; the chart's ClusterRole lists all that the controller needs," +
 			" of which joiner plan needs list alone"
 	case apierrors.IsUnauthorized(err):

@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Hold is why a pod keeps its node from being emptied by choice.
+// Hold is why a pod blocks voluntary disruption of its node.
 type Hold struct {
 	Pod      string // "namespace/name"
-	Workload string // as Workload has it; empty for a pod of nobody
+	Workload string // as Workload returns it; empty for a pod without owner
 	// Budgets are the PodDisruptionBudgets that stand in the way: one that allows no disruption now, or several, which the
 	// eviction API refuses. None: the pod's annotation does. "namespace/name", sorted.
 	Budgets []string
@@ -65,8 +65,8 @@ func joined(what, owner string) string {
 	return what + "; " + owner
 }
 
-// Holds returns, by the name of the Node, which pod keeps it from being emptied by choice at now. Of several it is one that time
-// does not help, or else the one that holds longest; then the first by name.
+// Holds returns by Node name the pod that blocks its voluntary disruption at now. Of several it is one that blocks without end, else
+// the one that blocks longest, then the first by name.
 func (o Objects) Holds(now time.Time) map[string]Hold {
 	guards := guardsOf(o.Budgets)
 	out := map[string]Hold{}
@@ -85,7 +85,7 @@ func (o Objects) Holds(now time.Time) map[string]Hold {
 	return out
 }
 
-// isBefore reports whether h is told rather than the other.
+// isBefore reports whether h is reported instead of the other.
 func (h Hold) isBefore(o Hold) bool {
 	switch {
 	case h.Until.Equal(o.Until):
@@ -96,7 +96,7 @@ func (h Hold) isBefore(o Hold) bool {
 	return h.Until.After(o.Until)
 }
 
-// hold returns why the pod, which runs on a node, may not be asked to leave at now.
+// hold returns why the pod may not be evicted at now.
 func (g guards) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
 	out := Hold{Pod: pod.Namespace + "/" + pod.Name, Workload: Workload(pod)}
 	if IsProtected(pod, now) {
@@ -140,14 +140,14 @@ func isPodReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// isEvicted reports whether the pod is asked to leave a node that goes. Those that tolerate its taint stay to the end.
+// isEvicted reports whether the pod is evicted from a node that is drained. Pods that tolerate its taint stay to the end.
 func isEvicted(pod *corev1.Pod) bool {
 	taint := karpv1.DisruptedTaint()
 	disrupted := requirements.Taint{Key: taint.Key, Effect: requirements.Effect(taint.Effect)}
 	return !IsStatic(pod) && !requirements.Tolerated(disrupted, tolerations(pod.Spec.Tolerations))
 }
 
-// protectedUntil is when the time of the pod's annotation is over; zero where it has none, or has not begun.
+// protectedUntil is when the duration of the pod's annotation ends; zero without one, or before it starts.
 func protectedUntil(pod *corev1.Pod) time.Time {
 	span, err := time.ParseDuration(pod.Annotations[karpv1.AnnotationDoNotDisrupt])
 	if err != nil || pod.Status.StartTime == nil {
@@ -156,8 +156,8 @@ func protectedUntil(pod *corev1.Pod) time.Time {
 	return pod.Status.StartTime.Add(span)
 }
 
-// Workload names what makes pods like this one, as users know it: "Deployment a/web", also where a ReplicaSet stands between;
-// empty for a pod of nobody. It says the same of a pod and of who takes its place.
+// Workload returns the workload of a pod, for example "Deployment a/web" for a pod of one of its ReplicaSets; empty for a pod
+// without owner. A pod and its successor have the same workload.
 func Workload(pod *corev1.Pod) string {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {

@@ -47,7 +47,7 @@ func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, err
 }
 
 // Karpenter returns what the cluster has of Karpenter and of this program: definitions, objects, the Nodes of pools, Deployments with
-// their service accounts, and the namespace kube-system. What may not be read is told in the second result.
+// their service accounts, and the namespace kube-system. The second result lists what could not be read.
 func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, []migration.Unseen, error) {
 	var out []*unstructured.Unstructured
 	var unseen []migration.Unseen
@@ -70,7 +70,7 @@ func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, 
 	} {
 		err := w.live.List(ctx, ask.list, ask.options...)
 		switch {
-		case meta.IsNoMatchError(err): // the cluster does not know the kind, which the definitions tell
+		case meta.IsNoMatchError(err): // the CRD is not installed, which the definitions show
 			continue
 		case IsForbidden(err) && !IsUndiscovered(err):
 			unseen = append(unseen, migration.Unseen{What: ask.resource, Why: "the permission to list them is missing", Asked: true})
@@ -123,7 +123,7 @@ func isOfKarpenter(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// accounts are the service accounts of Deployments; those that are missing are left out, and those that may not be read are told.
+// accounts are the service accounts of Deployments; missing ones are left out, and unreadable ones are reported.
 func (w *Witness) accounts(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, []migration.Unseen, error) {
 	var out []*unstructured.Unstructured
 	var unseen []migration.Unseen

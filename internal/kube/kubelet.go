@@ -18,10 +18,9 @@ var signals = []string{
 	"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available",
 }
 
-// KubeletProblem says what is wrong with spec.kubelet: what the schema lets
-// through, and the kubelet, or the way in which the AMI family is told, would
-// not. The reason is that of a condition; both are empty if nothing is wrong.
-// Within fields that are tables or lists it does not look, but for those of evictions.
+// KubeletProblem returns what is wrong with spec.kubelet: values that the schema accepts, and that the kubelet or the AMI family
+// does not. The reason is that of a condition; both are empty if nothing is wrong. It does not check the content of maps and
+// lists, except for eviction thresholds.
 func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 	k := class.Spec.Kubelet
 	if k == nil {

@@ -9,13 +9,12 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Ledger remembers the NodeClaims that are on their way: those that this process
-// has made, whether or not the informers show them yet, until kube-scheduler has
-// had its time to bind the pods that they are for.
+// Ledger remembers the NodeClaims in flight that this process created, whether or not the informers list them yet, until
+// kube-scheduler has had time to bind their pods.
 //
-// It is there so that nothing is bought twice. The cache lags behind our own
+// It prevents that nodes are launched twice. The cache lags behind our own
 // writes, by milliseconds on a good day. A pass that reads it in between sees
-// the pods still pending and no claim for them, and would buy again. Waiting for
+// the pods still pending and no claim for them, and would launch again. Waiting for
 // the cache would let one slow claim stop all others; reading past it would cost
 // a full list per pass. So the claims just made are laid over what the cache
 // holds until it holds them too.
@@ -53,7 +52,7 @@ func (l *Ledger) put(uid types.UID, e entry) {
 	l.entries[uid] = e
 }
 
-// IsOwn reports whether the claim is on its way and this process has made it: no other can have bought anything for it.
+// IsOwn reports whether the claim is in flight and this process created it: no other process can have launched an instance for it.
 func (l *Ledger) IsOwn(uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,9 +86,8 @@ func (l *Ledger) Claims() []*karpv1.NodeClaim {
 	return out
 }
 
-// missing compares with the claims that the cache holds. It returns those of the
-// ledger that the cache has not seen yet and, apart, those that it should have seen
-// by now: somebody must ask the server about them. It drops what was seen before and
+// missing compares the ledger with the claims in the cache. It returns the claims that the cache does not have yet and, separately,
+// those that it should have by now: the caller must read them from the server. It drops what was seen before and
 // is no longer there, and what has arrived.
 func (l *Ledger) missing(now time.Time, claims []*karpv1.NodeClaim) (late, overdue []*karpv1.NodeClaim) {
 	l.mu.Lock()

@@ -18,7 +18,7 @@ import (
 // catalog.Measurements.Encode.
 const MeasuredName = "joiner-measured-capacity"
 
-// annotationAbout tells who finds an object what it is for.
+// annotationAbout describes the purpose of an object.
 const annotationAbout = "joiner.sh/about"
 
 const aboutMeasured = "Memory, disk and pods that nodes turned out to have, by image and instance type. Joiner plans with it." +
@@ -53,13 +53,13 @@ func (s MeasuredStore) Read(ctx context.Context) (catalog.Measurements, error) {
 
 // Write adds the measurements to what is kept, drops what no node has said since
 // the day, and returns all of it. Lines that cannot be read are dropped too. If
-// somebody else wrote in between, nothing is written: WhatNext says Reread.
+// another client wrote meanwhile, nothing is written, and WhatNext returns Reread.
 func (s MeasuredStore) Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error) {
 	found, err := s.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	kept, _ := catalog.DecodeMeasurements(found.Data) // Read has told of what is wrong
+	kept, _ := catalog.DecodeMeasurements(found.Data) // Read has reported the errors
 	kept = kept.Merge(m)
 	kept.Forget(since)
 	data := kept.Encode(measuredLimit)

@@ -51,7 +51,7 @@ type migrants struct {
 	out         migration.Installation
 	installed   []Installed
 	roles       map[string]string // by namespace and name of the service account
-	foreign     map[string]bool   // pools of node classes that are not EC2NodeClasses: their claims and Nodes are nobody's business here
+	foreign     map[string]bool   // pools of node classes that are not EC2NodeClasses: their claims and Nodes are not Joiner's
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition
 	err         error // the first
 }

@@ -202,12 +202,10 @@ func promise(v *nodeView, market catalog.Market) {
 	promiseUnbought(v, market)
 }
 
-// promiseUnbought is promise for a claim that has no machine yet. Any of the
-// types it lists may be bought, so room is that of the smallest, and at least what
-// was asked for; against limits counts the largest. Of several labels it may get
-// the one of the cheapest offering is promised: right for the pods it is made for,
-// because they accept all of them, and a guess for others, put right within
-// seconds when the machine is bought.
+// promiseUnbought is promise for a claim without an instance. Any of its instance types may be launched: its room is that of the
+// smallest, and at least the requests; the largest counts against limits. Of several possible label values, it has that of the
+// cheapest offering. The pods that the claim is for accept all values. For other pods it is an estimate, which is corrected within
+// seconds at the launch.
 func promiseUnbought(v *nodeView, market catalog.Market) {
 	c, out := v.claim, &v.value
 	requests := requested(c.Spec.Resources.Requests)

@@ -46,8 +46,7 @@ type View struct {
 	// only what is said to be not ready is not.
 	Live bool
 
-	// Market says how large a claim may become that has no machine yet; nil: as
-	// large as what its pods ask for.
+	// Market has the instance types of claims without an instance; nil: such a claim has the size of its requests.
 	Market catalog.Market
 
 	// Usual are the cluster's default spread constraints, for pods that have none of their own.

@@ -46,7 +46,7 @@ func (s PauseSwitch) Read(ctx context.Context) (string, error) {
 	return "false", nil
 }
 
-// Write sets the switch. If somebody else wrote in between, nothing is written: WhatNext says Reread.
+// Write sets the switch. If another client wrote meanwhile, nothing is written, and WhatNext returns Reread.
 func (s PauseSwitch) Write(ctx context.Context, value string) error {
 	found, err := s.get(ctx)
 	if err != nil {

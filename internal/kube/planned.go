@@ -12,20 +12,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// AnnotationPods on a NodeClaim names the pods that it was made for, as
+// AnnotationPods on a NodeClaim lists the pods that it was created for, as
 // "namespace/name" with commas between them.
 //
-// Until the node is ready, and kube-scheduler has had its time to bind them, they
-// count as if they ran on it. Otherwise every pass would pack them anew onto the
-// machines on their way, and as those are just as large as they need to be, a
-// packing that differs a little from the first would leave some pods over and buy
-// one machine more. It is written on the claim, and not only remembered, so that a
-// controller that was killed does not buy twice when it comes back.
+// Until the node is ready and kube-scheduler has had time to bind them, they count as running on it. Otherwise each plan would
+// place them again on the nodes in flight. These are only as large as needed, so a slightly different placement would leave pods
+// over and launch one more node. It is an annotation and not only in memory, so a controller that was killed does not launch twice.
 const AnnotationPods = "joiner.sh/pods"
 
 // maxPodsText bounds the annotation, in bytes, far below the 256 KiB that all
 // annotations of an object may have. 737 pods, the most that EKS recommends on any
-// machine, have about 100 bytes each.
+// node, have about 100 bytes each.
 const maxPodsText = 96 << 10
 
 // podsText is the value of AnnotationPods. Pods that find no room in it are
@@ -50,10 +47,9 @@ func PodsOf(claim *karpv1.NodeClaim) []string {
 	return strings.Split(text, ",")
 }
 
-// settled is how long kube-scheduler is given to bind, to a node that became
-// ready, the pods that it was bought for. What is still pending then is planned
-// anew: kube-scheduler must see something that we do not, or has given the room to
-// other pods. Its own back-off between two looks at a pod is 10 seconds at most.
+// settled is how long kube-scheduler has, after a node became ready, to bind the pods that it was launched for. Pods that are still
+// pending then are planned again: kube-scheduler sees an obstacle that the plan does not, or bound other pods there. Its own
+// back-off for a pod is at most 10 seconds.
 const settled = 12 * time.Second
 
 // awaited says until when the pods that a claim was made for count as its own.
@@ -75,9 +71,9 @@ func awaitedBy(claim *karpv1.NodeClaim) awaited {
 	return awaited{pods: true, until: c.LastTransitionTime.Add(settled)}
 }
 
-// hasRoomFor reports whether the node still has room for a pod that it was bought for. kube-scheduler does not know which pod was
-// planned for which of the nodes that come, and gives the room of one that is ready to any pod that fits. Whose room is gone must be
-// planned for anew at once: often it is the node of the other that has room now, which would look empty and be removed. All pods
+// hasRoomFor reports whether the node still has room for a pod that it was launched for. kube-scheduler does not know the plan, and
+// binds any pod that fits to a node that is ready. A pod whose room is taken must be planned again immediately: often the node of the
+// other pod has room now, which would otherwise look empty and be removed. All pods
 // that are bound to the node must be counted; before there are any, the room is as it was planned.
 func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
 	return !n.isShared || n.value.Requested.Add(pod.Requests).Fits(n.value.Allocatable)

@@ -25,8 +25,8 @@ func Provisionable(pod *corev1.Pod) bool {
 }
 
 // isExpected reports whether kube-scheduler holds room on a node for the pending pod: it evicts others there,
-// or is about to bind it. Whether that will come to anything is for the node to say: see nodeView.welcomes. A
-// nomination that came to nothing is taken back when the pod is looked at again, which may be minutes later.
+// or is about to bind it. Whether the node has room is checked by nodeView.welcomes. kube-scheduler
+// clears a failed nomination when it tries the pod again, which may be minutes later.
 func isExpected(pod *corev1.Pod) bool { return isWaiting(pod) && pod.Status.NominatedNodeName != "" }
 
 // isWaiting reports whether the pod needs a node and may be given one.

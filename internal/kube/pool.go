@@ -65,8 +65,8 @@ func poolValue(p *karpv1.NodePool) cluster.Pool {
 	return out
 }
 
-// limitsOf returns the pool's limits. Unlike requests they round down: a limit
-// is not to be passed by a fraction. Below zero is as zero: nothing may be bought.
+// limitsOf returns the NodePool's limits. Unlike requests they are rounded down, so a fraction does not exceed a limit. A negative
+// limit counts as zero: nothing may be launched.
 func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	var out cluster.Limits
 	for name, q := range p.Spec.Limits {
@@ -87,7 +87,7 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	return out
 }
 
-// closed returns why nothing is meant to be bought for the pool, empty if something is.
+// closed returns why the NodePool intentionally gets no nodes; empty if it may.
 func closed(p *karpv1.NodePool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	switch {
@@ -108,7 +108,7 @@ func isMisspeltClass(kind string) bool {
 	return kind != awsv1.Kind && (kind == "AWSNodeTemplate" || suggest.Nearest(kind, []string{awsv1.Kind}) != "")
 }
 
-// unready returns what is to be mended before something may be bought for the pool, empty if nothing is.
+// unready returns what must be fixed before nodes may be launched for the NodePool; empty if nothing.
 //
 // The pool's own Ready condition counts where it says False. Whether the node
 // class is ready is read from the node class itself, so that a pool can be used as
@@ -129,7 +129,7 @@ func unready(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
 	return ""
 }
 
-// classProblem returns why nothing can be bought with the node class, empty if something can.
+// classProblem returns why nothing can be launched with the EC2NodeClass; empty if something can.
 func classProblem(class *awsv1.EC2NodeClass, live bool) string {
 	switch {
 	case class == nil && live:

@@ -13,7 +13,7 @@ import (
 
 // Amounts returns a list of resources as the engine counts them: millicores for
 // cpu, bytes or pieces for the rest. Fractions round up, as kube-scheduler
-// does. More than any machine has is cut to maxAmount, so that sums do not overflow.
+// does. Larger amounts than maxAmount are limited to it, so sums do not overflow.
 func Amounts(list corev1.ResourceList) resources.Amounts {
 	var a resources.Amounts
 	for name, quantity := range list {
@@ -36,8 +36,8 @@ func Amounts(list corev1.ResourceList) resources.Amounts {
 	return a
 }
 
-// maxAmount is more than any machine has of anything: 1 PiB, where the largest
-// have 32 TiB of memory and a third of a PiB of disk. Thousands of it can be added up.
+// maxAmount is more than any instance type has of a resource: 1 PiB. The largest have 32 TiB of memory and a third of a PiB of disk.
+// Thousands of it can be added without overflow.
 const maxAmount = 1 << 50
 
 func bounded(v int64) int64 { return min(max(v, -maxAmount), maxAmount) }

@@ -25,8 +25,7 @@ type Reader struct {
 	// Cache answers from informers: the manager's client or cache, with the
 	// indexes of Index.
 	Cache client.Reader
-	// Informers tell of changes, so that a snapshot need not look at all there is:
-	// the manager's cache. Nil: each snapshot is made from what Cache lists.
+	// Informers report changes, so a snapshot need not list all objects: the manager's cache. nil: each snapshot lists Cache.
 	Informers Informers
 	// Live asks the API server itself; it is used for the rare claim that the
 	// cache fails to show in time. Nil: the cache is believed.
@@ -44,8 +43,8 @@ type Reader struct {
 
 // Snapshot returns the cluster as it is at now. The market, which may be nil,
 // says how large the claims may become that have no machine yet. With Informers,
-// the first call waits for what they list, for some seconds; the error says of
-// which kinds they have not told yet.
+// the first call waits some seconds for their initial lists; the error names
+// the kinds that are missing.
 func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
 	view := View{Now: now, Live: true, Market: market, Usual: r.Usual, WithoutWishes: r.WithoutWishes, RelaxMinValues: r.RelaxMinValues}
 	if r.Informers == nil {
@@ -145,7 +144,7 @@ func (r *Reader) late(ctx context.Context, now time.Time, claims []*karpv1.NodeC
 		case there:
 			late = append(late, c)
 		default:
-			// It was deleted before the cache had seen it: no event will ever tell.
+			// It was deleted before the cache had it: no informer event will report it.
 			r.Ledger.Forget(c.UID)
 		}
 	}
@@ -228,7 +227,7 @@ func IsNodeOf(claim *karpv1.NodeClaim, node *corev1.Node) bool {
 	return node != nil && claim.Status.ProviderID != "" && node.Spec.ProviderID == claim.Status.ProviderID && node.Name == claim.Status.NodeName
 }
 
-// ClaimsOf returns the NodeClaims with a machine's provider id.
+// ClaimsOf returns the NodeClaims with an instance's provider ID.
 func (r *Reader) ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error) {
 	if providerID == "" {
 		return nil, nil

@@ -2,12 +2,12 @@ package kube
 
 import "slices"
 
-// Annotations that hold records: what is remembered of drift, as JSON, so that it survives a restart. Whoever adds to one writes all of
-// it, from what it held.
+// Annotations with records of drift as JSON, so they survive a restart. A writer replaces the whole record, starting from its
+// current content.
 const (
 	AnnotationImages   = "joiner.sh/images"       // on an EC2NodeClass, which images were good last and which are bad; without it they are tried anew
 	AnnotationFailed   = "joiner.sh/drift-failed" // on a NodePool, which nodes failed with what is now asked for; without it that is tried once more
-	AnnotationSelected = "joiner.sh/selected"     // on an EC2NodeClass, what its selectors were seen to find: what tells the user's changes from others'
+	AnnotationSelected = "joiner.sh/selected"     // on an EC2NodeClass, what its selectors found: distinguishes changes by the user from other changes
 )
 
 // hasRecord reports whether a merge patch writes, or takes away, an annotation that holds a record.

@@ -49,8 +49,8 @@ func Requests(pod *corev1.Pod) resources.Amounts {
 	return total
 }
 
-// absurd names the first request that no pod can mean: the API server refuses what
-// is below zero, and no machine has the rest. Empty for nearly all pods.
+// absurd names the first impossible request: the API server rejects negative ones, and no instance type has the others. Empty for
+// nearly all pods.
 func absurd(pod *corev1.Pod) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]

@@ -123,7 +123,7 @@ func (b *builder) kindOf(pod *cluster.Pod, ending bool) *podKind {
 	return b.kinds.of(pod.Namespace, pod.Labels, demands(pod.AntiAffinity), ending)
 }
 
-// demands are those of the terms that are no mere wishes.
+// demands are the required terms.
 func demands(terms []cluster.Term) []cluster.Term {
 	var out []cluster.Term
 	for _, t := range terms {

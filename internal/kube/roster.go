@@ -21,7 +21,7 @@ type roster struct {
 
 	waiting queue // the pods without a node that kube-scheduler has given up on, or holds room for
 
-	users  map[dependency]map[*podEntry]struct{} // the pods that rest on something, by what
+	users  map[dependency]map[*podEntry]struct{} // the pods that are computed from an object, by object
 	traits traitSet
 
 	daemonPods map[types.UID]map[*podEntry]struct{} // by DaemonSet
@@ -32,8 +32,7 @@ type roster struct {
 // podEntry is one pod.
 type podEntry struct {
 	object *corev1.Pod
-	// value is made when it is first asked for, and again when what it rests on has
-	// changed. For a pod that is on a node it points into that node's Pods.
+	// value is computed on first use, and again when a dependency has changed. For a pod that is on a node it points into that node's Pods.
 	value  *cluster.Pod
 	traits *sharedTraits // what value shares with others
 	host   *host         // nil if it is on no Node
@@ -75,7 +74,7 @@ func (s *state) putPod(pod *corev1.Pod) {
 		if set, ok := daemonOf(pod); ok && s.newest[set] == p.object {
 			s.newest[set] = pod
 		}
-		p.object = pod // and let go of the other, which the informer no longer has
+		p.object = pod // and release the old object, which the informer no longer has
 		return
 	default:
 		s.unplace(p)
@@ -93,14 +92,13 @@ func (s *state) dropPod(pod *corev1.Pod) {
 	}
 }
 
-// isSameVersion reports whether nothing has changed: informers tell of every
-// object again from time to time, and after a broken connection.
+// isSameVersion reports whether nothing has changed: informers report every object again periodically, and after a reconnect.
 func isSameVersion(a, b metav1.Object) bool {
 	return a == b || a.GetUID() != "" && a.GetUID() == b.GetUID() &&
 		a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// place notes where the pod is, and what rests on it.
+// place records where the pod is, and its dependencies.
 func (s *state) place(p *podEntry) {
 	pod := p.object
 	for _, d := range s.dependencies(pod) {
@@ -179,7 +177,7 @@ func (r *roster) findNewest(set types.UID) {
 	}
 }
 
-// touch marks the pods that rest on d: they are to be made again.
+// touch marks the pods that depend on d: they are computed again.
 func (r *roster) touch(d dependency) {
 	for p := range r.users[d] {
 		r.touchPod(p)

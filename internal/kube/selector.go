@@ -10,8 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// maxValues is how many values one requirement may list. There are some 1,300
-// instance types, and nobody lists more of anything.
+// maxValues is how many values one requirement may list. There are about 1,300 instance types.
 const maxValues = 4096
 
 // selectorOf returns the selector, or why kube-scheduler could not read it, as the
@@ -70,7 +69,7 @@ func just(value string) requirements.Values { return requirements.Values{Listed:
 
 // narrowSelector leaves of what the selector selects, for each key that the pod's labels
 // have, what has the same value, or what has not. A selector of nothing stays one.
-// It alters s, which must be nobody else's.
+// It changes s, which the caller must own.
 func narrowSelector(s *cluster.Selector, keys []string, labels requirements.Labels, same bool) {
 	if s.Nothing {
 		return

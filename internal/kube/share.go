@@ -31,8 +31,8 @@ func (v *volumes) sharable(pod *corev1.Pod) []string {
 }
 
 // keepShared takes from the pods that need a place the claims which no other pod
-// uses: they bind nobody to anybody, and would make every pod of a StatefulSet
-// one of its kind. Users are counted by claim. It alters the pods.
+// uses: they restrict no other pod, and would make every pod of a StatefulSet
+// a class of its own. Users are counted by claim. It alters the pods.
 func keepShared(pods []cluster.Pod, users map[string]int) {
 	alone := func(claim string) bool { return users[claim] < 2 }
 	for i := range pods {

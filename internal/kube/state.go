@@ -16,14 +16,11 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// state is the cluster as informers tell of it, kept so that a snapshot costs what
-// has changed since the one before, and not what there is. Its snapshot is that
-// of Objects.Snapshot for the same objects.
+// state is the cluster as informers report it, kept so that the cost of a snapshot grows with the changes since the last one, not
+// with the cluster. Its snapshot equals that of Objects.Snapshot for the same objects.
 //
-// Events only note: an object goes into its table, and what rests on it is marked.
-// What is marked is made again when a snapshot asks for it. What a snapshot has
-// handed out is never altered: it is replaced, and shared by the snapshots in which
-// it is the same.
+// An event stores its object and marks what depends on it. A snapshot computes marked values again. Values of a snapshot are never
+// changed, only replaced; snapshots share equal values.
 //
 // Its methods may be called at the same time. Each event, and each snapshot, is
 // whole: no snapshot sees half an event.
@@ -189,7 +186,7 @@ func (s *state) currentClaims() []*karpv1.NodeClaim {
 	return slices.Collect(maps.Values(s.claims))
 }
 
-// refresh makes again what pods and nodes rest on.
+// refresh computes again what pods and nodes depend on.
 func (s *state) refresh() {
 	c := &s.changed
 	if c.spaces {

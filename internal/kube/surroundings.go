@@ -1,7 +1,7 @@
 package kube
 
 // surroundings are what a pod's demands refer to besides the pod itself. They are
-// made once per snapshot, or when one of the objects they rest on changes: volume
+// computed once per snapshot, or when one of the objects they depend on changes: volume
 // claims, volumes, storage classes, namespaces and, where there are default spread
 // constraints, what pods belong to.
 type surroundings struct {

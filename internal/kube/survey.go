@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// snapshot returns the cluster as it is at now. Late are claims that the server
-// has and no event has told of yet.
+// snapshot returns the cluster as it is at now. late are claims that the server
+// has and no informer event has reported yet.
 func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.NodeClaim) cluster.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TaintWriters are the managers that the API server notes as writers of a node's taints, sorted: who wrote them last, and whoever owns them by
+// TaintWriters are the managers that the API server notes as writers of a node's taints, sorted: the last writer, and the owners by
 // server-side apply. Nodes out of a cache have none.
 func TaintWriters(n *corev1.Node) []string {
 	var out []string

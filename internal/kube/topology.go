@@ -14,7 +14,7 @@ import (
 // topology is what a pod asks of the places of others.
 type topology struct {
 	spread      []cluster.Spread
-	near, apart []cluster.Term // demands as written, then wishes, heaviest first
+	near, apart []cluster.Term // required terms as written, then preferred ones, highest weight first
 	wrong       string         // why kube-scheduler could not read it; the rest is what it could
 }
 
@@ -84,7 +84,7 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	case c.MinDomains != nil && *c.MinDomains < 1:
 		return out, fmt.Sprintf(".minDomains is %d, less than 1", *c.MinDomains)
 	}
-	if c.MinDomains != nil && *c.MinDomains > 1 && !out.Soft { // a wish cannot have it
+	if c.MinDomains != nil && *c.MinDomains > 1 && !out.Soft { // a soft constraint cannot have it
 		out.MinDomains = int(*c.MinDomains)
 	}
 	if out.AnyNode, wrong = policy(".nodeAffinityPolicy", c.NodeAffinityPolicy, corev1.NodeInclusionPolicyIgnore); wrong != "" {

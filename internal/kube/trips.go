@@ -58,8 +58,8 @@ func (s TripStore) Read(ctx context.Context) (string, error) {
 	return string(text), nil
 }
 
-// Write replaces what is kept. Of more than fits, the first lines are left out. If somebody else wrote in between, nothing is
-// written: WhatNext says Reread.
+// Write replaces what is kept. Of more than fits, the first lines are left out. If another client wrote meanwhile, nothing is
+// written, and WhatNext returns Reread.
 func (s TripStore) Write(ctx context.Context, text string) error {
 	found, err := s.get(ctx)
 	if err != nil {

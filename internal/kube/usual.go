@@ -121,7 +121,7 @@ func ofProfiles(profiles []profile) (UsualSpread, error) {
 	return out, nil
 }
 
-// complete fills in what kube-scheduler has when it is not told otherwise.
+// complete sets the defaults of kube-scheduler.
 func (a *spreadArgs) complete(at string) error {
 	switch a.DefaultingType {
 	case "", defaultingSystem:

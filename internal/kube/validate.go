@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// problem is something in a manifest that the API server would refuse and that a plan rests on.
+// problem is a value in a manifest that the API server would reject and that a plan depends on.
 type problem struct {
 	text       string
 	key, value string // what to look for in the file

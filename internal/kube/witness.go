@@ -26,8 +26,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Witness tells what Kubernetes knows of nodes that do not join. It asks the API server itself, reads only, and takes secrets out
-// of all texts that others wrote.
+// Witness reads the evidence about nodes that do not join from Kubernetes. It reads from the API server, changes nothing, and removes
+// secrets from texts of other writers.
 type Witness struct {
 	live  client.Reader
 	plain kubernetes.Interface
@@ -39,7 +39,7 @@ type Witness struct {
 }
 
 // NewInsider returns a witness within the controller, for what keeps nodes from joining: what the controller watches it reads from the
-// controller's informers, and the ConfigMap aws-auth live. It knows nothing of what else Home, Events, Pods and Controller tell.
+// controller's informers, and the ConfigMap aws-auth live. Its Home, Events, Pods and Controller return nothing else.
 func NewInsider(cache, live client.Reader) *Witness { return &Witness{live: cache, maps: live} }
 
 // NewWitness returns a witness for a cluster.

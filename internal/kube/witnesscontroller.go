@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// whatIsDenied is why a controller outside of kube-system cannot be told from a Deployment with its name.
+// whatIsDenied is why a controller outside of kube-system cannot be distinguished from a Deployment with its name.
 const whatIsDenied = "get the permission to list clusterroles and clusterrolebindings, or set --controller NAMESPACE/NAME"
 
 // authority is read once for each witness.

@@ -74,7 +74,7 @@ func (w *Witness) eachEvent(ctx context.Context, namespace, kind string, most in
 	}
 }
 
-// writerOf is the component that an event says it is from. Whoever may create events in a namespace may write any.
+// writerOf returns the component that an event claims to be from. A user who may create events in a namespace may write any value.
 func writerOf(e *corev1.Event) string { return cmp.Or(e.ReportingController, e.Source.Component) }
 
 func lastSeen(e *corev1.Event) metav1.Time {
@@ -148,10 +148,10 @@ func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
 	return out
 }
 
-// LeaseName is the name of the controller's Lease unless somebody says otherwise; Karpenter's has the same.
+// LeaseName is the default name of the controller's Lease, the same as Karpenter's.
 const LeaseName = "karpenter-leader-election"
 
-// Lease returns the Lease of a controller by its name; empty: by the name that it has unless somebody says otherwise. It counts in kube-system, in
+// Lease returns the Lease of a controller by its name; empty: by its default name. It counts in kube-system, in
 // the namespaces of the controllers' service accounts, and in those that are given besides: a tenant may create one in its own. Of several,
 // as of controllers that were moved, it is the one that was renewed last. Found is false if there is none.
 func (w *Witness) Lease(ctx context.Context, name string, besides ...string) (l diagnosis.Lease, found bool, err error) {

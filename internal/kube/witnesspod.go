@@ -105,8 +105,8 @@ func troubles(p *corev1.Pod) []string {
 	return out
 }
 
-// workloads are the kinds that own pods, with their API groups. An owner's kind is free text of whoever may create pods: what is not of these groups
-// is not taken for one of these kinds.
+// workloads are the kinds that own pods, with their API groups. An owner's kind is free text of users who may create pods: a kind counts
+// only with its group.
 func workloads() map[string]string {
 	return map[string]string{"Deployment": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "ReplicaSet": "apps", "Job": "batch", "CronJob": "batch",
 		"ReplicationController": "", "Node": ""}

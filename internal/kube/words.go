@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// misfit is a value of the wrong type, as decoders of JSON tell of it in the words of Go:
+// misfit is a value of the wrong type, as Go's JSON decoder reports it:
 // "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32".
 type misfit struct {
 	path        string // "spec.replicas"; empty: the object itself
