@@ -10,9 +10,8 @@ import (
 // KeepsNone reports whether some node counts for the spread of the group, a group over host names, has none of
 // its pods and can get none in any plan: it is full, or has a taint, or labels that none of them accepts.
 //
-// Only then is it certain that no machine of any plan has more of the pods than the skew. Elsewhere
-// kube-scheduler lets them on as soon as all hosts have some: three pods with a skew of one are bound to the
-// only node that there is, one after the other.
+// Only then is it certain that no node of any plan has more of the pods than maxSkew. Otherwise kube-scheduler allows more as soon
+// as all hosts have one: three pods with maxSkew 1 are bound to the only node, one after the other.
 func (t *Ground) KeepsNone(group int) bool {
 	if found, ok := t.barren[group]; ok || len(t.rooms.Nodes) == 0 {
 		return found

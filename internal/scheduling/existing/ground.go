@@ -19,12 +19,12 @@ type Ground struct {
 	Census  *topology.Census
 	Counted []bitset.Set     // by group: the nodes whose pods count; nil: all
 	Domains [][]bool         // by group of a spread, not over host names: the domains that count
-	There   [][]bool         // likewise, those of them that count whatever is bought
-	Bare    map[int]bool     // groups over host names of which some machine will have no pod
+	There   [][]bool         // likewise, the domains that count in every plan
+	Bare    map[int]bool     // groups over host names of which some node has no pod
 	Away    map[int]bool     // groups over host names that count a pod on a node that takes no pods
 	Fewest  map[int]Scarcity // by group over host names, of a spread
 
-	Guests *Guests // the pods of DaemonSets that come to machines
+	Guests *Guests // the DaemonSet pods of planned nodes
 
 	combined map[string][][]int // the combinations of domains that there are, by labels
 	queue    *podgroup.Queue
@@ -33,8 +33,8 @@ type Ground struct {
 	barren   map[int]bool        // what KeepsNone has found
 	stays    map[int]Scarcity    // by group over host names, of a spread: the pods on nodes that take no more
 
-	everywhere map[int]bool   // groups of spreads over host names that count a guest on all machines which they see
-	alone      map[int][]bool // by group that pods must be near: the domains in which only guests can be company
+	everywhere map[int]bool   // groups of host spreads that have a DaemonSet pod on every node that they count
+	alone      map[int][]bool // by group of a pod affinity: the domains in which only DaemonSet pods match
 }
 
 // Field is the domains of one label.
@@ -46,7 +46,7 @@ type Field struct {
 	at      []int        // by node, likewise
 }
 
-// Scarcity is the pods of a group on the node that has the fewest, of so many nodes.
+// Scarcity is the number of pods of a group on the node with the fewest, among a number of nodes.
 type Scarcity struct{ Pods, Nodes int }
 
 // NewGround looks at the ground for the pods of the queue; it notes the residents of nodes in
@@ -129,8 +129,8 @@ func newField(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes
 }
 
 // countable returns, for each group of a spread, the nodes whose pods count (nil:
-// all), and tells the census which domains do: those with such a node,
-// and those where a machine for the owner can be bought.
+// all), and sets the domains that count: those with such a node,
+// and those where a node for the owner can be launched.
 func (t *Ground) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) []bitset.Set {
 	out := make([]bitset.Set, len(q.Book.Groups))
 	for n := range q.Book.Groups {
@@ -204,7 +204,7 @@ func (t *Ground) settle(q *podgroup.Queue, n *cluster.Node, number int, tally *t
 }
 
 // keep lets the domains of a node that takes no pods, and the node as a host, count for the spreads that count pods which
-// stay there. Where nobody stays, the node is thought to be gone before it matters: or nobody could be moved off the last of a zone.
+// stay there. If no pod stays, the node is assumed to be gone in time: otherwise no pod could be moved off the last node of a zone.
 func (t *Ground) keep(q *podgroup.Queue, n *cluster.Node) {
 	here := map[int]int{} // pods by group over host names
 	for _, resident := range n.Residents {
@@ -243,7 +243,7 @@ func (t *Ground) counts(q *podgroup.Queue, group int, n *cluster.Node, number in
 	}
 	g := &q.Book.Groups[group]
 	if g.HonorTaints {
-		return false // a node that takes no pods has a taint that says so
+		return false // a node that accepts no pods has a taint
 	}
 	if slices.ContainsFunc(g.Keys, func(key string) bool { _, ok := n.Labels[key]; return !ok }) {
 		return false
@@ -265,7 +265,7 @@ func (t *Ground) domain(key string, n *cluster.Node, number int) int {
 	return len(f.Values)
 }
 
-// FewestOf is Scarcity.Pods as a rule sees it that asks for so many nodes.
+// FewestOf is Scarcity.Pods for a rule with minDomains.
 func (t *Ground) FewestOf(group, minDomains int) int {
 	if f := t.Fewest[group]; f.Nodes >= minDomains && !t.Bare[group] {
 		return f.Pods

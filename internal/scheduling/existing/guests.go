@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Guests are the pods of DaemonSets that come to machines before all others, as far as rules about other pods
-// speak of them. Where a rule is over another label than the host name, they are held against those of pods on their own
-// machine: what they are to the rest of a zone is known only when it is known what is bought. Nil is none.
+// Guests are the DaemonSet pods of planned nodes, as far as affinity, anti-affinity and spread rules match them. For a rule over a
+// label other than the host name, they count for pods on their own node only: what they mean to the rest of a zone is known only
+// when the nodes are planned. nil means none.
 type Guests struct {
 	hosts   []*topology.Tally  // by offer: what rules over host names count there; nil: nothing
 	marks   []int              // by offer: the same where the same pods come
@@ -101,7 +101,7 @@ func (g *Guests) note(offer int, st *offering.Stock, b *topology.Book) {
 	}
 }
 
-// welcome returns what rules over host names count of the pods on their machine, nil if that is nothing.
+// welcome returns the DaemonSet pods of a node that rules over host names count; nil if none.
 func welcome(kinds []*cluster.Kind, b *topology.Book) *topology.Tally {
 	var out *topology.Tally
 	tally := func() *topology.Tally {
@@ -126,7 +126,7 @@ func welcome(kinds []*cluster.Kind, b *topology.Book) *topology.Tally {
 	return out
 }
 
-// On returns what rules over host names count on a machine of the offer that nobody else has come to.
+// On returns the pods that rules over host names count on an empty node of the offering.
 func (g *Guests) On(offer int) topology.Tally {
 	if g == nil || g.hosts[offer] == nil {
 		return topology.Tally{}
@@ -134,7 +134,7 @@ func (g *Guests) On(offer int) topology.Tally {
 	return g.hosts[offer].Clone()
 }
 
-// Against returns the anti-affinity that keeps pods of the profile off the offer, its guests' or their own.
+// Against returns the anti-affinity that keeps pods of the profile off the offering: of its DaemonSet pods, or their own.
 func (g *Guests) Against(b *topology.Book, p *topology.Profile, offer int) (group int, ok bool) {
 	g.oppose(b, p, func(n int, set bitset.Set) {
 		if !ok && set.Has(offer) {
@@ -144,7 +144,7 @@ func (g *Guests) Against(b *topology.Book, p *topology.Profile, offer int) (grou
 	return group, ok
 }
 
-// Forbidden returns the offers whose guests and pods of the profile keep apart; nil for none.
+// Forbidden returns the offerings whose DaemonSet pods and the pods of the profile exclude each other; nil for none.
 func (g *Guests) Forbidden(b *topology.Book, p *topology.Profile) bitset.Set {
 	var out bitset.Set
 	g.oppose(b, p, func(_ int, set bitset.Set) {
@@ -156,7 +156,7 @@ func (g *Guests) Forbidden(b *topology.Book, p *topology.Profile) bitset.Set {
 	return out
 }
 
-// oppose visits the anti-affinities between pods of the profile and guests, with the offers where those come.
+// oppose visits the anti-affinities between pods of the profile and DaemonSet pods, with the offerings that have these.
 func (g *Guests) oppose(b *topology.Book, p *topology.Profile, visit func(group int, on bitset.Set)) {
 	if g == nil {
 		return
@@ -177,7 +177,7 @@ func (g *Guests) oppose(b *topology.Book, p *topology.Profile, visit func(group 
 	}
 }
 
-// Are reports whether the offer has a guest of each of the groups.
+// Are reports whether the offering has a DaemonSet pod of each of the groups.
 func (g *Guests) Are(groups []int, offer int) bool {
 	if g == nil {
 		return false
@@ -185,10 +185,10 @@ func (g *Guests) Are(groups []int, offer int) bool {
 	return !slices.ContainsFunc(groups, func(n int) bool { return g.matched[n] == nil || !g.matched[n].Has(offer) })
 }
 
-// Matched returns the offers with a guest of the group; nil for none.
+// Matched returns the offerings with a DaemonSet pod of the group; nil for none.
 func (g *Guests) Matched(group int) bitset.Set { return g.matched[group] }
 
-// KeepAlike leaves of the offers those that have the same guests as one of them.
+// KeepAlike keeps the offerings that have the same DaemonSet pods as one of them.
 func (g *Guests) KeepAlike(offer int, among bitset.Set) {
 	if g == nil {
 		return
@@ -216,7 +216,7 @@ func Sees(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set {
 	return st.Having(out, g.Keys)
 }
 
-// expect notes what guests are to rules over domains: where only they are company, and whether all hosts have one.
+// expect records what DaemonSet pods mean to rules over domains: where only they match an affinity, and whether all hosts have one.
 func (t *Ground) expect(st *offering.Stock, q *podgroup.Queue) {
 	if t.Guests == nil {
 		return
@@ -242,7 +242,7 @@ func (t *Ground) expect(st *offering.Stock, q *podgroup.Queue) {
 	}
 }
 
-// FewestGuests is how many pods of the group, of a spread over host names, every host has that it sees, as guests.
+// FewestGuests is how many DaemonSet pods of the group, of a host spread, every counted host has.
 func (t *Ground) FewestGuests(group, minDomains int) int {
 	f := t.Fewest[group]
 	if !t.everywhere[group] || t.Bare[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
@@ -251,8 +251,7 @@ func (t *Ground) FewestGuests(group, minDomains int) int {
 	return 1
 }
 
-// IsCrowded reports whether there are so many guests on a machine of the offer that a spread over hosts lets no pod of
-// the profile come.
+// IsCrowded reports whether a node of the offering has so many DaemonSet pods that a host spread allows no pod of the profile.
 func (t *Ground) IsCrowded(b *topology.Book, p *topology.Profile, offer int) bool {
 	if t.Guests == nil || t.Guests.hosts[offer] == nil {
 		return false
@@ -260,7 +259,7 @@ func (t *Ground) IsCrowded(b *topology.Book, p *topology.Profile, offer int) boo
 	return t.Guests.hosts[offer].Room(b, p, topology.Limits{Fewest: t.FewestGuests, Together: true}) == 0
 }
 
-// Company returns the groups that the pods must be near and that have nobody in the cell but guests, to come with machines.
+// Company returns the affinity groups that only DaemonSet pods of planned nodes match in the domain.
 func (t *Ground) Company(p *topology.Profile, cell []int) (groups []int) {
 	if len(t.alone) == 0 {
 		return nil
@@ -275,8 +274,8 @@ func (t *Ground) Company(p *topology.Profile, cell []int) (groups []int) {
 	return groups
 }
 
-// Bring notes a machine that is bought as one of these offers: if it is sure to bring guests to a domain, they are
-// company to pods on other machines and nodes too.
+// Bring records a planned node with these offerings: if it certainly has DaemonSet pods in a domain, they match affinities of pods
+// on other nodes, too.
 func (t *Ground) Bring(turns bitset.Set) {
 	first := turns.Next(0)
 	if first < 0 || len(t.alone) == 0 {

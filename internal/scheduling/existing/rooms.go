@@ -125,9 +125,8 @@ func boolFirst(yes bool) int {
 	return 1
 }
 
-// judge notes which nodes the signature accepts, and which it likes. A node
-// that no preference likes is still taken before anything is bought: that is
-// where kube-scheduler will put the pod.
+// judge records which nodes the signature accepts, and which it prefers. A node without a preference is still used before a node is
+// launched, because kube-scheduler binds the pod there.
 func (r *Rooms) judge(s *podgroup.Signature) {
 	hard := r.labels.SatisfyingOne(s.Required)
 	tolerating, soft := r.tolerated(s)

@@ -1,14 +1,12 @@
-// Package lowerbound says what the cheapest conceivable plan would cost.
+// Package lowerbound computes a lower bound on the price of any plan, and a dual price for each class of pods.
 //
-// In: what is asked for and what can be bought, as numbers.
-// Out: a price that no plan can beat, and what one pod of each kind is worth.
-// Never: a machine, a name, or a number that some plan could go below.
+// In: demands and offerings, as numbers.
+// Out: a price below which no plan can be, and the dual price of one pod of each class.
+// Never: a planned node, a name, or a number that a plan could be below.
 //
-// Every step rests on one sentence (Least has the proof): if no machine can
-// hold pods that are worth more than its price, then no plan costs less than
-// its pods are worth. What differs is how the worths are found and how much a
-// machine is proved to hold: ascent splits prices into shares, generation tries
-// machines with whole pods on them.
+// Every step is based on one theorem (Least has the proof): if no node can hold pods whose dual prices exceed its price, then no plan
+// costs less than the sum of the dual prices of its pods. The steps differ in how they find dual prices, and in how they prove what a
+// node can hold: ascent splits prices into shares, generation tries nodes with whole pods.
 package lowerbound
 
 import (
@@ -18,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Offer is a machine that can be bought any number of times.
+// Offer is an offering that can be launched any number of times.
 type Offer struct {
 	Price catalog.Price
 	Room  []int64 // for pods, by resource
@@ -34,13 +32,12 @@ type Demand struct {
 	Groups []int
 }
 
-// Problem is what to buy for.
+// Problem has the demands and the offerings.
 type Problem struct {
 	Offers  []Offer
 	Sets    [][]int // each: indexes into Offers; an empty set contributes nothing
 	Demands []Demand
-	// Caps is, by group of pods, the most of them that one machine may hold,
-	// as anti-affinity and spread over host names have it.
+	// Caps is, by group of pods, the most of them on one node, from anti-affinity and spread over host names.
 	Caps []int
 	// Effort bounds the search for worths beyond the linear relaxation, in numbers
 	// touched; a million take some milliseconds. 0 is 5 million.
@@ -57,14 +54,13 @@ type Answer struct {
 	Soft, Hard Worths
 }
 
-// Worths says what pods are worth to who buys: dual prices, such that no offer
-// holds pods whose worth together exceeds its price.
+// Worths are dual prices of pods: no offering holds pods whose sum of dual prices exceeds its price.
 type Worths struct {
 	// Worth is, for each demand, what one of its pods is worth, in billionths of a dollar per hour. 0 for a
 	// demand of no pods, and for what nothing holds.
 	Worth []float64
-	// Holds is, for each offer, the most that pods on one machine of it can be
-	// worth together: at most its price, and 0 for an offer of no set.
+	// Holds is, for each offering, the largest sum of dual prices on one node of it: at most its price, and 0 for an offering
+	// of no set.
 	Holds []float64
 }
 

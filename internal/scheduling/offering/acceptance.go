@@ -47,8 +47,8 @@ func (st *Stock) Accept(q *podgroup.Queue) *Acceptance {
 	return a
 }
 
-// Stages returns the accept sets to try one after the other: preferences are given up softest
-// first, heavier pools go first. A machine for a pod of the class can be bought from each.
+// Stages returns the accept sets in the order to try them: preferences are dropped from the lowest weight up, NodePools with a
+// higher weight come first. Each set has an offering for a pod of the class.
 func (a *Acceptance) Stages(c *podgroup.Class) []int {
 	sets := a.plain[c.Sig]
 	if sets == nil {
@@ -62,13 +62,13 @@ func (a *Acceptance) Stages(c *podgroup.Class) []int {
 	return slices.DeleteFunc(slices.Clone(sets), func(set int) bool { return !a.AnyTakes(a.Sets[set], c) })
 }
 
-// Buyable reports whether a machine for some pod with the signature can be bought among the offers.
+// Buyable reports whether the offerings include one for a pod with the signature.
 func (a *Acceptance) Buyable(signature int, among bitset.Set) bool {
 	among = a.Sets[a.Hard[signature]].Both(among)
 	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyTakes(among, &a.q.Classes[c]) })
 }
 
-// withinLimits returns the offers of which at least one more machine may be bought.
+// withinLimits returns the offerings of which the limits allow at least one more node.
 func (st *Stock) withinLimits() bitset.Set {
 	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
@@ -152,7 +152,7 @@ func (a *Acceptance) Number(set bitset.Set) int {
 	return n
 }
 
-// AnyTakes reports whether a machine for one pod of the class could be bought from the set.
+// AnyTakes reports whether the set has an offering for one pod of the class.
 func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
 	if a.q.FirstUnoffered(c.Amounts) != "" {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Budget is what a pool may still buy under its limits.
+// Budget is what the limits of a NodePool still allow.
 type Budget struct {
 	names []string // of the limited resources, sorted
 	left  []int64  // by name, in the units of capacity.Amounts; may be negative
@@ -39,7 +39,7 @@ func (b Budget) Clone() Budget {
 // Unlimited reports whether the pool has no limits at all.
 func (b *Budget) Unlimited() bool { return len(b.names) == 0 && b.nodes == math.MaxInt }
 
-// Times returns how many machines of that capacity may be bought, at most limit.
+// Times returns how many nodes of that capacity the limits allow, at most limit.
 func (b *Budget) Times(c resources.Amounts, limit int) int {
 	n := min(limit, b.nodes)
 	for i, name := range b.names {
@@ -50,7 +50,7 @@ func (b *Budget) Times(c resources.Amounts, limit int) int {
 	return n
 }
 
-// Spend notes that n machines of that capacity are bought.
+// Spend subtracts n nodes of that capacity.
 func (b *Budget) Spend(c resources.Amounts, n int) {
 	if b.nodes != math.MaxInt {
 		b.nodes -= n
@@ -60,8 +60,7 @@ func (b *Budget) Spend(c resources.Amounts, n int) {
 	}
 }
 
-// Share returns the largest share of what is left that one machine of that
-// capacity uses up; 0 without limits.
+// Share returns the largest share of the remaining limits that one node of that capacity uses; 0 without limits.
 func (b *Budget) Share(c resources.Amounts) float64 {
 	most := 0.0
 	if b.nodes != math.MaxInt {
@@ -78,8 +77,8 @@ func (b *Budget) Overrun() bool {
 	return slices.ContainsFunc(b.left, func(n int64) bool { return n < 0 })
 }
 
-// Left returns how much more may be bought under the limit of that name, in the units of capacity.Amounts; below zero
-// if there is more than that already. For a name without a limit it is math.MaxInt64.
+// Left returns how much the limit with that name still allows, in the units of resources.Amounts; negative if it is exceeded. Without
+// such a limit it is math.MaxInt64.
 func (b *Budget) Left(name string) int64 {
 	if name == limitNodes {
 		return int64(b.nodes)
@@ -90,8 +89,7 @@ func (b *Budget) Left(name string) int64 {
 	return math.MaxInt64
 }
 
-// Tightest returns the name of the limit that keeps a machine of that capacity
-// from being bought, or "".
+// Tightest returns the name of the limit that excludes another node of that capacity, or "".
 func (b *Budget) Tightest(c resources.Amounts) string {
 	if b.nodes < 1 {
 		return limitNodes

@@ -8,12 +8,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// maxTypes is how many instance types a machine keeps: one CreateFleet request
-// takes about as many. The cheapest are kept, and what minValues asks for.
+// maxTypes is how many instance types a planned node keeps: one CreateFleet request accepts about as many. The cheapest are kept, and what minValues asks for.
 const maxTypes = 60
 
-// Alternatives returns the offers of the same variant that have room for so much and the host
-// ports in these lists. One instance of a capacity reservation is kept for a machine, and nothing else.
+// Alternatives returns the offerings of the same variant with room for the amounts and the host ports in these lists. A node in a
+// capacity reservation has no alternative.
 func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bitset.Set {
 	if st.Offers[offer].IsReserved() {
 		out := bitset.New(len(st.Offers))
@@ -57,7 +56,7 @@ type quote struct {
 	offer int
 }
 
-// quotes are those of the offers of a variant that can be bought any number of times, the cheapest first.
+// quotes are the offerings of a variant outside of capacity reservations, the cheapest first.
 func (st *Stock) quotes(v *Variant) []quote {
 	out := make([]quote, len(v.ByPrice))
 	for i, o := range v.ByPrice {
@@ -87,8 +86,8 @@ func (st *Stock) Least(offer int, ask resources.Vector, lists []int, accepted fu
 }
 
 // Choices returns those of the offers, alternatives of one, that a NodeClaim for it may list, cheapest
-// first, of any number of types. Whichever is bought, the types, zones and ways of paying among them can be combined
-// freely; a tight machine must not become larger than it was planned, in what the pool limits.
+// first, of any number of types. Any combination of the instance types, zones and capacity types among them is
+// an offering. A node of a NodePool near its limits must not become larger than planned, in limited resources.
 func (st *Stock) Choices(offer int, among bitset.Set, tight bool) []int {
 	if st.Offers[offer].IsReserved() {
 		return []int{offer}
@@ -109,9 +108,8 @@ func noLarger(a, b resources.Amounts, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
 }
 
-// combinable returns those of the offers whose types, zones and ways of paying
-// can be combined freely: a NodeClaim lists each by itself, so what it may
-// become must not include an offer that would not do. Nearly always it is all of them.
+// combinable returns the offerings of which any combination of instance type, zone and capacity type is an offering: a NodeClaim lists
+// each separately, so it must not include an unsuitable combination. Nearly always it returns all of them.
 func (st *Stock) combinable(offers []int) []int {
 	if len(offers) == 0 {
 		return nil
@@ -135,8 +133,8 @@ func (st *Stock) combinable(offers []int) []int {
 	})
 }
 
-// hasHole reports whether some combination of the type, zone and way of paying
-// of these offers can be bought and is not one of them.
+// hasHole reports whether some combination of instance type, zone and capacity type of these offerings exists and is not one of
+// them.
 func (st *Stock) hasHole(offers []int) bool {
 	kept, models := bitset.New(len(st.Offers)), bitset.New(len(st.Models))
 	var zones, ways uint64

@@ -1,13 +1,12 @@
-// Package offering holds what could be bought for the pods of a snapshot, and
-// says who accepts it, what room it has, and what may stand in for it.
+// Package offering numbers the offerings for the pods of a snapshot: which pods accept each, its room, and its alternatives.
 //
-// In: the pools, nodes and DaemonSets of a snapshot, the market, and what pods demand of nodes.
-// Out: a Stock: offers by number, their shapes and budgets; sets of offers that pods accept; what a machine could also be.
-// Never: a pod of its own, a count of pods, or the decision what to buy.
+// In: the NodePools, nodes and DaemonSets of a snapshot, the market, and what pods require of nodes.
+// Out: a Stock: numbered offerings, their shapes and budgets; sets of offerings that pods accept; the alternatives of a planned node.
+// Never: a pod, a count of pods, or the decision what to launch.
 //
 // # How it is numbered
 //
-// An Offer is one way to buy a Model: an instance type in a Variant of a pool.
+// An Offer is a Model, that is an instance type in a Variant of a NodePool, with a zone and a capacity type.
 // A variant is a pool with one value for each custom label of which it leaves
 // several. Offers of all pools have one numbering (New), so that a set of them is
 // a bit set, and what a Signature accepts is found through an index of labels.

@@ -2,9 +2,8 @@ package offering
 
 import "slices"
 
-// Lot is a number of offers that make no difference to those who are to be
-// bought for: one model, one shape, in the same accept sets. Only the cheapest needs
-// to be looked at.
+// Lot is a set of offerings that no class distinguishes: one model, one shape, in the same accept sets. Only the cheapest needs to be
+// considered.
 type Lot struct {
 	Offer int     // the cheapest
 	Price float64 // in billionths of a dollar per hour
@@ -42,9 +41,8 @@ func (a *Acceptance) Lots(sets []int) []Lot {
 	return out
 }
 
-// scramble spreads the bits of x (the finisher of splitmix64), so that sets of
-// sets can be told apart by a sum. Should two collide, a machine is looked at
-// less than it could be; nothing that is planned becomes wrong.
+// scramble spreads the bits of x (the finisher of splitmix64), so sets of sets can be distinguished by a sum. If two collide, one lot
+// is considered less often; no plan becomes wrong.
 func scramble(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

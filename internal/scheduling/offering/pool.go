@@ -26,7 +26,7 @@ const (
 type Pool struct {
 	*cluster.Pool
 	Accepts  requirements.Requirements // requirements and labels together
-	Unusable string                    // why nothing can be bought: what the cluster says, or what else is wrong
+	Unusable string                    // why nothing can be launched, from the cluster or found here
 	Emptied  string                    // the last key, by name, that ruled something out: if nothing is left, it left nothing
 	Least    []MinValue                // by key
 	Budget   Budget                    // as the snapshot has it
@@ -211,8 +211,7 @@ func isOfferingKey(key string) bool {
 	return false
 }
 
-// IsCloudKey reports whether the label's value comes from what is bought, so
-// that no pool can choose it freely.
+// IsCloudKey reports whether the label's value comes from the instance, so a NodePool cannot choose it freely.
 func IsCloudKey(key string) bool {
 	switch key {
 	case catalog.LabelZone, catalog.LabelZoneID, catalog.LabelRegion, catalog.LabelInstanceType,

@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Queue returns the pods of the snapshot that need a place, where this market is what can be bought for them.
+// Queue returns the pods of the snapshot to place, with this market.
 func Queue(s cluster.Snapshot, market catalog.Market) *podgroup.Queue {
 	return podgroup.NewFor(s, func() map[string]bool {
 		out := map[string]bool{}

@@ -6,18 +6,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Reserve is a capacity reservation that some pool may use. Its instances are
-// paid for, so they are filled before anything is bought, as nodes that are
-// there are; no machine that is bought by its price is ever one of them.
+// Reserve is a capacity reservation that a NodePool may use. Its instances are paid for, so they are filled before other nodes are
+// planned, like existing nodes. Nodes that are chosen by price never use them.
 type Reserve struct {
 	Left   int   // instances that no node has, or is about to have
 	Offers []int // those that take one: of several pools, or of the variants of one
 }
 
-// IsReserved reports whether a machine of the offer takes an instance of a capacity reservation.
+// IsReserved reports whether a node of the offering uses an instance of a capacity reservation.
 func (o *Offer) IsReserved() bool { return o.Reservation.ID != "" }
 
-// split tells the offerings that can be bought any number of times from those of capacity reservations.
+// split separates the offerings of capacity reservations from the others.
 func (a *allowedType) split() (bought, reserved []*catalog.Offering) {
 	for _, o := range a.offerings {
 		if o.Reservation.ID == "" {
@@ -29,8 +28,8 @@ func (a *allowedType) split() (bought, reserved []*catalog.Offering) {
 	return bought, reserved
 }
 
-// findReserves numbers the capacity reservations of the offers. What EC2 counts
-// as left may be promised already: to a claim for which nothing has been bought yet.
+// findReserves numbers the capacity reservations of the offers. A free instance
+// may be promised already: to a claim that is not launched yet.
 func (st *Stock) findReserves(nodes []cluster.Node) {
 	st.Reserved = bitset.New(len(st.Offers))
 	numbers := map[string]int{}

@@ -13,9 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Shape is what a machine of an offer leaves for pods once the pods of the
-// DaemonSets have come. Offers of one model differ in shape only if some
-// DaemonSet runs in one zone, or one way of paying, and not in another.
+// Shape is the room of a node of an offering after its DaemonSet pods. Offerings of one model differ in shape only if a DaemonSet runs
+// in one zone, or with one capacity type, and not in another.
 type Shape struct {
 	Room    resources.Vector
 	Daemons resources.Amounts  // what the DaemonSets take
