@@ -20,14 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// ControllerAccount is the service account that the controller runs as, in kube-system, and the name of its roles. The chart brings others.
+// ControllerAccount is the service account in kube-system that RunController uses, and the name of its roles. The chart creates others.
 const ControllerAccount = "lab-controller"
 
-// user is what the API server calls a service account.
+// user returns the API server's user name of a service account.
 func user(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
 
-// allowController makes the service account that the controller runs as, with the rights of package permissions and no others, and
-// writes its kubeconfig.
+// allowController creates the controller's service account with exactly the permissions of package permissions, and writes its kubeconfig.
 func (l *Lab) allowController(ctx context.Context) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ControllerAccount, Namespace: metav1.NamespaceSystem}}
 	if _, err := l.Kube.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
@@ -66,7 +65,7 @@ func policyRules(where permissions.Where) []rbacv1.PolicyRule {
 	return out
 }
 
-// AccountKubeconfig writes a kubeconfig for a service account, with a token as pods have, and returns its path.
+// AccountKubeconfig writes a kubeconfig for a service account, with a token like the one in its pods, and returns the path.
 func (l *Lab) AccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	life := int64(24 * 60 * 60)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
@@ -87,19 +86,19 @@ func (l *Lab) AccountKubeconfig(ctx context.Context, namespace, name string) (st
 	return path, nil
 }
 
-// Asked is one kind of request that the controller made of the API server.
+// Asked is one kind of request that the controller sent to the API server.
 type Asked struct {
 	permissions.Request
-	Namespace string // empty: of the cluster, or of all namespaces
-	Refused   bool   // for want of a right
-	Listed    bool   // package permissions allows it: refused all the same, the API server is starting or a role is not bound
+	Namespace string // empty: cluster-scoped, or all namespaces
+	Refused   bool   // denied by RBAC
+	Listed    bool   // package permissions allows the request; a denial then means that the API server is starting or a role is not bound yet
 }
 
-// decision is the annotation in the audit log of what was decided by rights. Not everything that is answered with 403 is refused for want of one: nothing
-// is created in a namespace that is being deleted, evictions among others.
+// decision is the audit annotation with the decision of the authorizer. A response 403 alone does not prove a missing permission: creating
+// anything, evictions included, in a namespace that is being deleted also returns 403.
 const decision = "authorization.k8s.io/decision"
 
-// Asked returns what the service account asked of the API server: each kind of request once. The audit log says so.
+// Asked returns each kind of request of the service account, with its count, from the audit log.
 func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
 	data, err := os.ReadFile(l.plane.AuditLog())
 	if err != nil {
@@ -118,10 +117,10 @@ func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
 			Annotations map[string]string
 		}
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			continue // the line that is being written
+			continue // the last line is still being written
 		}
 		if event.ObjectRef == nil || event.User.Username != user(namespace, account) {
-			continue // discovery, which everybody may read
+			continue // discovery, which every user may read
 		}
 		o := event.ObjectRef
 		asked := Asked{Namespace: o.Namespace, Refused: event.Annotations[decision] == "forbid"}
@@ -131,7 +130,7 @@ func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
 	return out, lines.Err()
 }
 
-// brief says where a request was made, and leaves out names that no rule names.
+// brief drops the namespace and names that no RBAC rule mentions.
 func (a Asked) brief(own string) Asked {
 	for _, r := range permissions.Rules() {
 		for _, where := range []permissions.Where{permissions.Cluster, permissions.Own, permissions.System} {

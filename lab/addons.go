@@ -20,14 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/lab/fargate"
 )
 
-// networkPod is the label k8s-app of the DaemonSet that brings up the network
-// of a node: the VPC CNI.
+// networkPod is the label k8s-app of the VPC CNI's DaemonSet, which brings up the network of a node.
 const networkPod = "aws-node"
 
-// proxyPod is the label k8s-app of the DaemonSet that makes services' addresses work.
+// proxyPod is the label k8s-app of the kube-proxy DaemonSet, which makes the addresses of Services reachable.
 const proxyPod = "kube-proxy"
 
-// ClusterDNS is where EKS puts cluster DNS: the tenth address for services.
+// ClusterDNS returns the address of cluster DNS, as on EKS the tenth address of the Service range.
 func (l *Lab) ClusterDNS() string {
 	if l.IPv6 {
 		return "fd30:1c53:5f8a::a"
@@ -35,14 +34,14 @@ func (l *Lab) ClusterDNS() string {
 	return "172.20.0.10"
 }
 
-// install puts into the cluster what EKS does, and the CRDs.
+// install creates what EKS installs in a new cluster, and the CRDs.
 func (l *Lab) install(ctx context.Context) error {
 	for _, name := range []string{"vpc-cni", "kube-proxy"} {
 		if err := l.installAddon(ctx, name); err != nil {
 			return err
 		}
 	}
-	if l.Beside == nil { // EKS has add-ons for the other
+	if l.Beside == nil { // EKS manages add-ons only for the other cluster
 		go l.keepAddons(l.ctx)
 	}
 	if _, err := l.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(l.ClusterDNS()), metav1.CreateOptions{}); err != nil {
@@ -57,8 +56,7 @@ func (l *Lab) install(ctx context.Context) error {
 	return l.installCRDs(ctx)
 }
 
-// addon is a DaemonSet as EKS's add-ons are: on the host's network, on every
-// node of EC2, whatever its taints.
+// addon returns a DaemonSet like those of EKS add-ons: host network, every EC2 node, all taints tolerated.
 func addon(name, cpu, image string) *appsv1.DaemonSet {
 	labels := map[string]string{"k8s-app": name}
 	return &appsv1.DaemonSet{
@@ -86,7 +84,7 @@ func addon(name, cpu, image string) *appsv1.DaemonSet {
 	}
 }
 
-// notOnFargate keeps pods off Fargate's machines, each of which is one pod's.
+// notOnFargate keeps pods off Fargate nodes, each of which runs one pod only.
 func notOnFargate() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -97,8 +95,7 @@ func notOnFargate() *corev1.Affinity {
 	}}
 }
 
-// dnsService is where pods look for cluster DNS. No pods stand behind it: in a
-// cluster without nodes they would only be more pods that want one.
+// dnsService returns the Service of cluster DNS. No pods back it: in a cluster without nodes they would only be more pending pods.
 func dnsService(address string) *corev1.Service {
 	labels := map[string]string{"k8s-app": "kube-dns"}
 	return &corev1.Service{
@@ -113,8 +110,7 @@ func dnsService(address string) *corev1.Service {
 	}
 }
 
-// MapRoles writes kube-system/aws-auth, so that it maps these roles as those of
-// nodes, and no others.
+// MapRoles writes kube-system/aws-auth so that it maps exactly these roles as node roles.
 func (l *Lab) MapRoles(ctx context.Context, roles ...string) error {
 	type mapping struct {
 		RoleARN  string   `json:"rolearn"`
@@ -144,7 +140,7 @@ func (l *Lab) MapRoles(ctx context.Context, roles ...string) error {
 	return nil
 }
 
-// installCRDs installs the API's definitions and waits until they are served.
+// installCRDs installs the CRDs and waits until the API server serves them.
 func (l *Lab) installCRDs(ctx context.Context) error {
 	client, err := apiextensions.NewForConfig(l.Config)
 	if err != nil {

@@ -24,7 +24,7 @@ func (l *Lab) Apply(ctx context.Context, manifest string) error {
 			return fmt.Errorf("read manifest: %w", err)
 		}
 		if len(object.Object) == 0 {
-			continue // a document of comments
+			continue // the document has only comments
 		}
 		if err := l.Client.Create(ctx, object); err != nil {
 			return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -32,7 +32,7 @@ func (l *Lab) Apply(ctx context.Context, manifest string) error {
 	}
 }
 
-// Store writes objects past the API server, see controlplane.Store.
+// Store writes objects directly to etcd, see controlplane.Store.
 func (l *Lab) Store(ctx context.Context, objects []controlplane.Stored) error {
 	return l.plane.Store(ctx, objects)
 }

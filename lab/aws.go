@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/component"
 )
 
-// startAWS serves a world with an account that is ready for a cluster; beside another lab, that one's.
+// startAWS starts the emulated AWS with an account that is ready for a cluster. With Beside, it uses that of the other lab.
 func (l *Lab) startAWS() error {
 	if l.Beside != nil {
 		return l.shareAWS(l.Beside)
@@ -65,9 +65,8 @@ func (l *Lab) startAWS() error {
 	return nil
 }
 
-// furnishAccount makes the roles of node and controller, and an image of
-// Amazon Linux 2: EKS has none for the versions of today, and who still needs
-// one makes it.
+// furnishAccount creates the roles of nodes and controller, and an Amazon Linux 2 image: EKS publishes none for current Kubernetes
+// versions, so users who need one build it.
 func (l *Lab) furnishAccount(now time.Time, w *world.World) error {
 	for _, role := range []struct{ name, trusts string }{
 		{NodeRole, "ec2.amazonaws.com"}, {ControllerRole, "pods.eks.amazonaws.com"},
@@ -85,7 +84,7 @@ func (l *Lab) furnishAccount(now time.Time, w *world.World) error {
 	return nil
 }
 
-// AddNodeRole makes a role that nodes can have, and the controller may give them, and that nothing lets into the cluster.
+// AddNodeRole creates a node role that the controller may pass to instances. The cluster does not map the role yet.
 func (l *Lab) AddNodeRole(name string) error {
 	var err error
 	l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -97,7 +96,7 @@ func (l *Lab) AddNodeRole(name string) error {
 	return l.permit(func(s *permissions.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
 }
 
-// RemoveNodeRole takes back what AddNodeRole let the controller do with a role. A role that was not added is no error.
+// RemoveNodeRole revokes what AddNodeRole allowed the controller to do with a role. A role that was not added is no error.
 func (l *Lab) RemoveNodeRole(name string) error {
 	return l.permit(func(s *permissions.Scope) {
 		s.NodeRoles = slices.DeleteFunc(s.NodeRoles, func(n string) bool { return n == name })
@@ -120,7 +119,7 @@ func addRole(now time.Time, account *world.Account, name, trusts string) error {
 	return nil
 }
 
-// registerCluster tells EKS of the control plane that runs here.
+// registerCluster registers this control plane with the emulated EKS.
 func (l *Lab) registerCluster(issuer string) error {
 	var subnets []string
 	for _, s := range l.Estate.PrivateSubnets {
@@ -147,13 +146,13 @@ func (l *Lab) RoleARN(name string) string {
 	return "arn:" + world.Partition(l.Region) + ":iam::" + l.Account + ":role/" + name
 }
 
-// KubernetesMinor is the control plane's version as EKS writes it: "1.36".
+// KubernetesMinor returns the control plane's version as EKS writes it: "1.36".
 func KubernetesMinor() string {
 	parts := strings.Split(strings.TrimPrefix(component.Version, "v"), ".")
 	return parts[0] + "." + parts[1]
 }
 
-// clusterID looks like the id in the address of an EKS cluster.
+// clusterID returns an id like the one in the address of an EKS cluster.
 func clusterID(seed string) string {
 	sum := sha256.Sum256([]byte(seed))
 	return strings.ToUpper(hex.EncodeToString(sum[:16]))

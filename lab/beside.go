@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// shareAWS has the lab be a second cluster in the AWS of another lab. What is its own there is the role of its controller.
+// shareAWS makes the lab a second cluster in the AWS of another lab. Only the controller's role is its own.
 func (l *Lab) shareAWS(other *Lab) error {
 	l.Emulator, l.Endpoint, l.Estate, l.AL2Image = other.Emulator, other.Endpoint, other.Estate, other.AL2Image
 	l.boots, l.cloud = other.boots, newCloudController(l)
@@ -22,7 +22,7 @@ func (l *Lab) shareAWS(other *Lab) error {
 	return err
 }
 
-// unknownToEKS is what a controller must be told by settings, as NAME=value, when EKS does not know its cluster; nothing if it does.
+// unknownToEKS returns the settings, as NAME=value, that a controller needs when EKS does not know its cluster; none if EKS does.
 func (l *Lab) unknownToEKS() []string {
 	if l.Beside == nil {
 		return nil
@@ -30,7 +30,7 @@ func (l *Lab) unknownToEKS() []string {
 	return []string{"CLUSTER_ENDPOINT=" + l.plane.URL, "CLUSTER_CA_BUNDLE=" + base64.StdEncoding.EncodeToString(l.plane.CA)}
 }
 
-// UID is what tells the cluster from another one of its name: that of its kube-system namespace.
+// UID returns the cluster's UID, that of its namespace kube-system. It distinguishes clusters with the same name.
 func (l *Lab) UID() (string, error) {
 	l.permissions.mu.Lock()
 	defer l.permissions.mu.Unlock()

@@ -21,15 +21,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// uninitialized is the taint of a node that the cloud's controller has not
-// described yet.
+// uninitialized is the taint of a node that the cloud controller has not initialized yet.
 const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// providedIP is the annotation by which a kubelet says what its --node-ip is. The cloud's controller keeps to it.
+// providedIP is the annotation with the kubelet's --node-ip. The cloud controller keeps that address.
 const providedIP = "alpha.kubernetes.io/provided-node-ip"
 
-// cloudController stands in for the part of EKS that knows instances: it
-// describes new nodes, and deletes the nodes of instances that are gone.
+// cloudController stands in for the cloud controller manager of EKS: it initializes new nodes, and deletes the Nodes of terminated
+// instances.
 type cloudController struct {
 	lab   *Lab
 	nodes corelisters.NodeLister
@@ -44,7 +43,7 @@ func newCloudController(l *Lab) *cloudController {
 	}
 }
 
-// start begins to watch nodes, until ctx ends.
+// start starts to watch nodes, until ctx ends.
 func (c *cloudController) start(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(c.lab.Kube, 0)
 	nodes := factory.Core().V1().Nodes()
@@ -73,13 +72,13 @@ func (c *cloudController) start(ctx context.Context) error {
 		<-ctx.Done()
 		c.queue.ShutDown()
 	}()
-	for range 32 { // who waits for the API server, not for a core
+	for range 32 { // many workers, because they wait for the API server and hardly use the CPU
 		go c.work(ctx)
 	}
 	return nil
 }
 
-// isSilent reports whether node-lifecycle-controller has written that it heard nothing from the kubelet for too long.
+// isSilent reports whether node-lifecycle-controller has marked the node as unreachable.
 func isSilent(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
@@ -106,7 +105,7 @@ func (c *cloudController) work(ctx context.Context) {
 	}
 }
 
-// describe writes onto a node what EC2 says of its instance, and lets pods in.
+// describe writes EC2's data about the instance to the node, and removes the taint that keeps pods off.
 func (c *cloudController) describe(ctx context.Context, name string) error {
 	nodes := c.lab.Kube.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
@@ -147,7 +146,7 @@ func (c *cloudController) describe(ctx context.Context, name string) error {
 	return err
 }
 
-// instanceOf finds a node's instance by its provider id, or by its name.
+// instanceOf returns a node's instance by its provider id, or by its name.
 func (c *cloudController) instanceOf(node *corev1.Node) (world.Instance, bool) {
 	var found world.Instance
 	ok := false
@@ -165,8 +164,7 @@ func (c *cloudController) instanceOf(node *corev1.Node) (world.Instance, bool) {
 	return found, ok
 }
 
-// terminated deletes the Node of an instance that is gone, after the time that
-// the cloud's controller takes to notice.
+// terminated deletes the Node of a terminated instance, after the time that the cloud controller needs to detect it.
 func (c *cloudController) terminated(i world.Instance) {
 	go func() {
 		select {
@@ -175,7 +173,7 @@ func (c *cloudController) terminated(i world.Instance) {
 			return
 		}
 		select {
-		case <-c.lab.boots.ready: // and so is the list of nodes
+		case <-c.lab.boots.ready: // by then the list of nodes is complete, too
 		case <-c.lab.ctx.Done():
 			return
 		}
@@ -189,8 +187,7 @@ func (c *cloudController) terminated(i world.Instance) {
 	}()
 }
 
-// nodeOf finds an instance's node. It goes by the provider id, for EC2 forgets the
-// names and addresses of instances that have ended.
+// nodeOf returns an instance's node. It uses the provider id, because EC2 drops the names and addresses of terminated instances.
 func (c *cloudController) nodeOf(i world.Instance) *corev1.Node {
 	nodes, err := c.nodes.List(labels.Everything())
 	if err != nil {

@@ -20,19 +20,17 @@ import (
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
-// Controller is the real controller, run beside the lab's cluster.
+// Controller is the real controller, running beside the lab's cluster.
 type Controller struct {
 	*process.Process
 	Metrics string // URL of its metrics
-	Probes  string // URL that /healthz and /readyz are under
+	Probes  string // base URL of /healthz and /readyz
 }
 
-// BinaryVariable names the environment variable that says where the joiner
-// program is, when it has been built already.
+// BinaryVariable names the environment variable with the path of a joiner program that is already built.
 const BinaryVariable = "JOINER_BINARY"
 
-// BuildJoiner returns the path of the joiner program: the one that the
-// environment names, else one that it builds from the source around the working folder.
+// BuildJoiner returns the path of the joiner program: the value of BinaryVariable, or a new build from the checkout of the working folder.
 func BuildJoiner(ctx context.Context, dir string) (string, error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
 		return filepath.Abs(path)
@@ -51,7 +49,7 @@ func BuildJoiner(ctx context.Context, dir string) (string, error) {
 	return path, nil
 }
 
-// moduleRoot walks up to the folder of the module that has cmd/joiner.
+// moduleRoot walks up to the folder of the module that contains cmd/joiner.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -70,9 +68,9 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// RunController starts `joiner controller` from the program at path, as the
-// account's controller role, under the policies of package permissions, as the service account ControllerAccount, with what package
-// rights allows, and with more settings as NAME=value, and returns once it is healthy.
+// RunController starts `joiner controller` from the program at path and returns once the controller is healthy. The controller has the
+// account's controller role with the policies of package permissions. It runs as the service account ControllerAccount with the RBAC rules
+// of the same package. More settings are NAME=value.
 func (l *Lab) RunController(ctx context.Context, path string, settings ...string) (*Controller, error) {
 	metrics, err := freePort()
 	if err != nil {
@@ -106,13 +104,12 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 	return c, nil
 }
 
-// controllerEnv is the environment of a controller in a pod with its role.
-// Nothing of the caller's own AWS settings is left in it.
+// controllerEnv returns the environment of a controller in a pod with its role. It contains none of the caller's own AWS settings.
 func (l *Lab) controllerEnv() ([]string, error) {
 	return l.envOf(l.Role, append(l.unknownToEKS(), "LEADER_ELECTION_NAMESPACE=kube-system", "KUBECONFIG="+l.controllerConfig)...)
 }
 
-// envOf is the environment of a program with a role, with more variables as NAME=value.
+// envOf returns the environment of a program with a role, and more variables as NAME=value.
 func (l *Lab) envOf(role string, more ...string) ([]string, error) {
 	session, err := l.assume(role)
 	if err != nil {
@@ -172,7 +169,7 @@ func (c *Controller) waitHealthy(ctx context.Context) error {
 	return err
 }
 
-// Environment is what a shell needs to use the lab: NAME=value, sorted.
+// Environment returns the variables that a shell needs to use the lab: NAME=value, sorted.
 func (l *Lab) Environment() []string {
 	env := []string{
 		"KUBECONFIG=" + l.Kubeconfig,
@@ -186,7 +183,7 @@ func (l *Lab) Environment() []string {
 	return env
 }
 
-// freePort asks the kernel for a port that nobody uses.
+// freePort returns a free port of the kernel's choice.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

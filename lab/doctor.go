@@ -13,21 +13,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// DoctorRole is a role that may read what joiner doctor reads, and nothing else.
+// DoctorRole is a role with the permissions of joiner doctor, and no others.
 const DoctorRole = "JoinerDoctor"
 
-// Doctor runs `joiner doctor` from the program at path as somebody who may only read: in AWS, what deploy/iam/doctor.json allows.
-// It returns what the command printed, and its exit code; the error tells what it complained of when it could not look.
+// Doctor runs `joiner doctor` from the program at path with read-only permissions, in AWS those of deploy/iam/doctor.json. It returns the
+// command's output and exit code. If the command could not complete its checks, the error contains its standard error.
 func (l *Lab) Doctor(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
 	return l.judge(ctx, path, append([]string{"doctor"}, args...)...)
 }
 
-// MigrateCheck runs `joiner migrate check` likewise.
+// MigrateCheck runs `joiner migrate check` in the same way.
 func (l *Lab) MigrateCheck(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
 	return l.judge(ctx, path, append([]string{"migrate", "check"}, args...)...)
 }
 
-// judge runs a command that reads and judges.
+// judge runs a command with the permissions of joiner doctor.
 func (l *Lab) judge(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
 	if err := l.permitDoctor(); err != nil {
 		return "", 0, err
@@ -51,7 +51,7 @@ func (l *Lab) judge(ctx context.Context, path string, args ...string) (printed s
 	return out.String(), 0, fmt.Errorf("run joiner %s: %w: %s", args[0], err, complaint.String())
 }
 
-// permitDoctor makes the role, with the policy, if it is not there.
+// permitDoctor creates the role with its policy, if it does not exist.
 func (l *Lab) permitDoctor() error {
 	policies, err := permissions.Doctor(permissions.Scope{Account: l.Account, Region: l.Region, Cluster: l.Cluster})
 	if err != nil {

@@ -18,9 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// Evidence tells, for a person who must find out why something did not happen:
-// pods that do not run, claims, nodes, what instances printed that no node came
-// of, warnings, and the ends of the logs that matter.
+// Evidence returns the state of the lab as text, for finding the cause of a failure: pods that do not run, NodeClaims, nodes, the console
+// output of instances that did not join, warnings, and the ends of the relevant logs.
 func (l *Lab) Evidence(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -92,7 +91,7 @@ func (l *Lab) tellClaims(ctx context.Context, b *strings.Builder) {
 	calm.end(b)
 }
 
-// conditionsOf tells the conditions that are not True, which is what one asks about.
+// conditionsOf returns the conditions that are not True.
 func conditionsOf(conditions []metav1.Condition) string {
 	var b strings.Builder
 	for _, c := range conditions {
@@ -186,14 +185,14 @@ func (l *Lab) tellEvents(ctx context.Context, b *strings.Builder) {
 	}
 }
 
-// Instances returns every instance of the account that EC2 still knows, as it is now.
+// Instances returns every instance of the account that EC2 still lists, in its current state.
 func (l *Lab) Instances() []world.Instance {
 	var out []world.Instance
 	l.Emulator.Do(func(w *world.World, _ time.Time) { out = w.Region(l.Account, l.Region).Instances() })
 	return out
 }
 
-// Console returns what an instance has printed.
+// Console returns an instance's console output.
 func (l *Lab) Console(instance string) string {
 	var text string
 	l.Emulator.Do(func(w *world.World, _ time.Time) { text, _ = w.Region(l.Account, l.Region).Console(instance) })

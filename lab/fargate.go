@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/pki"
 )
 
-// startFargate starts Fargate, and tells the API server of the webhook that gives pods to it, by the name that it has on EKS.
+// startFargate starts Fargate, and registers its admission webhook with the API server under the name that it has on EKS.
 func (l *Lab) startFargate(ctx context.Context) error {
 	log, err := os.OpenFile(l.Logs("fargate"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *Lab) serveAdmission(webhook http.Handler) (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// serverCertificate is one for a server of this machine.
+// serverCertificate returns a certificate for a server on this computer.
 func serverCertificate(authority *pki.Authority, name string) (tls.Certificate, error) {
 	pair, err := authority.Server(name, "127.0.0.1")
 	if err != nil {
@@ -86,7 +86,7 @@ func serverCertificate(authority *pki.Authority, name string) (tls.Certificate, 
 	return certificate, nil
 }
 
-// AddExecutionRole makes a role that Fargate profiles can have.
+// AddExecutionRole creates a role for Fargate profiles.
 func (l *Lab) AddExecutionRole(name string) error {
 	var err error
 	l.Emulator.Do(func(w *world.World, now time.Time) {

@@ -40,7 +40,7 @@ func TestFewerRights(t *testing.T) {
 	})
 	said := c.Tail(1000)
 	for line, resource := range map[string]string{
-		"a NodeOverlay without effect is not reported":  "may not list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
+		"a NodeOverlay without effect is not reported":     "may not list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
 		"nothing that happens is written down as an event": "may not create events.events.k8s.io, patch events.events.k8s.io",
 	} {
 		if strings.Count(said, line) != 1 || !strings.Contains(said, resource) {

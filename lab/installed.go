@@ -15,10 +15,10 @@ import (
 	"github.com/joiner-sh/joiner/lab/machine"
 )
 
-// addonPoll is how often the lab looks for add-ons that somebody has created.
+// addonPoll is the interval at which the lab looks for new EKS add-ons.
 const addonPoll = 200 * time.Millisecond
 
-// addonOf is what an add-on of EKS consists of; nil: the lab has nothing of it.
+// addonOf returns the DaemonSet of an EKS add-on; nil if the lab does not emulate the add-on.
 func (l *Lab) addonOf(name string) *appsv1.DaemonSet {
 	switch name {
 	case "vpc-cni":
@@ -35,7 +35,7 @@ func (l *Lab) addonOf(name string) *appsv1.DaemonSet {
 	return nil
 }
 
-// installAddon brings an add-on into the cluster, if it is not there.
+// installAddon creates an add-on's DaemonSet, unless it exists.
 func (l *Lab) installAddon(ctx context.Context, name string) error {
 	daemon := l.addonOf(name)
 	if daemon == nil {
@@ -48,7 +48,8 @@ func (l *Lab) installAddon(ctx context.Context, name string) error {
 	return nil
 }
 
-// keepAddons installs what is created at the emulated EKS, until the context ends: eks:CreateAddon answers before anything is there.
+// keepAddons installs the add-ons that are created in the emulated EKS, until the context ends. As on EKS, eks:CreateAddon returns before
+// anything is installed.
 func (l *Lab) keepAddons(ctx context.Context) {
 	done := map[string]bool{} // by ARN
 	_ = wait.PollUntilContextCancel(ctx, addonPoll, false, func(ctx context.Context) (bool, error) {

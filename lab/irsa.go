@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// Names of IAM roles for service accounts (IRSA): what users annotate, and what EKS's webhook then gives a pod.
+// Names of IAM roles for service accounts (IRSA): the annotation that users set, and what EKS's webhook then adds to a pod.
 // https://docs.aws.amazon.com/eks/latest/userguide/iam-roles-for-service-accounts.html
 const (
 	roleAnnotation     = "eks.amazonaws.com/role-arn"
@@ -23,7 +23,7 @@ const (
 	tokenFolder        = "var/run/secrets/eks.amazonaws.com/serviceaccount/"
 )
 
-// Issuer is that of the cluster's service account tokens.
+// Issuer returns the issuer of the cluster's service account tokens.
 func (l *Lab) Issuer() (string, error) {
 	var issuer string
 	var err error
@@ -36,7 +36,7 @@ func (l *Lab) Issuer() (string, error) {
 	return issuer, err
 }
 
-// publishKeys has the cluster's issuer show the keys of the API server, as EKS does.
+// publishKeys publishes the API server's signing keys at the cluster's issuer, as EKS does.
 func (l *Lab) publishKeys(ctx context.Context, issuer string) error {
 	keys, err := l.Kube.CoreV1().RESTClient().Get().AbsPath("/openid/v1/jwks").SetHeader("Accept", "application/jwk-set+json").DoRaw(ctx)
 	if err != nil {
@@ -46,8 +46,8 @@ func (l *Lab) publishKeys(ctx context.Context, issuer string) error {
 	return err
 }
 
-// TrustServiceAccount lets a service account of the cluster assume a role, and nobody else: the account gets an OIDC identity provider for the
-// cluster, if it has none, and the role a trust policy as AWS's documentation writes it.
+// TrustServiceAccount allows one service account of the cluster, and no other, to assume a role. The account gets an OIDC identity provider
+// for the cluster, if it has none, and the role a trust policy as in AWS's documentation.
 func (l *Lab) TrustServiceAccount(role, namespace, account string) error {
 	issuer, err := l.Issuer()
 	if err != nil {
@@ -73,8 +73,8 @@ func (l *Lab) TrustServiceAccount(role, namespace, account string) error {
 	return nil
 }
 
-// WebIdentity is the environment of a program that has a role by the token of a service account alone, as NAME=value. The audience is
-// sts.amazonaws.com when it is empty.
+// WebIdentity returns the environment of a program that gets a role from the token of a service account alone, as NAME=value. An empty
+// audience is sts.amazonaws.com.
 func (l *Lab) WebIdentity(ctx context.Context, namespace, account, roleARN, audience string) ([]string, error) {
 	if audience == "" {
 		audience = stsAudience
@@ -90,7 +90,7 @@ func (l *Lab) WebIdentity(ctx context.Context, namespace, account, roleARN, audi
 	return append([]string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN="}, l.webIdentity(roleARN, file)...), nil
 }
 
-// webIdentity is what EKS's webhook adds to the environment of a pod.
+// webIdentity returns the variables that EKS's webhook adds to a pod.
 func (l *Lab) webIdentity(roleARN, file string) []string {
 	return []string{
 		"AWS_STS_REGIONAL_ENDPOINTS=regional", "AWS_DEFAULT_REGION=" + l.Region, "AWS_REGION=" + l.Region,
@@ -98,8 +98,8 @@ func (l *Lab) webIdentity(roleARN, file string) []string {
 	}
 }
 
-// injected is what EKS's webhook gives a pod whose service account is annotated with a role: files by path, and variables. Nothing, for one that is
-// not.
+// injected returns the files, by path, and the variables that EKS's webhook adds to a pod whose service account is annotated with a role;
+// nothing without the annotation.
 func (l *Lab) injected(ctx context.Context, namespace, account string) (files map[string]string, env []string, err error) {
 	found, err := l.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, account, metav1.GetOptions{})
 	if err != nil {
@@ -120,7 +120,7 @@ func (l *Lab) injected(ctx context.Context, namespace, account string) (files ma
 	return map[string]string{tokenFolder + "token": token}, l.webIdentity(role, "/"+tokenFolder+"token"), nil
 }
 
-// serviceToken asks the API server for a token of a service account; an empty audience is the API server itself.
+// serviceToken requests a token of a service account; an empty audience is the API server.
 func (l *Lab) serviceToken(ctx context.Context, namespace, account, audience string) (string, error) {
 	life := int64(24 * 60 * 60)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}

@@ -1,7 +1,7 @@
-// Package lab is a real Kubernetes control plane beside an emulated AWS, in one command.
+// Package lab runs a real Kubernetes control plane beside an emulated AWS.
 //
-// In: how big and how quick the lab should be.
-// Out: a cluster whose nodes are bought, booted and joined as on EKS, and the addresses of both.
+// In: the size and the pace of the lab.
+// Out: a cluster whose nodes are launched, boot and join as on EKS, and the addresses of both.
 // Never: a call to a real cloud, a need for root, or anything left behind when it ends.
 package lab
 
@@ -37,44 +37,44 @@ import (
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
-// Options say what a lab is like. The zero value is a small, quick one.
+// Options configure a lab. The zero value is a small, quick lab.
 type Options struct {
-	Self     string // the program to start children from, see component.Run; empty: os.Executable
+	Self     string // program from which children are started, see component.Run; empty: os.Executable
 	Account  string // 12 digits; empty: emulator.DefaultAccount
 	Region   string // empty: us-east-1
 	Cluster  string // name of the EKS cluster; empty: lab
 	AuthMode string // of the cluster; empty: world.AuthBoth
-	Bare     bool   // the definitions of the API are not installed: somebody's program is to bring them
-	Fargate  bool   // pods that a Fargate profile of the cluster selects run on Fargate, see Lab.Serverless
-	IPv6     bool   // services and pods have IPv6 addresses; nodes, as on EKS, have both
+	Bare     bool   // does not install the CRDs: the program under test installs them
+	Fargate  bool   // runs pods that a Fargate profile of the cluster selects on Fargate, see Lab.Serverless
+	IPv6     bool   // Services and pods have IPv6 addresses; nodes, as on EKS, have both
 	Pace     Pace   // the zero value: Quick
 
-	// Throttle are the token buckets of AWS's calls, as world.EC2Throttle has them; nil: none is refused.
+	// Throttle has the token buckets of AWS's API rate limits, like world.EC2Throttle. nil disables throttling.
 	Throttle map[string]world.Bucket
-	// TokenCache is how long the API server believes what it was told of a node's token, and so how long a mapping
-	// that was taken away goes on working. Zero: 5 seconds. A thousand nodes need more: each review is four calls.
+	// TokenCache is how long the API server caches the authentication of a node's token. A mapping that was removed stays effective for
+	// that time. Zero is 5 seconds. A thousand nodes need more, because each review takes four calls.
 	TokenCache time.Duration
 
-	// Beside is a lab in whose AWS this one is a second cluster, of the same name: one that its users run by themselves, for EKS knows a
-	// name once. Account, region, network, node role and pace are those of the other, which is to be closed after this one; the control
-	// plane, the nodes and the controller with its role are its own. nil: an AWS of its own.
+	// Beside makes this lab a second cluster with the same name in the AWS of another lab, self-managed because EKS allows a name only
+	// once. Account, region, network, node role and pace are those of the other lab. Control plane, nodes, and the controller with its role
+	// are its own. Close this lab before the other one. nil starts a new AWS.
 	Beside *Lab
-	// AnyUID has the controller's policies not name the cluster's UID, as whoever makes them before there is a cluster writes them. What
-	// carries the cluster's name they allow, be it another cluster's: only the controller itself keeps from that.
+	// AnyUID leaves the cluster's UID out of the controller's policies, like policies that were created before the cluster. They then also
+	// allow actions on resources of another cluster with the same name, so only the controller's own checks prevent them.
 	AnyUID bool
 
-	// Step is told what is being done next; nil: nobody is.
+	// Step receives the name of each step as it starts. nil discards them.
 	Step func(string)
 }
 
-// Pace is how long things take that in life take longer.
+// Pace is how long things take that are slower on AWS.
 type Pace struct {
-	Pending      time.Duration // from launch until an instance runs
+	Pending      time.Duration // from launch until an instance is running
 	Boot         time.Duration // from then until its kubelet starts
-	PodStart     time.Duration // from a pod being bound until it runs
+	PodStart     time.Duration // from binding a pod until it runs
 	PodStop      time.Duration // from a pod's deletion until it is gone
-	ShuttingDown time.Duration // from the order to terminate until an instance is terminated
-	NodeGone     time.Duration // from then until the cloud's controller deletes its Node
+	ShuttingDown time.Duration // from the call until an instance is terminated
+	NodeGone     time.Duration // from then until the cloud controller deletes its Node
 	Profile      time.Duration // from the creation of a Fargate profile until it is active
 }
 
@@ -86,7 +86,7 @@ func Quick() Pace {
 	}
 }
 
-// Lifelike is a pace to watch: the order of things is as in life, at about ten times the speed.
+// Lifelike is a pace for an audience: about ten times as fast as AWS, in the same order.
 func Lifelike() Pace {
 	return Pace{
 		Pending: time.Second, Boot: 2 * time.Second, PodStart: 700 * time.Millisecond,
@@ -94,7 +94,7 @@ func Lifelike() Pace {
 	}
 }
 
-// Names of what a lab's account holds.
+// Names of roles in a lab's account.
 const (
 	NodeRole       = "KarpenterNodeRole"
 	ControllerRole = "KarpenterController"
@@ -103,15 +103,15 @@ const (
 // Lab is a running lab.
 type Lab struct {
 	Options
-	Home       string // folder with the kubeconfig, the logs and everything else
+	Home       string // folder of the kubeconfig, the logs and all other files
 	Kubeconfig string // path of the administrator's kubeconfig
 	Endpoint   string // URL of the emulated AWS, for AWS_ENDPOINT_URL
 	Emulator   *emulator.Server
 	Estate     world.Estate
-	AL2Image   string // id of an image of family AL2 for the cluster's version, made by the account itself
+	AL2Image   string // id of an AL2 image for the cluster's version, built by the account
 	Config     *rest.Config
 	Kube       *kubernetes.Clientset
-	Client     client.WithWatch // knows NodePool, NodeClaim and EC2NodeClass as well
+	Client     client.WithWatch // its scheme includes NodePool, NodeClaim and EC2NodeClass
 	Role       string           // name of the controller's role
 	Serverless *fargate.Fargate // nil unless Options.Fargate
 
@@ -132,15 +132,14 @@ type Lab struct {
 	reviews   *authn.Webhook
 	admission *http.Server // nil without Fargate
 
-	ownCalls    atomic.Int64    // to AWS
-	ahead       atomic.Int64    // by how much AWS's clock is, a time.Duration
+	ownCalls    atomic.Int64    // calls to AWS by the lab itself
+	ahead       atomic.Int64    // offset of AWS's clock, a time.Duration
 	permissions grantedPolicies // of the controller, in AWS
 
 	controllerConfig string // path of the kubeconfig of the controller's service account
 }
 
-// Start starts a lab and returns once its cluster is ready. What it has started
-// ends with Close, and in any case with this process.
+// Start starts a lab and returns once its cluster is ready. Everything ends with Close, or with this process.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -229,8 +228,7 @@ func (l *Lab) start(ctx context.Context) error {
 	return nil
 }
 
-// startControlPlane starts the token webhook and the control plane that asks it,
-// and tells EKS of the cluster.
+// startControlPlane starts the token webhook and the control plane, and registers the cluster with EKS.
 func (l *Lab) startControlPlane(ctx context.Context) error {
 	authority, err := pki.New()
 	if err != nil {
@@ -267,7 +265,7 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	return l.publishKeys(ctx, issuer)
 }
 
-// serviceCIDR is where the addresses of Services come from.
+// serviceCIDR returns the address range of Services.
 func (l *Lab) serviceCIDR() string {
 	if l.IPv6 {
 		return controlplane.ServiceCIDR6
@@ -275,7 +273,7 @@ func (l *Lab) serviceCIDR() string {
 	return controlplane.ServiceCIDR
 }
 
-// Scheme knows Kubernetes' own kinds and those of the API.
+// Scheme returns a scheme with Kubernetes' own kinds and those of the CRDs.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpenterv1.AddToScheme, awsv1.AddToScheme} {
@@ -286,7 +284,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// makeClient makes the client that knows the CRDs, which are served by now.
+// makeClient creates the client for all kinds of Scheme. The CRDs must be served.
 func (l *Lab) makeClient() error {
 	scheme, err := Scheme()
 	if err != nil {
@@ -298,10 +296,10 @@ func (l *Lab) makeClient() error {
 	return nil
 }
 
-// Failed delivers why a program of the control plane ended before its time.
+// Failed returns a channel that receives an error when a program of the control plane ends unexpectedly.
 func (l *Lab) Failed() <-chan error { return l.plane.Failed() }
 
-// AWS is how to call the emulated AWS as the account's owner.
+// AWS returns a configuration for calls to the emulated AWS as the account's owner.
 func (l *Lab) AWS() aws.Config {
 	return awserr.Genuine(aws.Config{
 		Region:       l.Region,
@@ -310,13 +308,14 @@ func (l *Lab) AWS() aws.Config {
 	})
 }
 
-// SetClock sets AWS's clock ahead of this machine's, and thus of the cluster's and the controller's; less than zero sets it behind.
+// SetClock sets AWS's clock ahead of the clock of this computer, which the cluster and the controller use; a negative duration sets it
+// behind.
 func (l *Lab) SetClock(ahead time.Duration) { l.ahead.Store(int64(ahead)) }
 
-// awsNow is the time in AWS.
+// awsNow returns the time in AWS.
 func (l *Lab) awsNow() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
 
-// StopAPIServer kills the API server. What is in etcd stays.
+// StopAPIServer kills the API server. etcd keeps its data.
 func (l *Lab) StopAPIServer() { l.plane.StopAPIServer() }
 
 // StartAPIServer starts the API server again, at the same address, and returns once it is ready.

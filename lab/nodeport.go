@@ -15,22 +15,22 @@ import (
 	"github.com/joiner-sh/joiner/lab/pki"
 )
 
-// kubeletPort is the port at which kubelets answer.
+// kubeletPort is the kubelets' port.
 const kubeletPort = "10250"
 
-// nodePorts are the ports of the nodes, as the API server reaches them. Nobody here knows the addresses of machines or has a route there, so it
-// dials through a proxy on a socket of this machine: any machine's port 10250 leads to the stand-in kubelets, and nothing else leads anywhere.
+// nodePorts connects the API server to the kubelets. The addresses of emulated instances do not exist on this computer, so the API server
+// connects through a proxy on a socket. Port 10250 of every node leads to the emulated kubelets; all other connections are rejected.
 type nodePorts struct {
 	socket string
-	fleet  atomic.Pointer[kubelet.Fleet] // nil until there are kubelets
-	dialed chan net.Conn                 // to kubelets
+	fleet  atomic.Pointer[kubelet.Fleet] // nil until kubelets can start
+	dialed chan net.Conn                 // connections to kubelets
 	done   chan struct{}
 	once   sync.Once
 	proxy  *http.Server
 	ports  *http.Server
 }
 
-// openNodePorts begins to answer.
+// openNodePorts starts the proxy and the kubelets' server.
 func openNodePorts(home string, authority *pki.Authority) (*nodePorts, error) {
 	n := &nodePorts{socket: filepath.Join(home, "nodes"), dialed: make(chan net.Conn), done: make(chan struct{})}
 	certificate, err := serverCertificate(authority, "kubelet")
@@ -58,7 +58,7 @@ func openNodePorts(home string, authority *pki.Authority) (*nodePorts, error) {
 	return n, nil
 }
 
-// connect is the proxy: CONNECT of a kubelet's port, and nothing else.
+// connect is the proxy. It accepts CONNECT to the kubelets' port only.
 func (n *nodePorts) connect(w http.ResponseWriter, r *http.Request) {
 	_, port, err := net.SplitHostPort(r.Host)
 	if r.Method != http.MethodConnect || err != nil || port != kubeletPort {
@@ -81,7 +81,7 @@ func (n *nodePorts) connect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Accept returns the next connection to a kubelet: nodePorts are the listener of the kubelets' server.
+// Accept returns the next connection to a kubelet: nodePorts is the listener of the kubelets' server.
 func (n *nodePorts) Accept() (net.Conn, error) {
 	select {
 	case c := <-n.dialed:
@@ -91,17 +91,17 @@ func (n *nodePorts) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the kubelets' port.
+// Close closes the kubelets' port.
 func (n *nodePorts) Close() error {
 	n.once.Do(func() { close(n.done) })
 	return nil
 }
 
-// Addr is that of the socket.
+// Addr returns the address of the socket.
 func (n *nodePorts) Addr() net.Addr { return &net.UnixAddr{Name: n.socket, Net: "unix"} }
 
-// shut ends all of it.
+// shut closes the proxy, the kubelets' server and the port.
 func (n *nodePorts) shut() error { return errors.Join(n.Close(), n.proxy.Close(), n.ports.Close()) }
 
-// ShowLog has `kubectl logs` show what a process says that runs for a pod, by the name of its log.
+// ShowLog makes `kubectl logs` show the log of the process that runs for a pod, by the name of the log.
 func (l *Lab) ShowLog(namespace, pod, name string) { l.fleet.ShowLog(namespace, pod, l.Logs(name)) }

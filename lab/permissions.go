@@ -14,14 +14,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// grantedPolicies is what the controller's role is allowed: the policies that users attach to it, see package permissions.
+// grantedPolicies are the policies of the controller's role, which users attach, see package permissions.
 type grantedPolicies struct {
 	mu    sync.Mutex
 	scope permissions.Scope
 }
 
-// permitController attaches the policies to the controller's role, once the cluster's UID is known. From then on the emulated
-// IAM refuses what they do not allow.
+// permitController attaches the policies to the controller's role, once the cluster's UID is known. From then on the emulated IAM denies
+// all other actions.
 func (l *Lab) permitController(ctx context.Context) error {
 	namespace, err := l.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -33,7 +33,7 @@ func (l *Lab) permitController(ctx context.Context) error {
 	})
 }
 
-// permit changes what the controller's policies are about.
+// permit changes the scope of the controller's policies.
 func (l *Lab) permit(change func(*permissions.Scope)) error {
 	l.permissions.mu.Lock()
 	defer l.permissions.mu.Unlock()
@@ -58,8 +58,8 @@ func (l *Lab) permit(change func(*permissions.Scope)) error {
 	return nil
 }
 
-// policies are those of the controller's role. Whoever has a cluster that is not EKS's leaves out what they say of EKS. The lock of the
-// permissions is held.
+// policies returns the policies of the controller's role. For a self-managed cluster they omit the permissions for EKS. The caller holds
+// the lock of permissions.
 func (l *Lab) policies() ([]permissions.Policy, error) {
 	scope := l.permissions.scope
 	if l.AnyUID {
@@ -76,7 +76,7 @@ func (l *Lab) policies() ([]permissions.Policy, error) {
 	return policies, nil
 }
 
-// attach makes a policy, in place of an older one of its name, and attaches it to a role.
+// attach creates a policy, or replaces the one with the same name, and attaches it to a role.
 func attach(account *world.Account, now time.Time, roleName string, p permissions.Policy) error {
 	text, err := p.JSON()
 	if err != nil {
@@ -103,7 +103,7 @@ func attach(account *world.Account, now time.Time, roleName string, p permission
 	return account.AttachPolicy(roleName, made.ARN)
 }
 
-// permitSettings allows what a controller's settings need: its interruption queue.
+// permitSettings adds the permissions that settings of the controller need: its interruption queue.
 func (l *Lab) permitSettings(settings []string) error {
 	for _, s := range settings {
 		if queue, ok := strings.CutPrefix(s, "INTERRUPTION_QUEUE="); ok {

@@ -22,30 +22,30 @@ import (
 	"github.com/joiner-sh/joiner/lab/sandbox"
 )
 
-// Addresses in a pod's cell.
+// Addresses in a pod's sandbox.
 const (
 	apiServerAddress = "172.20.0.1"  // of the Service "kubernetes": the first one for Services
 	awsAddress       = "10.0.255.10" // of the endpoint in the VPC that all of AWS is behind
 )
 
-// PodRun says how to run a pod's first container as a process of this machine.
+// PodRun describes how to run a pod's first container as a process of this computer.
 type PodRun struct {
 	Pod  corev1.PodTemplateSpec
-	Name string // of the pod; names its host and its log
-	User int    // the user id, which the image has no account for
-	Path string // the program, in place of the one in the image
+	Name string // of the pod; also the name of its host and its log
+	User int    // user id; the image has no account for it
+	Path string // path of the program that replaces the one in the image
 
-	// Role names the role whose keys the pod has in its environment, as from a Secret, and with them the region; empty: none. A pod whose
-	// service account is annotated with a role has that one's by its token.
+	// Role names a role whose access keys, and the region, are in the pod's environment, as from a Secret; empty: none. A pod whose service
+	// account is annotated with a role gets that role by its token instead.
 	Role string
-	// Env is added to what the pod says.
+	// Env is added to the environment of the pod's container.
 	Env []string
-	// AWS answers calls to AWS; nil: the lab's own does.
+	// AWS serves the calls to AWS; nil: the lab's emulator.
 	AWS http.Handler
 }
 
-// Pod is a pod's container that runs as a process, in a cell: as a user without rights, on a root that it cannot write to, with the
-// API server and AWS as all that it can reach, both by address.
+// Pod is a pod's first container running as a process, in a sandbox: with an unprivileged user, a read-only root, and a network in which
+// only the API server and AWS are reachable, both by address.
 type Pod struct {
 	*process.Process
 
@@ -55,12 +55,11 @@ type Pod struct {
 	servers   []io.Closer
 }
 
-// PodPossible says why no pod can be run as a process here; nil: it can.
+// PodPossible returns why this computer cannot run a pod as a process, or nil.
 func (l *Lab) PodPossible() error { return sandbox.Possible(l.Self) }
 
-// RunPod starts a pod's first container. It has what the kubelet would give it: the files of its service account and the variables that
-// lead to the API server; never the agent of Pod Identity, nor instance metadata, nor anybody who answers questions for names, though
-// /etc/resolv.conf says where.
+// RunPod starts a pod's first container. It has what the kubelet would provide: the files of its service account and the variables with the
+// API server's address. It has no Pod Identity agent, no instance metadata and no DNS server, although /etc/resolv.conf names one.
 func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 	folder := filepath.Join(l.Home, "pods", r.Name)
 	if err := os.RemoveAll(folder); err != nil {
@@ -115,7 +114,7 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 	return p, nil
 }
 
-// podFiles are the files of a container, by path: of the image, of the kubelet, of its service account.
+// podFiles returns the files of a container, by path: those of the image, of the kubelet, and of its service account.
 func (l *Lab) podFiles(ctx context.Context, r PodRun) (map[string]string, error) {
 	token, err := l.serviceToken(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName, "")
 	if err != nil {
@@ -128,7 +127,7 @@ func (l *Lab) podFiles(ctx context.Context, r PodRun) (map[string]string, error)
 	}, nil
 }
 
-// podEnv is a container's environment, and nothing of this process's.
+// podEnv returns a container's environment, without that of this process.
 func (l *Lab) podEnv(r PodRun) ([]string, error) {
 	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress, "KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}
 	if r.Role != "" {
@@ -189,7 +188,7 @@ func (p *Pod) Strangers() ([]string, error) {
 	return slices.Collect(strings.Lines(string(text))), nil
 }
 
-// Get reads a page of the container, by the name of its port.
+// Get sends a GET request to a port of the container, by the port's name.
 func (p *Pod) Get(ctx context.Context, port, path string) (status int, body string, err error) {
 	at := slices.IndexFunc(p.container.Ports, func(c corev1.ContainerPort) bool { return c.Name == port })
 	if at < 0 {
@@ -213,7 +212,7 @@ func (p *Pod) Get(ctx context.Context, port, path string) (status int, body stri
 	return response.StatusCode, string(text), err
 }
 
-// WaitReady waits until both of the pod's probes succeed, as the kubelet asks them.
+// WaitReady waits until the pod's liveness and readiness probes succeed, as the kubelet sends them.
 func (p *Pod) WaitReady(ctx context.Context) error {
 	for _, probe := range []*corev1.Probe{p.container.LivenessProbe, p.container.ReadinessProbe} {
 		if probe == nil || probe.HTTPGet == nil {
@@ -236,9 +235,9 @@ func (p *Pod) WaitReady(ctx context.Context) error {
 	return nil
 }
 
-// Status is what the kernel says of the container's process: the fields of /proc/PID/status by name, and its mounts.
+// Status returns the kernel's data about the container's process: the fields of /proc/PID/status by name, and its mounts.
 func (p *Pod) Status() (fields map[string]string, mounts string, err error) {
-	// The cell's process has one child, the program.
+	// The process of the sandbox has one child, the program.
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID(), p.PID()))
 	if err != nil {
 		return nil, "", fmt.Errorf("find the process of pod %s: %w", p.Name, err)
@@ -260,7 +259,7 @@ func (p *Pod) Status() (fields map[string]string, mounts string, err error) {
 	return fields, string(text), err
 }
 
-// writeTree writes files below a folder, for everybody to read.
+// writeTree writes files below a folder, readable by every user.
 func writeTree(root string, files map[string]string) error {
 	for name, text := range files {
 		path := filepath.Join(root, name)
@@ -274,7 +273,7 @@ func writeTree(root string, files map[string]string) error {
 	return nil
 }
 
-// copyProgram copies a program, for everybody to run.
+// copyProgram copies a program, executable by every user.
 func copyProgram(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

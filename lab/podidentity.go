@@ -10,21 +10,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// PodIdentity hands out credentials of a role as the agent of EKS Pod Identity does:
+// PodIdentity serves credentials of a role like the EKS Pod Identity agent:
 // https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html.
 type PodIdentity struct {
 	Lab    *Lab
-	Role   string        // name; empty: ControllerRole
-	Life   time.Duration // of the credentials, by AWS's clock
-	Handed atomic.Int32  // how often it was asked
+	Role   string        // name of the role; empty: ControllerRole
+	Life   time.Duration // lifetime of the credentials, by AWS's clock
+	Handed atomic.Int32  // number of requests
 }
 
-// Settings has a controller ask at url instead of taking the credentials that it was given.
+// Settings returns settings with which a controller requests credentials at url instead of using fixed ones.
 func (*PodIdentity) Settings(url string) []string {
 	return []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN=", "AWS_CONTAINER_CREDENTIALS_FULL_URI=" + url}
 }
 
-// ServeHTTP hands out credentials.
+// ServeHTTP returns credentials.
 func (p *PodIdentity) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	p.Handed.Add(1)
 	var session world.Session
@@ -37,7 +37,7 @@ func (p *PodIdentity) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{ // the controller is gone; there is nobody to tell
+	_ = json.NewEncoder(w).Encode(map[string]string{ // the controller has closed the connection; there is no one to report the error to
 		"AccessKeyId": session.AccessKey, "SecretAccessKey": session.SecretKey, "Token": session.Token,
 		"Expiration": session.Expires.UTC().Format(time.RFC3339),
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Price returns what an instance costs per hour now.
+// Price returns the current price of an instance per hour.
 func (l *Lab) Price(i world.Instance) catalog.Price {
 	var price catalog.Price
 	l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -26,8 +26,7 @@ func (l *Lab) Price(i world.Instance) catalog.Price {
 	return price
 }
 
-// AWSCalls returns how many calls AWS was asked to serve, without those of the
-// lab's own authenticator.
+// AWSCalls returns the number of calls to AWS, without those of the lab's own authenticator.
 func (l *Lab) AWSCalls() (total int, byAction map[string]int) {
 	byAction = l.Emulator.Calls()
 	for _, n := range byAction {
@@ -36,7 +35,7 @@ func (l *Lab) AWSCalls() (total int, byAction map[string]int) {
 	return total - int(l.ownCalls.Load()), byAction
 }
 
-// counted counts the requests that a part of the lab sends.
+// counted counts the requests of a part of the lab.
 type counted struct {
 	http.Client
 	calls *atomic.Int64

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// unresolved says that the name of the API server is not found from within the VPC, nil if it is. Where the endpoint is private alone, only
-// names of the VPC's own hosts lead to it.
+// unresolved returns an error if the name of the API server cannot be resolved within the VPC. A private-only endpoint needs the VPC's DNS
+// host names.
 func unresolved(r *world.Region, c *world.Cluster) error {
 	i := slices.IndexFunc(r.VPCs(), func(v *world.VPC) bool { return v.ID == c.VPCID })
 	if i < 0 {
@@ -28,7 +28,8 @@ func unresolved(r *world.Region, c *world.Cluster) error {
 	return errors.New("dial tcp: lookup " + host + ": no such host")
 }
 
-// admitted says whether the cluster's endpoint takes packets of an instance: by its private address, or from an address that it does not shut out.
+// admitted reports whether the cluster's endpoint accepts packets of an instance: at its private address, or from a public address that its
+// CIDR list includes.
 func admitted(r *world.Region, c *world.Cluster, i world.Instance) bool {
 	if c.PrivateAccess || len(c.PublicCIDRs) == 0 {
 		return true

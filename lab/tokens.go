@@ -23,8 +23,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/pki"
 )
 
-// startTokens serves the token webhook and returns the path of the kubeconfig by
-// which the API server finds it.
+// startTokens serves the token webhook and returns the path of its kubeconfig for the API server.
 func (l *Lab) startTokens(authority *pki.Authority) (string, error) {
 	log, err := os.OpenFile(l.Logs("authenticator"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -64,7 +63,7 @@ func (l *Lab) startTokens(authority *pki.Authority) (string, error) {
 	return path, nil
 }
 
-// awsAuth is the ConfigMap kube-system/aws-auth as it is now.
+// awsAuth is the current ConfigMap kube-system/aws-auth.
 type awsAuth struct {
 	current atomic.Pointer[corev1.ConfigMap]
 }
@@ -76,7 +75,7 @@ func (a *awsAuth) data() (map[string]string, bool) {
 	return nil, false
 }
 
-// watch follows the ConfigMap until ctx ends.
+// watch watches the ConfigMap until ctx ends.
 func (a *awsAuth) watch(ctx context.Context, client kubernetes.Interface) error {
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "configmaps", metav1.NamespaceSystem,
 		fields.OneTermEqualSelector("metadata.name", "aws-auth"))

@@ -7,13 +7,13 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// Aims writes what the design asks of the rows, and what was measured.
+// Aims returns a table of the design's targets for the rows, with the measured values.
 func Aims(rows []Row) string {
 	var b strings.Builder
 	b.WriteString("| workload | to reach | measured | |\n|---|---|---|---|\n")
 	add := func(r *Row, want, have string, reached bool) {
 		if reached && r.Workload.Group == workload.Sizes {
-			return // there are many
+			return // too many violations to list
 		}
 		mark := "**not yet**"
 		if reached {

@@ -10,13 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// boundOf returns a price that no plan can be below which places as many pods as can be placed, how many pods that
-// leaves out, and in which way the price is less than it could be.
+// boundOf returns a lower bound of the price of all plans that place as many pods as possible. hopeless is the number of pods that no plan
+// can place. loose describes why the bound may be too low, or is empty.
 //
-// It is the plan's own bound where the plan refuses nobody but those who fit nowhere. Where it refuses more, it is
-// that of the pods without what they demand of each other, which can only be cheaper.
+// If the plan refuses only hopeless pods, the bound is the plan's own. Otherwise it is the bound of the pods without their constraints on
+// each other, which is never higher.
 //
-// Where pods would rather be alone on a host, and pay for it, it is that of the plans in which they are: of pods that demand it.
+// If pods prefer to be alone on a host, and the plan pays for that, the bound is that of the plans in which the preference is a
+// requirement.
 func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market, plan packing.Plan) (price catalog.Price, hopeless int, loose string) {
 	if kind == workload.Wishing {
 		demanding := packing.Solve(demandHosts(s), market, packing.Usual)
@@ -46,7 +47,7 @@ func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market, plan
 	return relaxed.LowerBound, hopeless, "of the pods without their demands on each other"
 }
 
-// demandHosts returns the snapshot with pods that demand what they wish about keeping away from others on a host.
+// demandHosts returns the snapshot with preferred anti-affinity by host turned into required anti-affinity.
 func demandHosts(s cluster.Snapshot) cluster.Snapshot {
 	s.Pods = slices.Clone(s.Pods)
 	for i := range s.Pods {

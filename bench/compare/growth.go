@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sweeps are the lines of the plot: the rows whose names begin alike.
+// sweeps are the lines of the plot: each contains the rows with a common name prefix.
 var sweeps = []struct {
 	prefix, name, color string
 	theirs              bool
@@ -16,7 +16,7 @@ var sweeps = []struct {
 	{"constrained-", "joiner, 500 deployments with mixed constraints", "#7d3c98", false},
 }
 
-// Growth draws time and memory of the rows whose sizes grow.
+// Growth plots time and memory against the number of pods.
 func Growth(rows []Row) string {
 	time := Plot{Title: "time of a plan", Below: "pods", Left: "seconds"}
 	memory := Plot{Title: "memory allocated for a plan", Below: "pods", Left: "MiB"}
@@ -51,7 +51,7 @@ func sweepOf(rows []Row, prefix string, theirs bool) []*Outcome {
 	return out
 }
 
-// growth says how much more the largest of each line takes than the smallest.
+// growth describes how much more time and memory the largest workload of each line needs than the smallest.
 func growth(rows []Row) string {
 	var b strings.Builder
 	for _, s := range sweeps {

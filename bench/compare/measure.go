@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// Sample is what one run took.
+// Sample has the measurements of one run.
 type Sample struct {
 	Seconds   float64
-	CPU       float64 // seconds of processor time, of all threads, the garbage collector's included
-	Allocated uint64  // bytes, in all
-	Objects   uint64  // pieces, in all
-	Before    uint64  // bytes that the process had from the system before: mostly what it plans for
-	Peak      uint64  // bytes that the process had from the system at its fullest, what it planned for included
+	CPU       float64 // seconds of CPU time, of all threads, garbage collection included
+	Allocated uint64  // bytes, in total
+	Objects   uint64  // number of allocations
+	Before    uint64  // memory of the process before the run, in bytes: mostly the input of the plan
+	Peak      uint64  // maximum memory of the process during the run, in bytes, input included
 }
 
-// samplingEvery is how often memory is looked at during a run.
+// samplingEvery is the interval at which memory is sampled during a run.
 const samplingEvery = 5 * time.Millisecond
 
-// measure runs f once, in a heap without waste from before. All memory that is free goes back to the system first, so
-// that Peak is f's own; f then has to fetch its memory anew.
+// measure runs f once, without garbage from earlier runs. It first returns all free memory to the system, so that Peak is f's own. f then
+// has to allocate its memory anew.
 func measure(f func()) Sample {
-	debug.FreeOSMemory() // collects garbage too
+	debug.FreeOSMemory() // also collects garbage
 	return run(f)
 }
 
-// again runs f once more, in the memory of the run before, as a controller does that goes on and on. Peak says nothing.
+// again runs f once more in the memory of the previous run, like a controller that runs for long. It does not measure Peak.
 func again(f func()) Sample {
 	runtime.GC()
 	s := run(f)
@@ -55,7 +55,7 @@ func run(f func()) Sample {
 	}
 }
 
-// processor is the processor time that the process has had, in seconds; 0 where the system does not say.
+// processor returns the CPU time of the process in seconds; 0 if the system does not report it.
 func processor() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -64,7 +64,7 @@ func processor() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// watch sends the most memory that it saw until stop.
+// watch samples memory until stop is closed, and sends the maximum.
 func watch(stop <-chan struct{}, peak chan<- uint64) {
 	tick := time.NewTicker(samplingEvery)
 	defer tick.Stop()
@@ -80,14 +80,14 @@ func watch(stop <-chan struct{}, peak chan<- uint64) {
 	}
 }
 
-// resident is the memory that the Go runtime has from the system and has not given back.
+// resident returns the memory that the Go runtime has obtained from the system and not released.
 func resident() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
 
-// median of the samples by each number for itself; the peak is the highest.
+// median returns the median of each measurement, and the maximum of Peak.
 func median(samples []Sample) Sample {
 	var out Sample
 	for _, s := range samples {
@@ -100,7 +100,7 @@ func median(samples []Sample) Sample {
 	return out
 }
 
-// middle is the median of one number; 0 of none.
+// middle returns the median of one measurement; 0 without samples.
 func middle[N float64 | uint64](samples []Sample, number func(Sample) N) N {
 	all := make([]N, len(samples))
 	for i, s := range samples {

@@ -11,7 +11,7 @@ import (
 type Series struct {
 	Name   string
 	Color  string
-	X, Y   []float64 // above zero; both axes are logarithmic
+	X, Y   []float64 // greater than zero; both axes are logarithmic
 	Dashed bool
 }
 
@@ -21,13 +21,13 @@ type Plot struct {
 	Series             []Series
 }
 
-// The size of a panel and what is left around it, in pixels.
+// The size of a panel and its margins, in pixels.
 const (
 	panelWidth, panelHeight                        = 560.0, 460.0
 	marginLeft, marginRight, marginTop, marginFoot = 70.0, 30.0, 40.0, 130.0
 )
 
-// SVG draws the panels side by side.
+// SVG draws the panels in a row.
 func SVG(plots ...Plot) string {
 	var b strings.Builder
 	width := panelWidth * float64(len(plots))
@@ -46,7 +46,7 @@ func SVG(plots ...Plot) string {
 // axis maps numbers to pixels.
 type axis struct{ low, high, from, to float64 } // low, high: logarithms to the base ten
 
-// newAxis reaches over all values; whole says that it begins and ends with a power of ten.
+// newAxis returns an axis for all values. With whole it starts and ends at a power of ten.
 func newAxis(values []float64, whole bool, from, to float64) axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -61,7 +61,7 @@ func newAxis(values []float64, whole bool, from, to float64) axis {
 	return axis{low, high, from, to}
 }
 
-// ticks are the powers of ten on the axis, and their double and fivefold if fine.
+// ticks returns the powers of ten on the axis; with fine also their double and fivefold.
 func (a axis) ticks(fine bool) []float64 {
 	var out []float64
 	for d := math.Floor(a.low); d <= a.high; d++ {
@@ -125,7 +125,7 @@ func (s Series) draw(b *strings.Builder, x, y axis) {
 	fmt.Fprintf(b, "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s/>\n", strings.Join(points, " "), s.Color, dash)
 }
 
-// label writes a tick: 0.01, 1, 20,000.
+// label formats a tick: 0.01, 1, 20,000.
 func label(v float64) string {
 	if v < 1 {
 		return strconv.FormatFloat(v, 'g', 1, 64)

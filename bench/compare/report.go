@@ -9,8 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// Report writes everything: the aims, a table for each group, the plot.
-// plot is where the picture lies as seen from the report.
+// Report returns the whole report: the targets, a table for each group, the plot. plot is the path of the picture, relative to the report.
 func Report(rows []Row, plot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Benchmarks
@@ -59,7 +58,7 @@ prices, in one process, one after the other. Written by %s on %d cores with %s.
 	return b.String()
 }
 
-// version is that of upstream, as this program was built with it.
+// version returns the version of upstream that this program was built with.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -6,44 +6,43 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Row is a workload and what became of it.
+// Row is a workload and its results.
 type Row struct {
 	Workload workload.Workload
-	Skipped  string // why it was not run; empty if it was
-	Unasked  string // why upstream was not asked this time; empty if it was, or never is
+	Skipped  string // why the workload was not run; empty if it was run
+	Unasked  string // why upstream was not run this time; empty if it was run, or never is
 
-	Pods    int // that wait
-	Classes int // as our solver counts them
+	Pods    int // pending pods
+	Classes int // number of pod groups of Joiner's solver
 	Bound   catalog.Price
-	// Hopeless is how many pods fit nowhere, whatever is done.
+	// Hopeless is the number of pods that no plan can place.
 	Hopeless int
-	// Loose says in which way the bound is less than it could be; empty if it
-	// bounds just what was asked for.
+	// Loose describes why the lower bound may be too low; empty if it is that of the workload.
 	Loose string
 
 	Ours   Outcome
-	Theirs *Outcome // nil: upstream was not asked
+	Theirs *Outcome // nil: upstream was not run
 }
 
-// Outcome is how one of the two did.
+// Outcome is the result of one of the two schedulers.
 type Outcome struct {
-	Pods    int     // that waited: fewer than the row's where upstream got less
-	Prepare float64 // seconds until the plan could be made: what the controller does besides
-	Sample          // the median of Runs
+	Pods    int     // pending pods; fewer than the row's if upstream got a smaller workload
+	Prepare float64 // seconds of preparation in the controller before the plan
+	Sample          // median of all runs
 	Runs    int
-	Workers int  // of upstream
-	Late    bool // upstream was stopped; the numbers are those of a part of the plan
+	Workers int  // upstream's number of workers
+	Late    bool // upstream was stopped; the numbers are those of a partial plan
 
 	Machines   int
-	Placed     int // pods onto nodes that were there
+	Placed     int // pods on existing nodes
 	Refused    int
-	Why        string        // the most frequent reason of refusals
-	Price      catalog.Price // of the cheapest plan of all runs
-	Violations []string      // what the checker says against it; of all runs
+	Why        string        // the most frequent reason for refusing pods
+	Price      catalog.Price // price of the cheapest plan of all runs
+	Violations []string      // findings of the checker in all runs
 	Checked    bool
 }
 
-// PodsPerSecond is how many pods were planned for in a second.
+// PodsPerSecond returns the number of planned pods per second.
 func (o *Outcome) PodsPerSecond() float64 {
 	if o.Seconds == 0 {
 		return 0
@@ -51,7 +50,7 @@ func (o *Outcome) PodsPerSecond() float64 {
 	return float64(o.Pods) / o.Seconds
 }
 
-// Ratio is how many times longer upstream takes for a pod; 0 if it was not asked.
+// Ratio returns upstream's time per pod divided by Joiner's; 0 if upstream was not run.
 func (r *Row) Ratio() float64 {
 	if r.Theirs == nil || r.Theirs.PodsPerSecond() == 0 {
 		return 0
@@ -59,7 +58,7 @@ func (r *Row) Ratio() float64 {
 	return r.Ours.PodsPerSecond() / r.Theirs.PodsPerSecond()
 }
 
-// Gap is how far the price is above the bound, in percent; false if that says nothing.
+// Gap returns how far the price is above the lower bound, in percent; false if the comparison is meaningless.
 func (r *Row) Gap(o *Outcome) (float64, bool) {
 	if r.Bound <= 0 || o.Refused > r.Hopeless || o.Pods != r.Pods || o.Late {
 		return 0, false
@@ -67,7 +66,7 @@ func (r *Row) Gap(o *Outcome) (float64, bool) {
 	return 100 * (o.Price.Dollars()/r.Bound.Dollars() - 1), true
 }
 
-// read notes what the plan is; of several plans the cheapest counts, of those that refuse least.
+// read records a plan. Of several plans, it keeps the cheapest of those that refuse the fewest pods.
 func (o *Outcome) read(plan packing.Plan) {
 	better := o.Machines+o.Placed == 0 || len(plan.Refusals) < o.Refused ||
 		len(plan.Refusals) == o.Refused && plan.Price < o.Price
@@ -78,7 +77,7 @@ func (o *Outcome) read(plan packing.Plan) {
 	o.Why = often(plan.Refusals)
 }
 
-// often is the reason that stands first in most refusals; ties go to the one that comes first.
+// often returns the first reason that most refusals have; of equally frequent ones the one that comes first.
 func often(refusals []packing.Refusal) string {
 	count, best := map[string]int{}, ""
 	for _, r := range refusals {

@@ -11,28 +11,28 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Patience says how long and how often things are tried.
+// Patience has the limits of the measurements.
 type Patience struct {
-	Ours      time.Duration // as long are our runs repeated, before those of upstream and after them
-	OursRuns  int           // but no more often than this, each time
-	Theirs    time.Duration // one run of upstream takes no longer
-	TheirRuns int           // complete runs of upstream: the best price counts
-	Slow      time.Duration // a run that takes this long is not repeated
+	Ours      time.Duration // total time of Joiner's repeated runs, once before and once after those of upstream
+	OursRuns  int           // maximum number of those runs, each time
+	Theirs    time.Duration // time limit of one run of upstream
+	TheirRuns int           // number of complete runs of upstream; the best price counts
+	Slow      time.Duration // a run that takes longer is not repeated
 
-	// Watch is called before our runs of a workload, and what it returns after them; nil: nobody watches.
+	// Watch is called before Joiner's runs of a workload; the function that it returns is called after them. nil disables it.
 	Watch func(workload string) (func(), error)
 }
 
-// Usual is what make bench has; Quick looks only whether everything works.
+// Usual has the limits of make bench; Quick is a smoke test.
 var (
 	Usual = Patience{Ours: 2 * time.Second, OursRuns: 31, Theirs: 5 * time.Minute, TheirRuns: 3, Slow: 30 * time.Second}
 	Quick = Patience{Ours: 200 * time.Millisecond, OursRuns: 3, Theirs: 20 * time.Second, TheirRuns: 1, Slow: time.Second}
 )
 
-// Check judges a plan: nil if it holds.
+// Check checks a plan. It returns no findings for a valid plan.
 type Check func(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []string
 
-// Run plans the workload with both.
+// Run plans the workload with both schedulers.
 func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 	row := Row{Workload: w}
 	c, err := w.Build()
@@ -61,7 +61,7 @@ func (p Patience) Run(w workload.Workload, check Check) (Row, error) {
 		if err := t.run(); err != nil {
 			return row, err
 		}
-		ours.repeat() // the machine may have been slower, or faster, since
+		ours.repeat() // the load of this computer may have changed since
 	}
 	ours.judge()
 	return row, nil
@@ -74,7 +74,7 @@ func (p Patience) watch(name string) (func(), error) {
 	return p.Watch(name)
 }
 
-// ours is our side of a workload.
+// ours runs Joiner's solver on a workload.
 type ours struct {
 	patience Patience
 	c        workload.Case
@@ -87,7 +87,7 @@ type ours struct {
 	samples  []Sample
 }
 
-// run makes the first plan, and then some more.
+// run makes the first plan and repeats it.
 func (o *ours) run() error {
 	out := &o.row.Ours
 	out.Pods = o.c.Pending
@@ -104,7 +104,7 @@ func (o *ours) run() error {
 
 func (o *ours) solve() { o.plan = packing.Solve(o.snapshot, o.c.Market, packing.Usual) }
 
-// repeat makes more plans, as long and as often as patience lasts.
+// repeat makes more plans, within the limits.
 func (o *ours) repeat() {
 	spent := o.cold.Seconds
 	for n := 0; n < o.patience.OursRuns && spent < o.patience.Ours.Seconds(); n++ {
@@ -114,7 +114,7 @@ func (o *ours) repeat() {
 	}
 }
 
-// judge writes down what the runs took, and what the plan is. The time of the first counts only where there is no other.
+// judge records measurements and the plan. The first run counts only if there is no other.
 func (o *ours) judge() {
 	out := &o.row.Ours
 	out.Sample, out.Runs = o.cold, 1
@@ -128,7 +128,7 @@ func (o *ours) judge() {
 	o.row.Bound, o.row.Hopeless, o.row.Loose = boundOf(o.row.Workload.Kind, o.snapshot, o.c.Market, o.plan)
 }
 
-// judge notes what the checker says.
+// judge records the findings of the checker.
 func (o *Outcome) judge(check Check, s cluster.Snapshot, market catalog.Market, plan packing.Plan) {
 	if check == nil {
 		return
@@ -141,5 +141,5 @@ func (o *Outcome) judge(check Check, s cluster.Snapshot, market catalog.Market, 
 	}
 }
 
-// maxViolations is how many are kept of a row.
+// maxViolations is the maximum number of findings kept per row.
 const maxViolations = 1000

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// titles are the tables of the report, in order, with what all of their rows have in common.
+// titles are the tables of the report, in order, with a description that applies to all of their rows.
 var titles = []struct {
 	group workload.Group
 	title string
@@ -28,7 +28,7 @@ var header = []string{
 // rightAligned are the columns with numbers.
 const rightAligned = "pods classes seconds pods/s ratio allocated objects peak machines onto nodes refused $/hour bound gap"
 
-// Markdown writes the rows of one group as a table, two lines a row, and what there is to say about them.
+// Markdown returns a table of the rows of one group, two lines per row, with notes below.
 func Markdown(rows []Row) string {
 	var b strings.Builder
 	b.WriteString("| " + strings.Join(header, " | ") + " |\n|")
@@ -82,7 +82,7 @@ func line(b *strings.Builder, r *Row, o *Outcome, by string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// verdict is what the checker says.
+// verdict returns the result of the checker.
 func (o *Outcome) verdict() string {
 	switch {
 	case o.Late:
@@ -97,7 +97,7 @@ func (o *Outcome) verdict() string {
 	return "holds"
 }
 
-// notes are the sentences that the numbers of the row need.
+// notes returns the sentences that explain the row's numbers.
 func (r *Row) notes() []string {
 	var out []string
 	say := func(format string, args ...any) {
@@ -137,8 +137,7 @@ func (r *Row) notes() []string {
 	return out
 }
 
-// Detail is a table of what the main one has no room for: how often, with how many workers, how much processor time,
-// and what comes before.
+// Detail returns a table with further numbers: runs, workers, CPU time, and preparation.
 func Detail(rows []Row) string {
 	var b strings.Builder
 	b.WriteString("| workload | joiner: runs | cpu | snapshot | memory before | upstream: runs | workers | cpu | scheduler | ratio of cpu |\n" +
@@ -162,7 +161,7 @@ func Detail(rows []Row) string {
 	return b.String()
 }
 
-// Line says in one line how a row came out, for who waits.
+// Line describes a row in one line, as progress output.
 func Line(r *Row) string {
 	if r.Skipped != "" {
 		return fmt.Sprintf("%-20s skipped: %s", r.Workload.Name, r.Skipped)

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// theirs is upstream at work on one case.
+// theirs runs upstream on one case.
 type theirs struct {
 	patience Patience
 	c        workload.Case
@@ -19,11 +19,11 @@ type theirs struct {
 
 	loaded  *upstream.Cluster
 	out     *Outcome
-	samples map[int][]Sample // of complete plans, by workers
+	samples map[int][]Sample // of complete plans, by number of workers
 }
 
-// run makes upstream's plans: with one worker, which is what its controller has by default, with five, then with the
-// quicker of the two until there are enough. A plan that takes long is the last.
+// run makes upstream's plans: with one worker, which is the default of its controller, with five, then with the faster number until there
+// are enough plans. A slow plan is the last.
 func (t *theirs) run() error {
 	var err error
 	if t.loaded, err = upstream.Load(t.c.Objects, t.c.Market); err != nil {
@@ -31,7 +31,7 @@ func (t *theirs) run() error {
 	}
 	for n := range t.patience.TheirRuns {
 		workers, limit := t.quicker(), t.patience.Theirs
-		if n == 1 { // five workers are of interest only if they are quicker
+		if n == 1 { // five workers matter only if they are faster
 			workers, limit = 5, min(limit, time.Duration(1.2*t.samples[1][0].Seconds*float64(time.Second))+time.Second)
 		}
 		sample, late, err := t.once(workers, limit)
@@ -55,7 +55,7 @@ func (t *theirs) run() error {
 	return nil
 }
 
-// quicker is the number of workers with which upstream took less.
+// quicker returns the number of workers with which upstream was faster.
 func (t *theirs) quicker() int {
 	if len(t.samples[5]) > 0 && median(t.samples[5]).Seconds < median(t.samples[1]).Seconds {
 		return 5
@@ -63,7 +63,7 @@ func (t *theirs) quicker() int {
 	return 1
 }
 
-// once makes one plan; late says that it was stopped. What a stopped plan has so far is noted if there is no other.
+// once makes one plan; late reports that it was stopped. A partial plan is recorded only if there is no other.
 func (t *theirs) once(workers int, limit time.Duration) (sample Sample, late bool, err error) {
 	var run *upstream.Run
 	t.out.Prepare = measure(func() { run, err = t.loaded.Prepare(workers) }).Seconds

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// thousands writes 10000 as 10,000.
+// thousands formats 10000 as 10,000.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -13,7 +13,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// seconds writes three digits that mean something.
+// seconds formats a duration with three significant digits.
 func seconds(s float64) string {
 	switch {
 	case s < 0.01:
@@ -40,7 +40,7 @@ func bytes(n uint64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
-// count writes a large number of small things.
+// count formats a large number.
 func count(n uint64) string {
 	if n < 1_000_000 {
 		return fmt.Sprintf("%.2f M", float64(n)/1e6)
@@ -55,7 +55,7 @@ func plural(n int, what string) string {
 	return thousands(n) + " " + what + "s"
 }
 
-// oneLine cuts what somebody else wrote to what a list can hold.
+// oneLine makes the text of another program fit into a list item.
 func oneLine(text string) string {
 	text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ".")
 	text = strings.NewReplacer("|", "/", "<", "‹", ">", "›").Replace(text)
@@ -65,7 +65,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// times writes a ratio.
+// times formats a ratio.
 func times(ratio float64) string {
 	if ratio < 10 {
 		return fmt.Sprintf("%.1f", ratio)

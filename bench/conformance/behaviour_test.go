@@ -22,34 +22,34 @@ type suite struct {
 	Definition string `json:"definition"`
 	// Base is the manifest that the cases start from.
 	Base runtime.RawExtension `json:"base"`
-	// Cases by what they are about.
+	// Cases are the changes, by name.
 	Cases []behaviour `json:"cases"`
 }
 
-// behaviour is one question to both definitions.
+// behaviour is one case for both definitions.
 type behaviour struct {
-	// Name says what the manifest is.
+	// Name describes the manifest.
 	Name string `json:"name"`
 	// With is merged over the base (RFC 7386: null removes, lists are replaced) before the object is created.
 	With runtime.RawExtension `json:"with"`
-	// Then is merged over the created object, which is then updated. Left out: the object is only created.
+	// Then is merged over the created object, which is then updated. Empty: the object is only created.
 	Then runtime.RawExtension `json:"then"`
-	// Reject are the fields that errors are about, of the update where there is one. Left out: it is accepted.
+	// Reject are the fields with errors, of the update if there is one. Empty: the object is accepted.
 	Reject []string `json:"reject"`
-	// Want is contained in what the server stores, defaults included.
+	// Want must be contained in the stored object, defaults included.
 	Want runtime.RawExtension `json:"want"`
-	// Ours is what ours stores beside that, where we want to differ.
+	// Ours must be contained in Joiner's stored object as well, where Joiner differs on purpose.
 	Ours runtime.RawExtension `json:"ours"`
 }
 
-// answer is what a server makes of a case.
+// answer is the server's result for a case.
 type answer struct {
 	stored map[string]any
 	errs   field.ErrorList
 }
 
-// TestBehaviour creates and updates the manifests of testdata with both definitions: same verdict about the same fields,
-// same object stored, and both as the case says.
+// TestBehaviour creates and updates the manifests of testdata with both definitions. The same fields must be rejected, the same object
+// stored, and both as the case states.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	compiled := map[string][2]*Definition{}
@@ -103,7 +103,7 @@ func check(t *testing.T, definitions [2]*Definition, base runtime.RawExtension, 
 	}
 }
 
-// ask creates, and where the case says so updates, as a client of a server with one definition.
+// ask creates an object with one definition, and updates it if the case has an update.
 func ask(t *testing.T, definition *Definition, base runtime.RawExtension, test behaviour) answer {
 	object := merge(decode(t, base.Raw), decode(t, test.With.Raw))
 	definition.Read(object)
@@ -120,7 +120,7 @@ func ask(t *testing.T, definition *Definition, base runtime.RawExtension, test b
 	return answer{stored: next, errs: definition.Update(t.Context(), next, object)}
 }
 
-// merge is an object with a merge patch applied. Neither is changed.
+// merge returns an object with a merge patch applied. It changes neither.
 func merge(object, patch map[string]any) map[string]any {
 	merged := runtime.DeepCopyJSON(object)
 	if merged == nil {
@@ -140,7 +140,7 @@ func merge(object, patch map[string]any) map[string]any {
 	return merged
 }
 
-// fields are the fields that errors are about, each once, sorted; nil for none.
+// fields returns the fields with errors, each once, sorted; nil for none.
 func fields(errs field.ErrorList) []string {
 	var names []string
 	for _, err := range errs {
@@ -150,7 +150,7 @@ func fields(errs field.ErrorList) []string {
 	return slices.Compact(names)
 }
 
-// kinds are errors without the words, sorted.
+// kinds returns the errors without their texts, sorted.
 func kinds(errs field.ErrorList) []string {
 	var kinds []string
 	for _, err := range errs {
@@ -182,7 +182,7 @@ func load(t *testing.T, file string) suite {
 	return s
 }
 
-// decode reads an object with whole numbers as int64, as the API server does; nothing gives nil.
+// decode decodes an object with whole numbers as int64, as the API server does; empty data returns nil.
 func decode(t *testing.T, raw []byte) map[string]any {
 	t.Helper()
 	if len(raw) == 0 {

@@ -1,7 +1,7 @@
-// Package conformance asks whether our API is Karpenter's: the same schemas, the same verdicts, the same defaults.
+// Package conformance compares Joiner's API with Karpenter's: schemas, validation and defaults.
 //
-// In: CustomResourceDefinitions, ours and those inside Karpenter's Go modules, and manifests.
-// Out: where two definitions differ, and what an API server that serves one of them makes of a manifest.
+// In: CustomResourceDefinitions, Joiner's and those inside Karpenter's Go modules, and manifests.
+// Out: the differences between two definitions, and the result of admitting a manifest with each of them.
 // Never: a server; the API server's own packages are called directly.
 package conformance
 
@@ -23,8 +23,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Definition admits objects as an API server that serves a CustomResourceDefinition would, with the validation
-// ratcheting that is on since Kubernetes 1.30.
+// Definition admits objects as an API server with a CustomResourceDefinition would, including the validation ratcheting that is enabled
+// since Kubernetes 1.30.
 type Definition struct {
 	structural *schema.Structural
 	openAPI    validation.SchemaValidator
@@ -59,25 +59,25 @@ func NewDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, 
 	}, nil
 }
 
-// Read drops what the schema does not know from an object that a client sent, and fills the defaults in, in place.
+// Read drops unknown fields from an object of a client and sets the defaults, in place.
 func (d *Definition) Read(object map[string]any) {
 	pruning.Prune(object, d.structural, true)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)
 	defaulting.Default(object, d.structural)
 }
 
-// Create returns what is wrong with an object that is new. The object has been Read.
+// Create returns the validation errors of a new object. Read must have been called for it.
 func (d *Definition) Create(ctx context.Context, object map[string]any) field.ErrorList {
 	errs := validation.ValidateCustomResource(nil, object, d.openAPI)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
 	if len(errs) > 0 {
-		return errs // as in the API server, rules see only what the schema lets through
+		return errs // as in the API server, rules are evaluated only after the schema validation succeeded
 	}
 	errs, _ = d.rules.Validate(ctx, nil, d.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	return errs
 }
 
-// Update returns what is wrong with an object that is to replace another. Both have been Read.
+// Update returns the validation errors of an object that replaces another. Read must have been called for both.
 func (d *Definition) Update(ctx context.Context, object, old map[string]any) field.ErrorList {
 	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: d.structural})
 	errs := validation.ValidateCustomResourceUpdate(nil, object, old, d.openAPI, validation.WithRatcheting(correlated))

@@ -11,11 +11,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Difference is one place where two definitions say different things.
+// Difference is one place in which two definitions differ.
 type Difference struct {
 	// Path of the place, for instance spec.names.shortNames or, in a schema, …properties.spec.properties.weight.maximum.
 	Path string
-	// Ours and Theirs are what each says there; nil for nothing.
+	// Ours and Theirs are the values there; nil if absent.
 	Ours, Theirs any
 }
 
@@ -23,8 +23,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: ours %s, theirs %s", d.Path, text(d.Ours), text(d.Theirs))
 }
 
-// Compare lists where two definitions differ, by path. Words for people do not count: descriptions and the messages of
-// rules are each project's own. Nor does the order of lists that are sets: enum, required, categories, short names.
+// Compare lists the differences between two definitions, by path. It ignores texts for people, such as descriptions and rule messages, and
+// the order of lists that are sets: enum, required, categories, short names.
 func Compare(ours, theirs *apiextensionsv1.CustomResourceDefinition) ([]Difference, error) {
 	a, err := tree(ours)
 	if err != nil {
@@ -37,7 +37,7 @@ func Compare(ours, theirs *apiextensionsv1.CustomResourceDefinition) ([]Differen
 	return compare("", a, b), nil
 }
 
-// tree is what a definition means, as plain JSON values.
+// tree returns the semantics of a definition as plain JSON values.
 func tree(crd *apiextensionsv1.CustomResourceDefinition) (any, error) {
 	data, err := json.Marshal(map[string]any{"name": crd.Name, "spec": crd.Spec})
 	if err != nil {
@@ -99,7 +99,7 @@ func compareLists(path string, ours, theirs []any) []Difference {
 	return found
 }
 
-// isProse reports whether a key holds words for people. A property may have the same name, but is then no text.
+// isProse reports whether a key has a text for people. A property can have the same name, but its value is not a string.
 func isProse(key string, values ...any) bool {
 	if key != "description" && key != "message" {
 		return false
@@ -116,7 +116,7 @@ func isSet(key string) bool {
 	return slices.Contains([]string{"enum", "required", "categories", "shortNames"}, key)
 }
 
-// sorted is a set of texts in order; everything else is returned as it is.
+// sorted returns a set of strings in order, and any other value unchanged.
 func sorted(value any) any {
 	list, ok := value.([]any)
 	if !ok || slices.ContainsFunc(list, func(v any) bool { _, ok := v.(string); return !ok }) {

@@ -20,11 +20,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// authority stands for a cluster's certificate authority.
+// authority is a dummy certificate authority of a cluster.
 const authority = "LS0tLS1CRUdJTg=="
 
-// TestHashesOfManifests: the drift hashes of NodePools and EC2NodeClasses as users write them are Karpenter's, so that no node of
-// Karpenter's drifts because Joiner has taken over, nor the other way round.
+// TestHashesOfManifests: the drift hashes of typical NodePools and EC2NodeClasses equal Karpenter's. So nodes do not drift when Joiner
+// takes over from Karpenter, or the other way round.
 func TestHashesOfManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/manifests/*.yaml")
@@ -53,7 +53,7 @@ func TestHashesOfManifests(t *testing.T) {
 	}
 }
 
-// TestHashesOfRandomObjects is the same of objects that hold anything at all.
+// TestHashesOfRandomObjects tests the same for objects with random content.
 func TestHashesOfRandomObjects(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(7, 11))
@@ -63,14 +63,14 @@ func TestHashesOfRandomObjects(t *testing.T) {
 		samePoolHash(t, strconv.Itoa(n), marshal(t, pool))
 		var class awsv1.EC2NodeClass
 		fill(reflect.ValueOf(&class.Spec).Elem(), dice)
-		for i := range class.Spec.AMISelectorTerms { // Karpenter gives up on an alias that is none
+		for i := range class.Spec.AMISelectorTerms { // Karpenter fails on an invalid alias
 			class.Spec.AMISelectorTerms[i].Alias = []string{"", "al2023@latest", "bottlerocket@v1.20.0", "windows2022@latest"}[dice.IntN(4)]
 		}
 		sameClassHash(t, strconv.Itoa(n), marshal(t, class))
 	}
 }
 
-// TestHashVersions: the hashes are called what Karpenter calls them.
+// TestHashVersions: the hash versions equal Karpenter's.
 func TestHashVersions(t *testing.T) {
 	t.Parallel()
 	if _, got, _ := kube.PoolHash(&karpv1.NodePool{}); got != upstream.NodePoolHashVersion {
@@ -123,7 +123,7 @@ func unmarshal(t *testing.T, text []byte, into any) {
 	}
 }
 
-// fill gives each field a value, or leaves it as it is, as the dice fall.
+// fill gives each field a random value, or leaves it unchanged.
 func fill(v reflect.Value, dice *rand.Rand) {
 	switch value := v.Addr().Interface().(type) {
 	case *awsv1.KubeletConfiguration:
@@ -179,7 +179,7 @@ func fill(v reflect.Value, dice *rand.Rand) {
 	}
 }
 
-// fillKubelet fills in what Karpenter reads, with periods that are some.
+// fillKubelet sets the fields that Karpenter reads, with positive periods.
 func fillKubelet(kubelet *awsv1.KubeletConfiguration, dice *rand.Rand) {
 	type plain awsv1.KubeletConfiguration
 	fields := plain(*kubelet)

@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// kindsOf are the definitions by kind.
+// kindsOf maps kinds to definitions.
 var kindsOf = map[string]string{
 	"NodePool": "nodepools.karpenter.sh", "NodeClaim": "nodeclaims.karpenter.sh", "NodeOverlay": "nodeoverlays.karpenter.sh",
 	"EC2NodeClass": "ec2nodeclasses.karpenter.k8s.aws",
 }
 
-// TestManifests: both definitions take the manifests of testdata/manifests, which are written as users write them, lose nothing of
-// them, and store the same.
+// TestManifests: both definitions accept the manifests of testdata/manifests, which are written like those of users, drop nothing, and
+// store the same.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/manifests/*.yaml")
@@ -38,8 +38,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestExamples asks both about the examples that lie beside Karpenter's source, as they are there but for what a user is told to fill
-// in. What Karpenter itself refuses of them, we refuse.
+// TestExamples tests both definitions with the examples in Karpenter's source, with the placeholders filled in. Joiner rejects those that
+// Karpenter rejects.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/aws/karpenter-provider-aws").Output()
@@ -61,8 +61,8 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// agree asks both definitions about every object of the API in the files, with variables filled in, and counts the objects by kind.
-// Whole: none may be refused, and nothing may be lost.
+// agree tests both definitions with every object of the API in the files, with variables filled in, and counts the objects by kind. With
+// whole, no object may be rejected, and nothing dropped.
 func agree(t *testing.T, files []string, whole bool, fill func(variable string) string) map[string]int {
 	t.Helper()
 	all, seen := pairs(t), map[string]int{}
@@ -75,7 +75,7 @@ func agree(t *testing.T, files []string, whole bool, fill func(variable string) 
 			kind, _ := object["kind"].(string)
 			definitions, ok := compiled[kindsOf[kind]]
 			if !ok {
-				continue // a workload, for instance
+				continue // another kind, for instance a workload
 			}
 			seen[kind]++
 			t.Run(filepath.Base(file)+"/"+kind, func(t *testing.T) {
@@ -98,7 +98,7 @@ func agree(t *testing.T, files []string, whole bool, fill func(variable string) 
 	return seen
 }
 
-// created is what a server with the definition makes of a new object.
+// created returns a server's result for a new object.
 func created(t *testing.T, definition *Definition, object map[string]any) answer {
 	t.Helper()
 	out := runtime.DeepCopyJSON(object)

@@ -15,8 +15,7 @@ const (
 	poolTemplate = schemaPath + "template.properties."
 )
 
-// deliberate are the differences that we want, with the reason. None changes what is accepted: behaviour is held by
-// TestBehaviour.
+// deliberate are the intended differences, with the reason. None of them changes what is accepted, which TestBehaviour checks.
 var deliberate = map[string]map[string]string{
 	"ec2nodeclasses.karpenter.k8s.aws": {
 		schemaPath + "kubelet.x-kubernetes-preserve-unknown-fields": "" +
@@ -44,12 +43,12 @@ var deliberate = map[string]map[string]string{
 	},
 }
 
-// pair is one definition, ours and Karpenter's.
+// pair is one definition, Joiner's and Karpenter's.
 type pair struct {
 	ours, theirs *apiextensionsv1.CustomResourceDefinition
 }
 
-// pairs are the definitions by name. Karpenter's are those of the AWS provider, which adds rules to the core's.
+// pairs returns the definitions by name. Karpenter's are those of the AWS provider, which adds rules to the core's.
 func pairs(t *testing.T) map[string]pair {
 	t.Helper()
 	definitions, err := crds.Definitions()
@@ -74,7 +73,7 @@ func pairs(t *testing.T) map[string]pair {
 	return byName
 }
 
-// TestStructure holds names, scopes, printer columns, subresources and whole schemas with their rules side by side.
+// TestStructure compares names, scopes, printer columns, subresources and whole schemas with their rules.
 func TestStructure(t *testing.T) {
 	t.Parallel()
 	for name, pair := range pairs(t) {
@@ -97,8 +96,8 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// TestStructureOfCore holds our definitions beside those of Karpenter's core, which know no cloud: what differs beyond
-// the deliberate is the one rule about labels of karpenter.k8s.aws.
+// TestStructureOfCore compares Joiner's definitions with those of Karpenter's core, which is independent of the cloud. Besides the
+// deliberate differences, only the rule about labels of karpenter.k8s.aws may differ.
 func TestStructureOfCore(t *testing.T) {
 	t.Parallel()
 	const keys = "requirements.items.properties.key.x-kubernetes-validations"
@@ -130,7 +129,7 @@ func TestStructureOfCore(t *testing.T) {
 	}
 }
 
-// TestCompareSees plants differences of each kind, so that silence means sameness.
+// TestCompareSees adds differences of each kind, to check that Compare finds them.
 func TestCompareSees(t *testing.T) {
 	t.Parallel()
 	weight := func(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {

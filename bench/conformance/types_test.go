@@ -13,14 +13,14 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 )
 
-// respelled are cases whose text a Go value cannot keep, with the reason. Everything else comes back as it was.
+// respelled are cases whose text a Go value cannot represent, with the reason. All others are written back unchanged.
 var respelled = map[string]string{
 	"nodeclaim.yaml/everything at once":                  "a quantity that is a number becomes a text, which an immutable spec refuses",
 	"ec2nodeclass.yaml/a volume of a unit and no number": "the schema takes Ti for a size; as a quantity it is 0",
 }
 
-// TestTypes reads every object of testdata that a server stores into our Go types, writes it back, and asks the server
-// again: a program that updates an object must change nothing that it did not mean to change.
+// TestTypes decodes every stored object of testdata into Joiner's Go types, encodes it, and updates it on the server: a program that
+// updates an object must not change other fields.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	types := map[string]func() any{
@@ -63,7 +63,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// read decodes an object into a Go value, which must have a field for everything.
+// read decodes an object into a Go value. Unknown fields are an error.
 func read(t *testing.T, object map[string]any, value any) {
 	t.Helper()
 	data, err := json.Marshal(object)

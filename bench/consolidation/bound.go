@@ -11,11 +11,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// bound is the least that the pods could cost which are there now, those included that wait.
+// bound returns a lower bound of the price of all current pods, pending ones included.
 func bound(f *fleet.Fleet) catalog.Price {
 	s := f.Objects().Snapshot(f.View())
 	all := cluster.Snapshot{Taken: s.Taken, Pools: s.Pools, Daemons: s.Daemons}
-	seen := map[string]bool{} // a pod that moves may be where it is, and where it will be
+	seen := map[string]bool{} // a pod that is being moved may be listed on its old and its new node
 	add := func(pods []cluster.Pod) {
 		for _, p := range pods {
 			if id := p.ID(); !seen[id] {
@@ -32,8 +32,8 @@ func bound(f *fleet.Fleet) catalog.Price {
 	return packing.Solve(all, f.Market, packing.Usual).LowerBound
 }
 
-// leastOf is the bound of a fleet that nobody is in charge of, as its pods come and go for so long: which of them are there depends on
-// nobody. It is looked at as often as the sides look, so what it sums up to is a sample.
+// leastOf returns the lower bound over time of a fleet without a controller, while its pods come and go. The pods do not depend on the
+// controller. It is sampled at the same interval at which the controllers scan.
 func leastOf(f *fleet.Fleet, lasts time.Duration) []fleet.Step {
 	var out []fleet.Step
 	changes := -1

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestMeanwhile: the report says how far above the bound a fleet was while its pods came and went, for as long as a side was watched then, and of
-// what that is made.
+// TestMeanwhile: the report states how far above the lower bound a fleet was while its pods came and went, in the time in which the side
+// was run, and why.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -48,8 +48,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPace: what a fleet whose pods come and go costs above the bound depends on how long they stay, beside how long machines take to come
-// and go: where such pods stay sixteen times as long, less is paid for machines that take none, and less altogether.
+// TestPace: the gap of a fleet whose pods come and go depends on how long pods run, relative to how long nodes need to launch and
+// terminate. If pods run sixteen times as long, the cost of nodes without pods is lower, and so is the total.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -81,7 +81,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// crowd is an empty cluster for about forty pods of few sizes. Each stays about that long, and others come one by one.
+// crowd returns an empty cluster with about forty pods of few sizes. Each runs for about the given time, and others are created one by one.
 func crowd(stay, lasts time.Duration) (*fleet.Fleet, error) {
 	like, err := workload.Wastes("")[0].Build()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Side is who is in charge of a fleet.
+// Side is the controller of a fleet.
 type Side string
 
 // The sides.
@@ -18,11 +18,11 @@ const (
 	Upstream Side = "upstream"
 )
 
-// Keep is a folder with what each side came to with each fleet, one file each: a report may be written of several runs. The zero value
-// keeps nothing.
+// Keep is a folder with the results, one file per fleet and side, so that a report can be written from several runs. The zero value stores
+// nothing.
 type Keep string
 
-// load returns what was kept; false if nothing was.
+// load returns a stored result; false if there is none.
 func (k Keep) load(fleet string, by Side) (Outcome, bool, error) {
 	var out Outcome
 	if k == "" {

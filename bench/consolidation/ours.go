@@ -14,33 +14,33 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// ours is our side in charge of a fleet: it looks every ten seconds, and at moves under way whenever something has changed.
+// ours is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress after every change.
 type ours struct {
 	fleet      *fleet.Fleet
-	reader     *kube.Reader // follows the fleet, as in the controller
+	reader     *kube.Reader // watches the fleet, as in the controller
 	spotToSpot bool
 
 	moves []*underway
-	seen  int // Changes of the fleet when it was looked at last
+	seen  int // value of Changes at the last scan
 
 	steady consolidation.Steady
-	closer bool // whether it was then
+	closer bool // whether the last scan was a deep search
 
 	record record
 }
 
-// underway is a move that waits for its machines.
+// underway is a move whose replacement nodes are not all ready.
 type underway struct {
 	nodes []string
 	turns []string // see consolidation.Move
 	comes []string
-	since time.Time // since when its pods have no place; zero if they have
+	since time.Time // time since which its pods have no place; zero if they have one
 }
 
-// blockedFor is how long pods without a place hold up a move before it is undone.
+// blockedFor is how long pods without a place block a move before it is undone.
 const blockedFor = 30 * time.Second
 
-// pass looks at the cluster once, and does what is to be done. It returns whether anything was, or is under way, or it is yet to be looked closer.
+// pass scans the cluster once, and acts. It returns whether it did anything, a move is in progress, or a deep search is still due.
 func (o *ours) pass() (bool, error) {
 	if closer := o.steady.Is(o.fleet.Now()); o.fleet.Changes() == o.seen && closer == o.closer {
 		return len(o.moves) > 0 || !closer, nil
@@ -57,14 +57,14 @@ func (o *ours) pass() (bool, error) {
 	return len(d.buy)+len(d.empty)+len(d.moves)+len(o.moves) > 0 || !o.closer, err
 }
 
-// decision is what one look comes to.
+// decision is the result of one scan.
 type decision struct {
-	buy   []packing.Machine // for pods that wait
+	buy   []packing.Machine // for pending pods
 	empty []string          // nodes without pods
 	moves []consolidation.Move
 }
 
-// decide is all that takes time: the snapshot, a plan for the pods that wait or are to move, and the moves.
+// decide makes the decision: the snapshot, a plan for pods that are pending or to be moved, and the moves. Only its time is measured.
 func (o *ours) decide() (decision, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *ours) decide() (decision, error) {
 		in.Records[n.Name] = disruption.Record{Ready: true}
 	}
 	proposal := disruption.Propose(in)
-	going := map[string]int{} // by pool
+	going := map[string]int{} // number of nodes being removed, by NodePool
 	for _, m := range proposal.Moves {
 		d.empty = append(d.empty, m.Nodes...)
 		going[m.Pool] += len(m.Nodes)
@@ -98,13 +98,13 @@ func (o *ours) decide() (decision, error) {
 		rooms[r.Pool] = max(r.Nodes-going[r.Pool], 0)
 	}
 	if o.isInTurn(snapshot) {
-		return d, nil // who closes nodes now takes places away
+		return d, nil // cordoning more nodes would take room from these pods
 	}
 	d.moves = consolidation.Find(o.input(disruption.WithoutVacant(in), plan, rooms)).Moves
 	return d, nil
 }
 
-// isInTurn reports whether pods leave one after the other, or are about to.
+// isInTurn reports whether pods are being evicted one after the other, or soon will be.
 func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
 	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.turns) > 0 }) || slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
 		m := o.fleet.Machine(n.Name)
@@ -112,12 +112,12 @@ func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
 	})
 }
 
-// snapshot is the cluster as the controller's informers have told of it.
+// snapshot returns the cluster as seen by the controller's informers.
 func (o *ours) snapshot() (cluster.Snapshot, error) {
 	return o.reader.Snapshot(context.Background(), o.fleet.Now(), o.fleet.Market)
 }
 
-// input is what the moves rest on: nodes that run pods, which nobody waits to go to.
+// input returns the input of the search for moves. The candidates are nodes with pods that are not the target of a planned pod.
 func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
 	in := consolidation.Input{
 		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, Rooms: rooms,
@@ -134,7 +134,7 @@ func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[str
 	return in
 }
 
-// act does it. Moves that buy nothing are over at once.
+// act carries out a decision. Moves without replacement nodes are completed at once.
 func (o *ours) act(d decision) error {
 	for _, m := range d.buy {
 		if _, err := o.launch(m); err != nil {
@@ -160,7 +160,7 @@ func (o *ours) act(d decision) error {
 		for _, name := range m.Nodes {
 			o.fleet.Close(name, true)
 		}
-		o.fleet.Note() // each move stands by itself
+		o.fleet.Note() // each move gets its own step in the bill
 		o.moves = append(o.moves, u)
 	}
 	return o.finish()
@@ -174,7 +174,7 @@ func (o *ours) launch(m packing.Machine) (string, error) {
 	return o.fleet.Launch(order).Name, nil
 }
 
-// finish ends the moves of which all machines are ready, if their pods have a place on nodes that are: one plan for all of them.
+// finish completes the moves whose replacement nodes are all ready, if their pods have a place. One plan covers all of these moves.
 func (o *ours) finish() error {
 	ready := slices.DeleteFunc(slices.Clone(o.moves), func(u *underway) bool { return !o.isReady(u) })
 	if len(ready) == 0 {
@@ -216,7 +216,7 @@ func (o *ours) isReady(u *underway) bool {
 	return !slices.ContainsFunc(u.comes, func(name string) bool { m := o.fleet.Machine(name); return m != nil && m.Phase != fleet.Ready })
 }
 
-// nowhere are those of the nodes of which a pod would find no place.
+// nowhere returns the nodes with a pod that would have no place.
 func (o *ours) nowhere(nodes, turns []string) (map[string]bool, error) {
 	snapshot, err := o.snapshot()
 	if err != nil {

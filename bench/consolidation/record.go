@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// record is what the looks at a fleet took.
+// record has the measurements of the scans of a fleet.
 type record struct {
-	seconds []float64 // of processor time or real time, whichever was less: other work on the machine counts for nobody
-	before  uint64    // bytes of live memory before the first look: what the fleet itself takes
-	limit   int64     // bytes that the collector is told of
-	peak    uint64    // bytes of live memory and what was not collected yet, at its fullest, beyond that
+	seconds []float64 // CPU time or real time, whichever was less, so that other load on this computer does not count
+	before  uint64    // live memory before the first scan, in bytes: that of the fleet itself
+	limit   int64     // memory limit of the garbage collector, in bytes
+	peak    uint64    // maximum memory above before, in bytes, uncollected garbage included
 }
 
-// watch runs f, and returns how long it took.
+// watch runs f, and returns its duration.
 func (r *record) watch(f func()) time.Duration {
 	runtime.GC()
 	if r.before == 0 {
@@ -37,21 +37,21 @@ func (r *record) watch(f func()) time.Duration {
 	return time.Duration(took * float64(time.Second))
 }
 
-// taken is how many bytes the program has of the machine.
+// taken returns the memory that the process has obtained from the system, in bytes.
 func taken() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.Sys - m.HeapIdle)
 }
 
-// limited tells the collector of that many bytes, as the controller tells it of its memory limit, until what it returns is called. If more is
-// needed it is had. It is the same for all looks: a controller's limit does not grow with what it keeps.
+// limited sets the garbage collector's memory limit, as the controller does. The returned function restores it. The limit is soft. It is
+// the same for all scans, because a controller's limit does not grow with its data.
 func limited(bytes int64) func() {
 	before := debug.SetMemoryLimit(bytes)
 	return func() { debug.SetMemoryLimit(before) }
 }
 
-// longest is the longest look, in seconds.
+// longest returns the duration of the longest scan, in seconds.
 func (r *record) longest() float64 {
 	if len(r.seconds) == 0 {
 		return 0
@@ -59,10 +59,10 @@ func (r *record) longest() float64 {
 	return slices.Max(r.seconds)
 }
 
-// began is when the program did.
+// began is the start of the program.
 var began = time.Now()
 
-// work is how many seconds the program has worked: processor time or real time, whichever has been less so far.
+// work returns for how many seconds the program has worked: CPU time or real time, whichever is less so far.
 func work() float64 {
 	var u syscall.Rusage
 	real := time.Since(began).Seconds()
@@ -72,7 +72,7 @@ func work() float64 {
 	return min(real, time.Duration(u.Utime.Nano()+u.Stime.Nano()).Seconds())
 }
 
-// follow sends the most memory in use that it saw until stop.
+// follow samples memory in use until stop is closed, and sends the maximum.
 func follow(stop <-chan struct{}, peak chan<- uint64) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -88,7 +88,7 @@ func follow(stop <-chan struct{}, peak chan<- uint64) {
 	}
 }
 
-// inUse is what objects take on the heap, dead ones included until they are collected.
+// inUse returns the size of all heap objects, uncollected garbage included.
 func inUse() uint64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(samples)

@@ -11,56 +11,56 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Patience is how long things go on.
+// Patience has the limits of a run.
 type Patience struct {
-	Horizon time.Duration // in the cluster's time, from when pods come and go no more
-	Real    time.Duration // for one side of one row
+	Horizon time.Duration // of the cluster's time, after pods have stopped to come and go
+	Real    time.Duration // real time for one side of one row
 
-	Only Side // the other is not asked; empty: both are
-	Keep Keep // what is there already is not run again
+	Only Side // run only this side; empty: both
+	Keep Keep // stored results are not measured again
 }
 
-// Usual is what make bench has; Quick looks only whether everything works.
+// Usual has the limits of make bench; Quick is a smoke test.
 var (
 	Usual = Patience{Horizon: 2 * time.Hour, Real: 10 * time.Minute}
 	Quick = Patience{Horizon: 2 * time.Hour, Real: 20 * time.Second}
 )
 
-// looking is how often both look when there is nothing to do; quiet is for how long there must be nothing for a fleet to be
-// at rest: upstream looks anew at what has not changed after five minutes.
+// looking is the scan interval of both sides while there is nothing to do. After quiet without any action a fleet has converged: upstream
+// repeats a scan of an unchanged cluster after five minutes.
 const (
 	looking = 10 * time.Second
 	quiet   = 6 * time.Minute
 )
 
-// Row is one fleet, and how far each side came.
+// Row is one fleet, and the results of both sides.
 type Row struct {
 	Waste   workload.Waste
-	Skipped string // why there is nothing
+	Skipped string // why the fleet was not run
 
 	Nodes, Pods  int
-	Price        catalog.Price // when it began
-	Least        []fleet.Step  // where pods come and go, and while they do: below which no plan for those of the time is
+	Price        catalog.Price // initial price
+	Least        []fleet.Step  // lower bound over time, for fleets whose pods come and go
 	Ours, Theirs Outcome
 }
 
-// Outcome is how far a side came.
+// Outcome is the result of one side.
 type Outcome struct {
-	Rest    time.Duration // when the price changed for the last time
-	Ran     time.Duration // how much of the cluster's time was seen
-	Stopped string        // why no more was; empty if nothing more was worth doing
+	Rest    time.Duration // time of the last change of the price
+	Ran     time.Duration // simulated time
+	Stopped string        // why the run was stopped; empty if the fleet converged
 	Price   catalog.Price
-	Bound   catalog.Price // no plan for the pods that run could cost less
+	Bound   catalog.Price // lower bound for the running pods
 	Nodes   int
 	Moved   int
-	Waiting int // pods without a node
+	Waiting int // pending pods
 	Bill    []fleet.Step
 	Passes  int
-	Seconds float64 // the longest pass
-	Peak    uint64  // of a pass, in bytes; 0 where it was not measured
+	Seconds float64 // duration of the longest pass
+	Peak    uint64  // memory of a pass in bytes; 0 if it was not measured
 }
 
-// Run lets both make the fleet cheaper, each one of its own.
+// Run runs both sides, each on its own fleet.
 func (p Patience) Run(w workload.Waste) (Row, error) {
 	row := Row{Waste: w}
 	f, err := w.Build()
@@ -84,7 +84,7 @@ func (p Patience) Run(w workload.Waste) (Row, error) {
 	return row, err
 }
 
-// let puts the side in charge of the fleet, unless it is known already what it came to, or it is not asked.
+// let runs one side on the fleet, unless a stored result exists or the side is excluded.
 func (p Patience) let(by Side, w workload.Waste, run func(workload.Waste, *fleet.Fleet) (Outcome, error)) (Outcome, error) {
 	out, known, err := p.Keep.load(w.Name, by)
 	if known || err != nil || p.Only != "" && p.Only != by {
@@ -101,7 +101,7 @@ func (p Patience) let(by Side, w workload.Waste, run func(workload.Waste, *fleet
 }
 
 func (p Patience) ours(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
-	f.LargeFirst = true // package drain
+	f.LargeFirst = true // as package drain does
 	o := &ours{fleet: f, reader: watch(f), spotToSpot: w.SpotToSpot, seen: -1}
 	t := newTurn(p, w, f)
 	for t.goes() {
@@ -119,7 +119,7 @@ func (p Patience) ours(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 	return out, nil
 }
 
-// wait lets time pass until the next look, and ends moves as soon as they can be.
+// wait advances the time until the next scan, and completes moves as soon as possible.
 func (o *ours) wait() error {
 	until := o.fleet.Now().Add(looking)
 	for len(o.moves) > 0 {
@@ -154,7 +154,7 @@ func (p Patience) theirs(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 		busy := d.Busy() || f.Changes() != before
 		t.saw(busy)
 		d.Wait(rest)
-		if !busy && f.Now().Sub(from) < time.Minute { // as long as nothing changes, it sees the same
+		if !busy && f.Now().Sub(from) < time.Minute { // a scan of an unchanged cluster has the same result
 			next, ok := f.Next()
 			if due := from.Add(5*time.Minute + looking); !ok || next.After(due) {
 				next = due
@@ -167,7 +167,7 @@ func (p Patience) theirs(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 	return out, nil
 }
 
-// turn is one side's time with a fleet.
+// turn is one side's run with a fleet.
 type turn struct {
 	patience Patience
 	waste    workload.Waste
@@ -194,7 +194,7 @@ func (t *turn) goes() bool {
 	return !t.over
 }
 
-// saw notes whether anything was done.
+// saw records whether anything was done.
 func (t *turn) saw(busy bool) {
 	if busy || t.fleet.Changes() != t.changes {
 		t.still, t.changes = t.fleet.Since(), t.fleet.Changes()

@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// What is asked of our side.
+// Targets for Joiner.
 const (
-	mostGap     = 5.0 // percent above the bound of the pods that run, in the end
+	mostGap     = 5.0 // percent above the lower bound of the running pods, at the end
 	mostSeconds = 5.0 // of a pass
 	mostBytes   = 500 << 20
 )
@@ -20,7 +20,7 @@ const (
 // Title is the section's first line.
 const Title = "## Giving back\n"
 
-// Report is the section of the benchmarks' page.
+// Report returns the section for docs/benchmarks.md.
 func Report(rows []Row) string {
 	var b strings.Builder
 	b.WriteString(Title + `
@@ -62,13 +62,13 @@ cluster's time passes too: processor time or real time, whichever is less.
 	return b.String()
 }
 
-// party is a side and what it came to.
+// party is a side and its result.
 type party struct {
 	name    Side
 	outcome *Outcome
 }
 
-// sides are those that were asked.
+// sides returns the sides that were run.
 func (r *Row) sides() []party {
 	return slices.DeleteFunc([]party{{Joiner, &r.Ours}, {Upstream, &r.Theirs}}, func(p party) bool { return p.outcome.Ran == 0 })
 }
@@ -96,7 +96,7 @@ func (r *Row) line(b *strings.Builder, o *Outcome) {
 		o.gap(), o.Nodes, o.Moved, dollars(fleet.Spent(o.Bill, r.window())), o.Passes, o.Seconds, memory)
 }
 
-// gap is how many percent above the bound the price is that the side came to.
+// gap returns how far the final price is above the lower bound, in percent.
 func (o *Outcome) gap() float64 {
 	if o.Bound == 0 {
 		return 0
@@ -104,7 +104,7 @@ func (o *Outcome) gap() float64 {
 	return 100 * (float64(o.Price)/float64(o.Bound) - 1)
 }
 
-// explain says how far above the bound a fleet was while its pods came and went, and for what.
+// explain describes how far above the lower bound a fleet was while its pods came and went, and why.
 func (r *Row) explain(b *strings.Builder) {
 	if len(r.Least) == 0 {
 		return
@@ -122,7 +122,7 @@ func (r *Row) explain(b *strings.Builder) {
 	}
 }
 
-// window is for how long what was paid is compared.
+// window returns the period for which payments are compared.
 func (r *Row) window() time.Duration {
 	if r.Theirs.Ran == 0 {
 		return r.Ours.Ran
@@ -130,7 +130,7 @@ func (r *Row) window() time.Duration {
 	return max(min(r.Ours.Ran, r.Theirs.Ran), min(max(r.Ours.Rest, r.Theirs.Rest), r.Theirs.Ran))
 }
 
-// mark is what came of something that is asked.
+// mark is the result of a target.
 type mark string
 
 const (
@@ -141,14 +141,14 @@ const (
 	worse   mark = "**not so far**"
 )
 
-// judge writes what is asked of the row, and what was measured.
+// judge writes a line for each target of the row.
 func (r *Row) judge(b *strings.Builder) {
 	add := func(want, have string, m mark) {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Waste.Name, want, have, m)
 	}
 	o, t := &r.Ours, &r.Theirs
 	if o.Ran == 0 {
-		return // it was not asked
+		return // Joiner was not run
 	}
 	add(fmt.Sprintf("within %.0f %% of the bound", mostGap), fmt.Sprintf("%.1f %%", o.gap()), sure(o.gap() <= mostGap))
 	add(fmt.Sprintf("a pass of at most %.0f s and %d MiB", mostSeconds, mostBytes>>20), fmt.Sprintf("%.2f s, %d MiB", o.Seconds, o.Peak>>20),
@@ -163,12 +163,12 @@ func (r *Row) judge(b *strings.Builder) {
 	mine, theirs := fleet.Spent(o.Bill, r.window()), fleet.Spent(t.Bill, r.window())
 	add(fmt.Sprintf("no more paid than by upstream, %s in %s", dollars(theirs), r.window().Round(time.Second)), dollars(mine), t.beside(mine <= theirs))
 	if t.Ran < r.Waste.Lasts {
-		return // it was stopped while other pods ran
+		return // the pods that ran when it was stopped are not comparable
 	}
 	add(fmt.Sprintf("no dearer in the end than upstream, %s%s", dollars(t.Price.Dollars()), stopped), dollars(o.Price.Dollars()), t.beside(o.Price <= t.Price))
 	rest := sure(o.Stopped == "" && o.Rest <= t.Rest)
 	if t.Stopped != "" && o.Stopped == "" {
-		rest = least(o.Rest <= t.Ran) // it would have rested later
+		rest = least(o.Rest <= t.Ran) // it would have converged later
 	}
 	want := "at rest no later than upstream, " + t.Rest.Round(time.Second).String()
 	if t.Stopped != "" {
@@ -186,7 +186,7 @@ func (r *Row) judge(b *strings.Builder) {
 	}
 }
 
-// lowest is the least price there was.
+// lowest returns the lowest price over time.
 func (o *Outcome) lowest() catalog.Price {
 	out := o.Price
 	for _, s := range o.Bill {
@@ -195,7 +195,7 @@ func (o *Outcome) lowest() catalog.Price {
 	return out
 }
 
-// movedUntil is how many pods were moved to come down to that price, without what was still paid for while they moved.
+// movedUntil returns how many pods had been moved when the price, without nodes that were still being removed, was at most the given one.
 func (o *Outcome) movedUntil(price catalog.Price) int {
 	for _, s := range o.Bill {
 		if s.Settled <= price {
@@ -205,7 +205,7 @@ func (o *Outcome) movedUntil(price catalog.Price) int {
 	return o.Moved
 }
 
-// sure is the mark of what was seen to its end.
+// sure returns the mark for a final result.
 func sure(ok bool) mark {
 	if ok {
 		return reached
@@ -213,7 +213,7 @@ func sure(ok bool) mark {
 	return notYet
 }
 
-// least is the mark of what upstream can only have come to more of, after it was stopped.
+// least returns the mark for a number that upstream could only have increased after it was stopped.
 func least(ok bool) mark {
 	if ok {
 		return reached
@@ -221,7 +221,7 @@ func least(ok bool) mark {
 	return unknown
 }
 
-// beside is the mark of what is compared with what upstream came to until it came to rest, or was stopped.
+// beside returns the mark for a comparison with upstream's result when it had converged or was stopped.
 func (o *Outcome) beside(ok bool) mark {
 	switch {
 	case o.Stopped == "":
@@ -234,7 +234,7 @@ func (o *Outcome) beside(ok bool) mark {
 
 func dollars(d float64) string { return fmt.Sprintf("%.2f", d) }
 
-// Line is the row in one line, to see how far it has come.
+// Line describes a row in one line, as progress output.
 func Line(r *Row) string {
 	if r.Skipped != "" {
 		return fmt.Sprintf("%-14s skipped: %s", r.Waste.Name, r.Skipped)

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestJudge: what upstream had not come to when it was stopped is held against nobody, and counted for nobody.
+// TestJudge: if upstream was stopped, its unknown final result counts neither for nor against a side.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestKeep: what was kept is what comes back, of the same side and fleet only.
+// TestKeep: a stored result is returned for the same side and fleet only.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	k := Keep(t.TempDir())

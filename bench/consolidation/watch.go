@@ -16,17 +16,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// informers tell our side of the fleet's objects as the manager's cache does: of all that there are when they are first asked, and of each
-// change from then on, at once.
+// informers passes the fleet's objects to Joiner's reader, like the manager's cache: all existing objects to a new handler, and every later
+// change, at once.
 type informers struct {
 	fleet    *fleet.Fleet
 	handlers map[reflect.Type][]toolscache.ResourceEventHandler
 	classes  []*awsv1.EC2NodeClass
-	nodes    map[string]*corev1.Node // as they were told last, by name
+	nodes    map[string]*corev1.Node // the last versions passed on, by name
 	claims   map[string]*karpv1.NodeClaim
 }
 
-// watch lets a reader follow the fleet.
+// watch returns a reader that follows the fleet.
 func watch(f *fleet.Fleet) *kube.Reader {
 	w := &informers{
 		fleet: f, handlers: map[reflect.Type][]toolscache.ResourceEventHandler{},
@@ -41,7 +41,7 @@ func watch(f *fleet.Fleet) *kube.Reader {
 	return &kube.Reader{Informers: w}
 }
 
-// GetInformer returns what tells of one kind.
+// GetInformer returns the informer of one kind.
 func (w *informers) GetInformer(_ context.Context, like client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	return &informer{all: w, like: like}, nil
 }
@@ -70,10 +70,10 @@ func (w *informers) Gone(m *fleet.Machine) {
 // Pod tells of a pod.
 func (w *informers) Pod(p *fleet.Pod) { tell(w, nil, p.Object) }
 
-// PodGone tells that one is no more.
+// PodGone passes on the deletion of a pod.
 func (w *informers) PodGone(p *fleet.Pod) { w.dropped(p.Object) }
 
-// Settled is of no interest.
+// Settled does nothing.
 func (w *informers) Settled() {}
 
 // tell tells of an object that has come, or of a change if it was there before.
@@ -97,14 +97,14 @@ func (w *informers) dropped(o client.Object) {
 	}
 }
 
-// informer is of one kind. Only what a kube.Reader asks of it is there.
+// informer is the informer of one kind. It has only the methods that kube.Reader calls.
 type informer struct {
 	cache.Informer
 	all  *informers
 	like client.Object
 }
 
-// AddEventHandler tells the handler of all that there is now, and of each change from then on.
+// AddEventHandler passes all existing objects to the handler, and every later change.
 func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	kind := reflect.TypeOf(i.like)
 	i.all.handlers[kind] = append(i.all.handlers[kind], h)
@@ -136,7 +136,7 @@ func added[T client.Object](h toolscache.ResourceEventHandler, all []T) {
 	}
 }
 
-// registered is a handler that was told of everything.
+// registered is a handler that has received all existing objects.
 type registered struct{}
 
 func (registered) HasSynced() bool                          { return true }

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestWatched: what our side sees by what it is told is, at each look of ten minutes, what there is.
+// TestWatched: at each scan in ten minutes, Joiner's reader has the same snapshot as the fleet.
 func TestWatched(t *testing.T) {
 	for _, w := range workload.Wastes("") {
 		if w.Name != "spot-100" {
@@ -47,7 +47,7 @@ func TestWatched(t *testing.T) {
 	t.Fatal("there is no such fleet")
 }
 
-// plain is the snapshot's nodes and pods, as text would have them.
+// plain returns the snapshot's nodes and pods without unexported state.
 func plain(s cluster.Snapshot) []any {
 	var out []any
 	for i := range s.Nodes {

@@ -1,10 +1,10 @@
-// Package fleet is a cluster in made-up time, for whoever gives nodes back.
+// Package fleet simulates a cluster in simulated time, for benchmarks of consolidation.
 //
-// In: nodes with their pods, prices, and what is done: nodes launched, closed to new pods, emptied; pods that come and go.
-// Out: the cluster as Kubernetes objects, word of each change, and what it has cost until now.
-// Never: a decision, or a clock of the real world. The same deeds at the same times give the same cluster.
+// In: nodes with their pods, prices, and actions: nodes launched, cordoned, drained; pods created and deleted.
+// Out: the cluster as Kubernetes objects, a call for each change, and its cost until now.
+// Never: a decision, or a clock of the real world. The same actions at the same times give the same cluster.
 //
-// A node that is launched is known to EC2 after two seconds and fit for pods after 45. Pods of a node that goes are evicted at once,
-// their successors go where kube-scheduler would put them by default (to the node with the most room), and the node is paid for
-// until they have had their 30 seconds.
+// EC2 has the instance of a launched node after two seconds, and the node is ready after 45. Pods of a removed node are evicted at once.
+// Their replacements go where kube-scheduler would put them by default (to the node with the most room). The node is paid for until their
+// 30 seconds of grace period are over.
 package fleet

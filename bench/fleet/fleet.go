@@ -19,18 +19,19 @@ import (
 // How long things take.
 const (
 	Launching = 2 * time.Second  // from a launch until EC2 has an instance
-	Joining   = 45 * time.Second // from a launch until its node is fit for pods
-	Draining  = 30 * time.Second // from a node's end until it is not paid for any more
-	Turning   = time.Second      // from a pod's eviction until its successor has its place, where the next one waits for that
+	Joining   = 45 * time.Second // from a launch until its node is ready
+	Draining  = 30 * time.Second // from a node's removal until it is not paid for any more
+	Turning   = time.Second      // from a pod's eviction until its replacement is bound, if the next eviction waits for that
 )
 
-// Fleet is the cluster.
+// Fleet is a simulated cluster. It is not safe for concurrent use.
 type Fleet struct {
 	Pools  []*karpv1.NodePool
 	Market catalog.Market
 	Watch  Watcher // may be nil
 
-	// LargeFirst: nodes that are removed together lose their pods all at once, each its largest first; not by name, node after node.
+	// LargeFirst evicts the pods of all nodes that are removed together at once, largest first. Otherwise pods are evicted in the order of
+	// their names, node after node.
 	LargeFirst bool
 
 	now      time.Time
@@ -46,16 +47,16 @@ type Fleet struct {
 	changes int
 }
 
-// Watcher hears of what has changed.
+// Watcher receives changes.
 type Watcher interface {
 	Machine(m *Machine) // it is there, or has come further
 	Gone(m *Machine)
 	Pod(p *Pod) // it is there, or was bound
 	PodGone(p *Pod)
-	Settled() // after everything that happened at one time
+	Settled() // after all changes of one point in time
 }
 
-// Phase is how far a machine has come.
+// Phase is the phase of a node.
 type Phase int
 
 // The phases.
@@ -74,14 +75,14 @@ type Machine struct {
 	Type     catalog.Type
 	Offering catalog.Offering
 	Phase    Phase
-	Closed   bool // to new pods
+	Closed   bool // cordoned
 	Created  time.Time
 	For      []string // the pods that it was launched for, as "namespace/name"
 
 	pods map[string]*Pod
 	free resources.Amounts
-	node *corev1.Node      // as it was last asked for
-	own  *karpv1.NodeClaim // as it was last asked for
+	node *corev1.Node      // cached
+	own  *karpv1.NodeClaim // cached
 }
 
 // Pods is how many pods it has.
@@ -90,30 +91,30 @@ func (m *Machine) Pods() int { return len(m.pods) }
 // Provider is its name in EC2.
 func (m *Machine) Provider() string { return "aws:///" + m.Offering.Zone + "/i-" + m.Name }
 
-// Pod is a pod, with what it asks for read once.
+// Pod is a pod with its parsed requests.
 type Pod struct {
-	Object *corev1.Pod // never altered; another one when it is bound
+	Object *corev1.Pod // immutable; replaced when the pod is bound
 	base   string      // its name without the number of moves
 	ask    resources.Amounts
 	on     *Machine // nil while it waits
 }
 
-// Step is the price of all machines from then on.
+// Step is the price of all nodes from a point in time on.
 type Step struct {
 	From  time.Duration // since the start
 	Price catalog.Price // per hour
 
-	// Of the price, what is for machines that take no pods: those that are not fit for pods yet, and those that were given up.
+	// Parts of the price, for nodes that run no pods: those that are not ready yet, and those that are being removed.
 	Joining, Leaving catalog.Price
 
-	// When what is closed to pods has gone, and what was bought is ready:
+	// The state after all removals and launches in progress:
 	Settled catalog.Price // the price then
-	Moved   int           // pods that were evicted until then
+	Moved   int           // number of pods evicted until then
 
 	kept bool // see Note
 }
 
-// Start is when every fleet begins.
+// Start is the start time of every fleet.
 var Start = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // New returns a cluster without nodes.
@@ -121,19 +122,19 @@ func New(pools []*karpv1.NodePool, market catalog.Market) *Fleet {
 	return &Fleet{Pools: pools, Market: market, now: Start, machines: map[string]*Machine{}, pods: map[string]*Pod{}}
 }
 
-// Now is the time in the cluster.
+// Now returns the simulated time.
 func (f *Fleet) Now() time.Time { return f.now }
 
-// Since is how long it has run.
+// Since returns the simulated time since Start.
 func (f *Fleet) Since() time.Duration { return f.now.Sub(Start) }
 
-// Moved is how many pods were evicted.
+// Moved returns the number of evicted pods.
 func (f *Fleet) Moved() int { return f.moved }
 
-// Changes counts what has changed so far: as long as it is the same, so is the cluster.
+// Changes returns the number of changes so far. While it is the same, the cluster is unchanged.
 func (f *Fleet) Changes() int { return f.changes }
 
-// Bill is what the machines cost, from when to when.
+// Bill returns the price over time.
 func (f *Fleet) Bill() []Step { return f.bill }
 
 // Machines are all that there are, sorted by name.
@@ -144,12 +145,12 @@ func (f *Fleet) Machines() []*Machine {
 // Machine returns the machine of the name, nil if it is not there.
 func (f *Fleet) Machine(name string) *Machine { return f.machines[name] }
 
-// Waiting is how many pods are without a node.
+// Waiting returns the number of pending pods.
 func (f *Fleet) Waiting() int { return len(f.pending) }
 
-// Order is what to launch.
+// Order describes a launch.
 type Order struct {
-	Name        string // of the machine; empty: one is made
+	Name        string // of the node; empty: generated
 	Pool, Class string
 	Type        catalog.Type
 	Offering    catalog.Offering
@@ -204,7 +205,7 @@ func (f *Fleet) join(m *Machine) {
 	f.schedule()
 }
 
-// Close keeps new pods off the machine, or lets them on again.
+// Close cordons or uncordons the node.
 func (f *Fleet) Close(name string, closed bool) {
 	if m := f.machines[name]; m != nil && m.Closed != closed {
 		m.Closed = closed
@@ -213,7 +214,7 @@ func (f *Fleet) Close(name string, closed bool) {
 	}
 }
 
-// Remove gives machines up. Their pods are evicted, and their successors are bound where there is room.
+// Remove removes nodes. Their pods are evicted, and their replacements are bound where there is room.
 func (f *Fleet) Remove(names ...string) {
 	var leaving []turn
 	for _, m := range f.leave(names, 0) {
@@ -227,7 +228,7 @@ func (f *Fleet) Remove(names ...string) {
 	f.charge()
 }
 
-// RemoveInTurn gives machines up whose pods, as "namespace/name", are evicted one after the other.
+// RemoveInTurn removes nodes and evicts their pods, given as "namespace/name", one after the other.
 func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
 	for i, id := range pods {
 		_, name, _ := strings.Cut(id, "/")
@@ -266,7 +267,7 @@ func (f *Fleet) leave(names []string, in time.Duration) []*Machine {
 	return out
 }
 
-// turn is when a pod leaves its node.
+// turn is the time at which a pod is evicted.
 type turn struct {
 	at  int
 	pod *Pod
@@ -287,7 +288,7 @@ func (f *Fleet) turns(m *Machine) []turn {
 	return out
 }
 
-// evict replaces the pod by one that waits.
+// evict replaces the pod by a pending one.
 func (f *Fleet) evict(p *Pod) {
 	f.moved++
 	f.drop(p)
@@ -298,7 +299,7 @@ func (f *Fleet) evict(p *Pod) {
 	f.add(object, p.base)
 }
 
-// Add lets a pod come. It is bound at once if there is room.
+// Add adds a pod. It is bound at once if there is room.
 func (f *Fleet) Add(object *corev1.Pod) {
 	f.add(object.DeepCopy(), object.Name)
 	f.schedule()
@@ -319,7 +320,7 @@ func (f *Fleet) add(object *corev1.Pod, base string) {
 	}
 }
 
-// Delete takes away the pod of that first name, wherever it has been moved to.
+// Delete deletes the pod with the given original name, wherever it has been moved to.
 func (f *Fleet) Delete(base string) {
 	for _, p := range f.pods {
 		if p.base == base {

@@ -19,7 +19,7 @@ import (
 
 const cent = catalog.Dollar / 100
 
-// node orders a machine of so many cores, with 4 GiB each, at a cent for a core.
+// node returns an order of a node with the given number of cores, 4 GiB and one cent per core.
 func node(name string, cores int64) Order {
 	full := resources.Amounts{CPU: 1000 * cores, Memory: 4 * cores << 30, Pods: 100}
 	return Order{
@@ -29,7 +29,7 @@ func node(name string, cores int64) Order {
 	}
 }
 
-// pod asks for so many millicores, and as much memory as goes with them.
+// pod returns a pod that requests the given millicores, and memory in proportion.
 func pod(name string, milli int64) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: types.UID("uid-" + name)},
@@ -40,7 +40,7 @@ func pod(name string, milli int64) *corev1.Pod {
 	}
 }
 
-// where returns the first names of the pods on each machine, and of those that wait under "".
+// where returns the names of the pods on each node, and of pending pods under "".
 func where(f *Fleet) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range f.pods {
@@ -56,7 +56,7 @@ func where(f *Fleet) map[string][]string {
 	return out
 }
 
-// TestEvicted: pods of a node that goes come onto the nodes with most room, one after the other, and not where they may not.
+// TestEvicted: pods of a removed node go to the nodes with the most room, one after the other, and only where they are allowed.
 func TestEvicted(t *testing.T) {
 	t.Parallel()
 	want := func(pairs ...string) map[string][]string {
@@ -108,7 +108,8 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// TestLargeFirst: small pods that come first fill both nodes evenly, and leave the large one no room; if it leaves first, all have room.
+// TestLargeFirst: small pods that are evicted first fill both nodes evenly, so the large pod has no room; if the large pod is first, all
+// have room.
 func TestLargeFirst(t *testing.T) {
 	t.Parallel()
 	for large, waiting := range map[bool]int{false: 1, true: 0} {
@@ -124,7 +125,7 @@ func TestLargeFirst(t *testing.T) {
 	}
 }
 
-// TestPaid: an instance is paid for from when it is there until its pods have had their time, and a node that joins takes who waits.
+// TestPaid: an instance is paid for from its creation until its pods' grace period is over. A node that becomes ready takes pending pods.
 func TestPaid(t *testing.T) {
 	t.Parallel()
 	f := New(nil, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Objects is the cluster as our controller sees it. The objects are never altered; they are others when they change.
+// Objects returns the cluster's objects for Joiner's controller. They are immutable; a changed object is a new one.
 func (f *Fleet) Objects() kube.Objects {
 	o := kube.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
 	for _, m := range f.machines {
@@ -30,7 +30,7 @@ func (f *Fleet) Objects() kube.Objects {
 	return o
 }
 
-// View is how it is looked at.
+// View returns the view of the cluster.
 func (f *Fleet) View() kube.View { return kube.View{Now: f.now, Market: f.Market} }
 
 // PodsOn are the pods of the machine, sorted by name.

@@ -7,16 +7,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// event is what will happen.
+// event is a future event.
 type event struct {
 	at time.Time
 	do func()
 }
 
-// after has something happen later.
+// after schedules do after a delay.
 func (f *Fleet) after(d time.Duration, do func()) { f.At(f.now.Add(d), do) }
 
-// At has something happen at a time, after all else that happens then.
+// At schedules do at a time, after all other events of that time.
 func (f *Fleet) At(at time.Time, do func()) {
 	if at.Before(f.now) {
 		at = f.now
@@ -28,7 +28,7 @@ func (f *Fleet) At(at time.Time, do func()) {
 	f.events = slices.Insert(f.events, i, event{at, do})
 }
 
-// Advance lets time pass, and what is to happen until then happen.
+// Advance advances the time and runs the events until then.
 func (f *Fleet) Advance(to time.Time) {
 	for len(f.events) > 0 && !f.events[0].at.After(to) {
 		e := f.events[0]
@@ -46,7 +46,7 @@ func (f *Fleet) Advance(to time.Time) {
 	}
 }
 
-// Next is when something happens next; false if nothing does.
+// Next returns the time of the next event; false if there is none.
 func (f *Fleet) Next() (time.Time, bool) {
 	if len(f.events) == 0 {
 		return time.Time{}, false
@@ -54,7 +54,7 @@ func (f *Fleet) Next() (time.Time, bool) {
 	return f.events[0].at, true
 }
 
-// charge notes what the machines cost from now on.
+// charge adds a step with the current price.
 func (f *Fleet) charge() {
 	if n := len(f.bill); n > 0 && f.bill[n-1].From == f.Since() && !f.bill[n-1].kept {
 		f.bill = f.bill[:n-1]
@@ -62,14 +62,14 @@ func (f *Fleet) charge() {
 	f.bill = append(f.bill, f.step())
 }
 
-// Note adds a step to the bill that stays beside others of the same time: what the fleet comes to with what was begun until now.
+// Note adds a step to the bill that is kept beside others of the same time, with the state after all actions started until now.
 func (f *Fleet) Note() {
 	s := f.step()
 	s.kept = true
 	f.bill = append(f.bill, s)
 }
 
-// step is how things are.
+// step returns the current step.
 func (f *Fleet) step() Step {
 	price, since := f.Price(), f.Since()
 	step := Step{From: since, Price: price, Moved: f.moved}
@@ -89,7 +89,7 @@ func (f *Fleet) step() Step {
 	return step
 }
 
-// Price is what all machines that are paid for cost, per hour.
+// Price returns the price of all nodes that are paid for, per hour.
 func (f *Fleet) Price() catalog.Price {
 	var sum catalog.Price
 	for _, m := range f.machines {
@@ -100,18 +100,18 @@ func (f *Fleet) Price() catalog.Price {
 	return sum
 }
 
-// Spent is what was paid in the first so long, in dollars.
+// Spent returns the cost of the first part of the bill, in dollars.
 func Spent(bill []Step, until time.Duration) float64 {
 	return sum(bill, until, func(s Step) catalog.Price { return s.Price })
 }
 
-// Idle is what of that was paid for machines that were not fit for pods yet, and for those that were given up.
+// Idle returns the parts of that cost for nodes that were not ready yet, and for nodes that were being removed.
 func Idle(bill []Step, until time.Duration) (joining, leaving float64) {
 	joining = sum(bill, until, func(s Step) catalog.Price { return s.Joining })
 	return joining, sum(bill, until, func(s Step) catalog.Price { return s.Leaving })
 }
 
-// sum is a price over the first so long, in dollars.
+// sum returns a price integrated over the first part of the bill, in dollars.
 func sum(bill []Step, until time.Duration, of func(Step) catalog.Price) float64 {
 	sum := 0.0
 	for i, s := range bill {
@@ -126,7 +126,7 @@ func sum(bill []Step, until time.Duration, of func(Step) catalog.Price) float64 
 	return sum
 }
 
-// Rest is when the price changed for the last time.
+// Rest returns the time of the last change of the price.
 func Rest(bill []Step) time.Duration {
 	var at time.Duration
 	for i := 1; i < len(bill); i++ {

@@ -7,19 +7,19 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// stopclock is the time in a made-up cluster, as upstream reads it. While upstream works, its work takes as long as it
-// really does; while it waits, the cluster's time passes at once.
+// stopclock is the clock of the simulated cluster for upstream. While upstream works, the simulated time passes with the work. While it
+// waits, the time jumps.
 type stopclock struct {
-	clock.Clock // nil: timers and tickers are a fault of this driver, and panic
+	clock.Clock // nil: any other call, such as for timers and tickers, is an error of this driver, and panics
 
-	advance func(to time.Time) // lets the cluster's time pass
+	advance func(to time.Time) // advances the simulated time
 	work    func() float64     // seconds of work so far
 
 	mu      sync.Mutex
-	base    time.Time // the cluster's time when the work began, or when it stopped
-	from    float64   // of work, when it began
+	base    time.Time // the simulated time at the last start or stop
+	from    float64   // work at the last start
 	running bool
-	worked  time.Duration // in all, until it stopped last
+	worked  time.Duration // total, until the last stop
 }
 
 func (c *stopclock) Now() time.Time {
@@ -37,7 +37,7 @@ func (c *stopclock) now() time.Time {
 
 func (c *stopclock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// After waits: what is to happen in the cluster until then happens before it returns.
+// After waits: events until then run before it returns.
 func (c *stopclock) After(d time.Duration) <-chan time.Time {
 	c.stop()
 	c.wait(d)
@@ -47,14 +47,14 @@ func (c *stopclock) After(d time.Duration) <-chan time.Time {
 	return out
 }
 
-// start lets time run with the work.
+// start makes the simulated time pass with the work.
 func (c *stopclock) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running, c.from = true, c.work()
 }
 
-// stop ends that; what is due in the cluster by now happens.
+// stop ends that, and runs the events that are due.
 func (c *stopclock) stop() {
 	now := c.Now()
 	c.mu.Lock()
@@ -64,7 +64,7 @@ func (c *stopclock) stop() {
 	c.reach(now)
 }
 
-// wait lets time pass in the cluster.
+// wait advances the simulated time.
 func (c *stopclock) wait(d time.Duration) { c.reach(c.Now().Add(d)) }
 
 func (c *stopclock) reach(to time.Time) {
@@ -74,7 +74,7 @@ func (c *stopclock) reach(to time.Time) {
 	c.base = to
 }
 
-// at says what time it is in the cluster while something happens there.
+// at sets the simulated time during an event.
 func (c *stopclock) at(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

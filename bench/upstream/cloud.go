@@ -17,11 +17,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// cloud is what upstream must know of EC2 to plan. Instances are launched by the fleet.
+// cloud is upstream's cloud provider for planning. The fleet launches the instances.
 type cloud struct {
-	cloudprovider.CloudProvider // nil: any other call is a fault of this driver, and panics
+	cloudprovider.CloudProvider // nil: any other call is an error of this driver, and panics
 
-	types map[string][]*cloudprovider.InstanceType // by pool
+	types map[string][]*cloudprovider.InstanceType // by NodePool
 }
 
 func (c *cloud) Name() string { return "bench" }
@@ -34,7 +34,7 @@ func (c *cloud) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&nodeClass{}}
 }
 
-// nodeClass is what upstream must know of an EC2NodeClass: that there is such a kind. Nobody asks for its conditions.
+// nodeClass is upstream's EC2NodeClass. Only its kind matters; upstream does not read its conditions.
 type nodeClass struct{ awsv1.EC2NodeClass }
 
 func (*nodeClass) GetConditions() []status.Condition { return nil }
@@ -43,7 +43,7 @@ func (*nodeClass) StatusConditions(...status.ForOption) status.ConditionSet {
 	return status.ConditionSet{}
 }
 
-// orderOf buys the claim as the cheapest of what it asks for.
+// orderOf returns the launch of the claim with the cheapest offering that meets its requirements.
 func orderOf(claim *v1.NodeClaim, market catalog.Market) (fleet.Order, error) {
 	requirements := scheduling.NewNodeSelectorRequirementsWithMinValues(claim.Spec.Requirements...)
 	order := fleet.Order{Name: claim.Name, Pool: claim.Labels[v1.NodePoolLabelKey], Class: claim.Spec.NodeClassRef.Name}

@@ -24,7 +24,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/fleet"
 )
 
-// Disruptor is upstream's disruption controller, with its queue and its provisioner, in charge of a fleet.
+// Disruptor is upstream's disruption controller, with its queue and its provisioner, as the controller of a fleet.
 type Disruptor struct {
 	ctx         context.Context
 	fleet       *fleet.Fleet
@@ -34,12 +34,12 @@ type Disruptor struct {
 	provisioner *provisioning.Provisioner
 	queue       *disruption.Queue
 	controller  *disruption.Controller
-	retry       bool // the provisioner is to be asked again
+	retry       bool // a retry of the provisioner is scheduled
 	failed      error
 }
 
-// Disrupt puts upstream in charge of the fleet. Work says how many seconds have been worked so far, by any clock: it is
-// how long upstream takes to think.
+// Disrupt makes upstream the controller of the fleet. work returns the seconds worked so far, by any clock; upstream's work takes that long
+// in simulated time.
 func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, error) {
 	log.SetLogger(logging.NopLogger)
 	d := &Disruptor{fleet: f, live: newLive()}
@@ -79,7 +79,7 @@ func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, 
 	return d, d.failed
 }
 
-// Pass lets the controller look once, and says for how long it would then rest.
+// Pass runs one reconciliation, and returns the delay that upstream requests until the next one.
 func (d *Disruptor) Pass() (rest time.Duration, err error) {
 	d.clock.worked = 0
 	d.clock.start()
@@ -89,16 +89,16 @@ func (d *Disruptor) Pass() (rest time.Duration, err error) {
 	return max(result.RequeueAfter, time.Millisecond), errors.Join(err, d.failed)
 }
 
-// Thought is how long the last look took, without what was only waiting.
+// Thought returns how long the last pass took, without waiting.
 func (d *Disruptor) Thought() time.Duration { return d.clock.worked }
 
-// Wait lets time pass.
+// Wait advances the simulated time.
 func (d *Disruptor) Wait(rest time.Duration) { d.clock.wait(rest) }
 
-// Busy reports whether anything is under way.
+// Busy reports whether commands are in progress.
 func (d *Disruptor) Busy() bool { return !d.queue.IsEmpty() }
 
-// Settled does what upstream has written, and lets its other controllers work until they have no more to do.
+// Settled carries out what upstream has written, and runs its other controllers until they have no more to do.
 func (d *Disruptor) Settled() {
 	d.apply()
 	if d.progress() {
@@ -110,7 +110,7 @@ func (d *Disruptor) Settled() {
 	}
 }
 
-// apply launches the claims that were made, and gives up those that were deleted.
+// apply launches new NodeClaims, and removes deleted ones.
 func (d *Disruptor) apply() {
 	d.clock.at(d.fleet.Now())
 	d.live.mu.Lock()
@@ -135,7 +135,7 @@ func (d *Disruptor) apply() {
 	d.fleet.Remove(names...)
 }
 
-// close keeps new pods off a node that upstream has tainted, or lets them on again, and tells upstream of its own patch.
+// close cordons a node that upstream has tainted, or uncordons it, and updates upstream's state.
 func (d *Disruptor) close(name string) {
 	d.live.mu.Lock()
 	n := d.live.nodes[name]
@@ -151,7 +151,7 @@ func (d *Disruptor) close(name string) {
 	d.note(d.state.UpdateNode(d.ctx, n.DeepCopy()))
 }
 
-// progress lets the queue go on with commands of which all replacements are ready.
+// progress advances the commands whose replacements are all ready.
 func (d *Disruptor) progress() bool {
 	moved := false
 	commands := d.queue.GetCommands()
@@ -176,7 +176,7 @@ func (d *Disruptor) progress() bool {
 	return moved
 }
 
-// provision lets the provisioner buy for pods that wait.
+// provision runs the provisioner for pending pods.
 func (d *Disruptor) provision() {
 	d.retry = false
 	if d.fleet.Waiting() == 0 {

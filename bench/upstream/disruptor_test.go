@@ -20,7 +20,7 @@ import (
 
 const cent = catalog.Dollar / 100
 
-// cores is a type of so many, at a cent for each.
+// cores returns an instance type with n cores, at a cent for each.
 func cores(n int64) catalog.Type {
 	full := resources.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
 	t := catalog.Type{Name: fmt.Sprintf("any.%d", n), Capacity: full, Allocatable: full, Labels: requirements.Labels{
@@ -29,13 +29,13 @@ func cores(n int64) catalog.Type {
 	return t.WithOfferings([]catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(n), Available: true}})
 }
 
-// halfEmpty is a node of four cores with one pod of one core, one without pods, and one of eight cores with a pod of one.
+// halfEmpty returns a node of four cores with one pod of one core, an empty node, and a node of eight cores with a pod of one core.
 func halfEmpty() *fleet.Fleet {
 	p := &karpv1.NodePool{
 		TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: "general", UID: "uid-general"},
 	}
 	p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
-	p.Spec.Template.Spec.Requirements = karpv1.Requirements{ // without it upstream would buy spot, which nobody sells
+	p.Spec.Template.Spec.Requirements = karpv1.Requirements{ // otherwise upstream would launch spot, which is not offered
 		{Key: catalog.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{catalog.OnDemand}},
 	}
 	p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
@@ -69,12 +69,12 @@ func podOfOneCore(name string) *corev1.Pod {
 	}
 }
 
-// TestDisrupt: upstream gives back the empty node, and goes on until one small node is left; pods are moved only when what they move to
-// is ready, and by the fleet.
+// TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. Pods are moved only when the replacement is
+// ready, and by the fleet.
 func TestDisrupt(t *testing.T) {
 	t.Parallel()
 	f := halfEmpty()
-	d, err := Disrupt(f, false, func() float64 { return 0 }) // it thinks in no time
+	d, err := Disrupt(f, false, func() float64 { return 0 }) // its work takes no time
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,17 +25,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Cluster is a cluster as upstream's controller would have it in memory before it plans.
+// Cluster is the cluster state that upstream's controller has in memory before it plans.
 type Cluster struct {
 	store   *store
 	state   *state.Cluster
 	pools   []*v1.NodePool
-	types   map[string][]*cloudprovider.InstanceType // by pool
+	types   map[string][]*cloudprovider.InstanceType // by NodePool
 	daemons []*corev1.Pod
 	pending []*corev1.Pod
 }
 
-// Load tells upstream about the cluster. The objects are not altered.
+// Load fills upstream's cluster state. It does not change the objects.
 func Load(o kube.Objects, market catalog.Market) (*Cluster, error) {
 	log.SetLogger(logging.NopLogger)
 	c := &Cluster{store: newStore(o), types: map[string][]*cloudprovider.InstanceType{}}
@@ -74,7 +74,7 @@ func Load(o kube.Objects, market catalog.Market) (*Cluster, error) {
 	return c, nil
 }
 
-// poolOf turns our NodePool into theirs the way a manifest would travel.
+// poolOf converts a NodePool to upstream's type, through JSON like a manifest.
 func poolOf(p any) (*v1.NodePool, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -87,7 +87,7 @@ func poolOf(p any) (*v1.NodePool, error) {
 	return &out, nil
 }
 
-// background is the context that upstream's controller would plan in, with the options that it has by default.
+// background returns the context for upstream's planning, with its default options.
 func background() context.Context {
 	return options.ToContext(injection.WithControllerName(context.Background(), "provisioner"), &options.Options{
 		PreferencePolicy:  options.PreferencePolicyRespect,
@@ -97,7 +97,7 @@ func background() context.Context {
 	})
 }
 
-// Run is one plan to be made: what must be new for each.
+// Run is one plan to make, with the state that upstream builds for every plan.
 type Run struct {
 	cluster   *Cluster
 	ctx       context.Context
@@ -105,7 +105,7 @@ type Run struct {
 	pods      []*corev1.Pod
 }
 
-// Prepare copies the nodes, counts the pods that are there, and makes a scheduler with that many workers. Upstream's
+// Prepare copies the nodes, counts the existing pods by topology, and creates a scheduler with the given number of workers. Upstream's
 // controller does this for every plan too; it is not part of Solve.
 func (c *Cluster) Prepare(workers int) (*Run, error) {
 	r := &Run{cluster: c, ctx: background(), pods: slices.Clone(c.pending)}

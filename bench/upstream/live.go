@@ -20,21 +20,20 @@ import (
 	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
-// live is an API server of few words, read as an informer's cache is: every answer is a copy. What is written is done to the
-// cluster later, by whoever asks for it.
+// live is a minimal API server. Like an informer's cache it returns copies. The caller of upstream applies the writes to the cluster later.
 type live struct {
-	client.Client // nil: any other call is a fault of this driver, and panics
+	client.Client // nil: any other call is an error of this driver, and panics
 
 	mu     sync.Mutex
 	pools  map[string]*v1.NodePool
 	nodes  map[string]*corev1.Node
 	claims map[string]*v1.NodeClaim
 	pods   map[types.NamespacedName]*corev1.Pod
-	byNode map[string]map[types.NamespacedName]*corev1.Pod // "" for those that wait
+	byNode map[string]map[types.NamespacedName]*corev1.Pod // "" for pending pods
 	number int
 
 	created, deleted []*v1.NodeClaim
-	patched          map[string]bool // nodes
+	patched          map[string]bool // by node
 }
 
 func newLive() *live {
@@ -44,7 +43,7 @@ func newLive() *live {
 	}
 }
 
-// Get finds nodes, claims and pools; of all else there is none.
+// Get finds nodes, NodeClaims and NodePools; any other object is not found.
 func (l *live) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +67,7 @@ func (l *live) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// List lists what there is, pods also by their node.
+// List lists objects, pods also by their node.
 func (l *live) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +118,7 @@ func (l *live) listPods(into *corev1.PodList, o client.ListOptions) error {
 	return nil
 }
 
-// Create takes claims.
+// Create accepts NodeClaims.
 func (l *live) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
 	c, ok := object.(*v1.NodeClaim)
 	if !ok {
@@ -136,7 +135,7 @@ func (l *live) Create(_ context.Context, object client.Object, _ ...client.Creat
 	return nil
 }
 
-// Delete takes claims.
+// Delete accepts NodeClaims.
 func (l *live) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +147,7 @@ func (l *live) Delete(_ context.Context, object client.Object, _ ...client.Delet
 	return nil
 }
 
-// Patch takes an object as it is to be.
+// Patch stores the given object.
 func (l *live) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +165,7 @@ func (l *live) Patch(_ context.Context, object client.Object, _ client.Patch, _ 
 	return nil
 }
 
-// Status is written as all else is.
+// Status writes a status like any other field.
 func (l *live) Status() client.SubResourceWriter { return liveStatus{live: l} }
 
 type liveStatus struct {
@@ -183,7 +182,7 @@ func (l *live) stamp(o metav1.Object) {
 	o.SetResourceVersion(strconv.Itoa(l.number))
 }
 
-// setPod notes the pod where it is now.
+// setPod stores the pod with its current node.
 func (l *live) setPod(p *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

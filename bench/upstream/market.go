@@ -16,15 +16,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// learn tells upstream which labels EC2 defines and which kind its node classes are, as its AWS provider does when it is loaded.
+// learn registers EC2's labels and the kind of node classes with upstream, as its AWS provider does when it is loaded.
 var learn = sync.OnceFunc(func() {
 	v1.WellKnownLabels.Insert(awsv1.WellKnownLabels()...)
 	cloudprovider.ReservationIDLabel = awsv1.LabelCapacityReservationID
 	scheme.Scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: awsv1.Group, Version: "v1", Kind: awsv1.Kind}, &nodeClass{})
 })
 
-// instanceTypes returns the types as the AWS provider would give them to the scheduler: the same labels, allocatable
-// amounts, offerings and prices. A label that a type lacks is said not to exist.
+// instanceTypes returns the instance types as the AWS provider would pass them to the scheduler: the same labels, allocatable resources,
+// offerings and prices. A label that a type lacks gets the requirement DoesNotExist.
 func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
 	learn()
 	out := make([]*cloudprovider.InstanceType, 0, len(c.Types))
@@ -60,7 +60,7 @@ func instanceType(t catalog.Type) *cloudprovider.InstanceType {
 	out.Requirements = scheduling.NewRequirements()
 	for _, key := range awsv1.WellKnownLabels() {
 		switch value, has := t.Labels[key]; {
-		case key == v1.NodePoolLabelKey: // the pool says so, not the type
+		case key == v1.NodePoolLabelKey: // the NodePool sets this label, not the type
 		case has:
 			out.Requirements.Add(scheduling.NewRequirement(key, corev1.NodeSelectorOpIn, value))
 		case len(offered[key]) > 0:

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxOfferings is how many offerings of a machine go to EC2: as many as ours keep.
+// maxOfferings is the maximum number of offerings of a node that go to EC2: the same as Joiner's.
 const maxOfferings = 60
 
 // ErrLate says that upstream was stopped before it had a plan for all pods.
@@ -31,7 +31,7 @@ type Results struct {
 	pods    int
 }
 
-// Solve makes the plan, within the time. A Run is good for one Solve.
+// Solve makes the plan within the time limit. A Run can be used for one Solve only.
 func (r *Run) Solve(limit time.Duration) (Results, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, limit)
 	defer cancel()
@@ -43,7 +43,7 @@ func (r *Run) Solve(limit time.Duration) (Results, error) {
 	return out, err
 }
 
-// Plan returns the results as a plan of ours: each machine with its cheapest offerings, as they would go to EC2.
+// Plan returns the results as a packing.Plan: each new node with its cheapest offerings, as they would go to EC2.
 func (r Results) Plan() (packing.Plan, error) {
 	plan := packing.Plan{Pods: r.pods}
 	truncated := r.TruncateInstanceTypes(background(), scheduling.MaxInstanceTypes)
@@ -91,7 +91,7 @@ func machine(claim *scheduling.NodeClaim, n int) (packing.Machine, error) {
 	return m, nil
 }
 
-// offerings are what the claim could be bought as, cheapest first.
+// offerings returns the offerings that meet the claim's requirements, cheapest first.
 func offerings(claim *scheduling.NodeClaim) []packing.Choice {
 	var out []packing.Choice
 	for _, t := range claim.InstanceTypeOptions {
@@ -112,7 +112,7 @@ func offerings(claim *scheduling.NodeClaim) []packing.Choice {
 	return out[:min(len(out), maxOfferings)]
 }
 
-// priceOf turns dollars back into the integer that they were made from.
+// priceOf converts dollars back to the integer price.
 func priceOf(dollars float64) catalog.Price {
 	return catalog.Price(math.Round(dollars * float64(catalog.Dollar)))
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// store answers what the scheduler asks of the API server, as an informer's cache would: pods by namespace and
-// labels, pods by node, nodes by name. There is nothing else in it.
+// store answers the scheduler's requests to the API server like an informer's cache: pods by namespace and labels, pods by node, nodes by
+// name. It contains nothing else.
 type store struct {
-	client.Client // nil: any other call is a fault of this driver, and panics
+	client.Client // nil: any other call is an error of this driver, and panics
 
-	pods   []*corev1.Pod // bound ones
+	pods   []*corev1.Pod // bound pods
 	byNode map[string][]*corev1.Pod
 	nodes  map[string]*corev1.Node
 }
@@ -37,7 +37,7 @@ func newStore(o kube.Objects) *store {
 	return s
 }
 
-// Get finds nodes; of all else there is none.
+// Get finds nodes; any other object is not found.
 func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	if node, ok := into.(*corev1.Node); ok && s.nodes[key.Name] != nil {
 		s.nodes[key.Name].DeepCopyInto(node)
@@ -46,7 +46,7 @@ func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// List finds pods that are bound; the ones that wait are what is planned for.
+// List finds bound pods; pending pods are the input of the plan.
 func (s *store) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	list, ok := into.(*corev1.PodList)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// build returns the workload with so many of the pods that wait.
+// build returns the workload with the given number of its pending pods.
 func build(t *testing.T, name string, pods int) workload.Case {
 	t.Helper()
 	for _, w := range workload.All("") {
@@ -45,7 +45,7 @@ func build(t *testing.T, name string, pods int) workload.Case {
 	return workload.Case{}
 }
 
-// TestSameTypes wants upstream to see exactly what our solver sees: labels, amounts, offerings, prices.
+// TestSameTypes: upstream gets exactly the input of Joiner's solver: labels, resources, offerings, prices.
 func TestSameTypes(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain-10000", "thousand", "own-1000"} {
@@ -77,7 +77,7 @@ func TestSameTypes(t *testing.T) {
 				want := ours.WithOfferings(ours.Offerings).Offerings
 				for i := range want {
 					if want[i].ZoneID == "" {
-						want[i].ZoneID = offerings[i].ZoneID // upstream answers with anything where nothing is said
+						want[i].ZoneID = offerings[i].ZoneID // for a missing requirement upstream returns an arbitrary value
 					}
 				}
 				if diff := cmp.Diff(want, offerings); diff != "" {
@@ -88,8 +88,8 @@ func TestSameTypes(t *testing.T) {
 	}
 }
 
-// TestPlanHolds drives upstream over a plain workload and one with nodes, DaemonSets, two pools, taints and
-// constraints, and lets the checker look: a fault of the driver would show as a broken rule.
+// TestPlanHolds plans a plain workload, and one with nodes, DaemonSets, two NodePools, taints and constraints, with upstream, and checks
+// the plans: an error in the driver would break a rule.
 func TestPlanHolds(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thousand", "daemonsets", "everything"} {
@@ -115,7 +115,7 @@ func TestPlanHolds(t *testing.T) {
 	}
 }
 
-// TestNodesAreSeen wants upstream to use the room on nodes that are there, and no more than that.
+// TestNodesAreSeen: upstream uses the room on existing nodes, and no more than that.
 func TestNodesAreSeen(t *testing.T) {
 	t.Parallel()
 	c := build(t, "onto-1000-plain", 50)

@@ -45,13 +45,13 @@ func (d *Disruptor) Gone(m *fleet.Machine) {
 	d.state.DeleteNode(m.Name)
 }
 
-// Pod tells upstream where a pod is.
+// Pod updates a pod in upstream's state.
 func (d *Disruptor) Pod(p *fleet.Pod) {
 	d.live.setPod(p.Object)
 	d.note(d.state.UpdatePod(d.ctx, p.Object.DeepCopy()))
 }
 
-// PodGone tells upstream that a pod is no more.
+// PodGone removes a pod from upstream's state.
 func (d *Disruptor) PodGone(p *fleet.Pod) {
 	d.live.dropPod(p.Object)
 	d.state.DeletePod(client.ObjectKeyFromObject(p.Object))

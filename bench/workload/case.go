@@ -11,22 +11,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// setup is a case in the making.
+// setup is a case under construction.
 type setup struct {
 	market func() (catalog.Market, error)
 	pools  []*karpv1.NodePool
 
 	pending []deployment
-	pods    []*corev1.Pod // that wait too, where no deployment makes them
+	pods    []*corev1.Pod // pending pods that no deployment creates
 
-	nodes   int          // that are there
-	running []deployment // what runs on them, as far as it fits
-	apart   bool         // what runs has at most one pod of a deployment on a node
+	nodes   int          // number of existing nodes
+	running []deployment // the workload on them, as far as it fits
+	apart   bool         // existing nodes have at most one pod of each deployment
 
 	daemons []*appsv1.DaemonSet
 }
 
-// build makes the case. Objects come in no order that means something, as from an API server.
+// build builds the case. Objects are shuffled, as from an API server.
 func (s setup) build() (Case, error) {
 	market, err := s.market()
 	if err != nil {
@@ -51,7 +51,7 @@ func shuffle[T any](r *rand.Rand, list []T) {
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// roundSetup is the market of n types at round prices, in three zones, for a pool that takes any of it.
+// roundSetup has the market of n types at round prices, in three zones, and a NodePool that allows all of them.
 func roundSetup(n int, pending []deployment) setup {
 	return setup{
 		market:  func() (catalog.Market, error) { return roundMarket(n) },
@@ -60,7 +60,7 @@ func roundSetup(n int, pending []deployment) setup {
 	}
 }
 
-// realSetup is us-east-1 on demand, for a pool of Intel and AMD.
+// realSetup has us-east-1 on-demand, and a NodePool for Intel and AMD.
 func realSetup(pending []deployment) setup {
 	return setup{market: realMarket, pools: []*karpv1.NodePool{pool(poolName, intel(), onDemand())}, pending: pending}
 }

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// all changes each deployment alike.
+// all applies a change to every deployment.
 func all(ds []deployment, change func(n int, d *deployment)) []deployment {
 	for n := range ds {
 		change(n, &ds[n])
@@ -18,14 +18,14 @@ func (d *deployment) siblings() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{labelApp: d.name}}
 }
 
-// spread asks that its pods lie evenly over the values of key.
+// spread adds a topology spread constraint over the values of key.
 func (d *deployment) spread(key string, skew int32) {
 	d.template.TopologySpreadConstraints = append(d.template.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
 		MaxSkew: skew, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: d.siblings(),
 	})
 }
 
-// apart asks that no two of its pods share a value of key.
+// apart adds required anti-affinity: no two pods share a value of key.
 func (d *deployment) apart(key string) {
 	a := d.affinity()
 	a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
@@ -33,7 +33,7 @@ func (d *deployment) apart(key string) {
 	}}
 }
 
-// together asks that all of its pods share one value of key.
+// together adds required affinity: all pods share one value of key.
 func (d *deployment) together(key string) {
 	a := d.affinity()
 	a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
@@ -41,7 +41,7 @@ func (d *deployment) together(key string) {
 	}}
 }
 
-// onlyOn asks for a node with the label.
+// onlyOn requires a node with the label.
 func (d *deployment) onlyOn(key, value string) {
 	if d.template.NodeSelector == nil {
 		d.template.NodeSelector = map[string]string{}
@@ -64,7 +64,7 @@ func (d *deployment) rather(weight int32, key, value string) {
 		})
 }
 
-// tolerate lets its pods onto nodes with the taint.
+// tolerate adds a toleration for the taint.
 func (d *deployment) tolerate(key, value string) {
 	d.template.Tolerations = append(d.template.Tolerations, corev1.Toleration{
 		Key: key, Operator: corev1.TolerationOpEqual, Value: value, Effect: corev1.TaintEffectNoSchedule,

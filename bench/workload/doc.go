@@ -1,8 +1,8 @@
-// Package workload makes the clusters that the benchmark plans for: pods, nodes, pools and what can be bought.
+// Package workload builds the clusters that the benchmark plans for: pods, nodes, NodePools, instance types and prices.
 //
 // In: how many pods, nodes and types; the embedded table of instance types; the traces, where they are.
 // Out: Kubernetes objects and a market, the same ones in every run.
-// Never: a clock, chance without a seed, or a word about who plans.
+// Never: a clock, randomness without a seed, or a difference between the schedulers under test.
 package workload
 
 import (
@@ -12,58 +12,58 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Case is a cluster with pods that wait, and what can be bought for them.
+// Case is a cluster with pending pods, and the offerings for them.
 type Case struct {
 	Objects kube.Objects
 	Market  catalog.Market
-	Pending int // pods that wait
+	Pending int // number of pending pods
 }
 
-// Now is the time at which every case is looked at.
+// Now is the time at which every case is planned.
 var Now = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// View is how a case is looked at.
+// View returns the view of a case.
 func (c Case) View() kube.View { return kube.View{Now: Now, Market: c.Market} }
 
-// Kind says which bar a workload is held to.
+// Kind determines the target of a workload's gap.
 type Kind int
 
 // The kinds.
 const (
-	Free        Kind = iota // pods without constraints among each other: within 3 % of the bound
+	Free        Kind = iota // pods without constraints on each other: within 3 % of the lower bound
 	Constrained             // with spread, affinity or anti-affinity: within 8 %
-	Wishing                 // with wishes about hosts that cost money: within 8 % of plans that meet them
+	Wishing                 // with preferences about hosts that cost money: within 8 % of plans that satisfy them
 )
 
 // Workload is one row of the benchmark.
 type Workload struct {
 	Name  string // as in -run
-	About string // what it is, in half a sentence
+	About string // description, half a sentence
 	Group Group
 	Kind  Kind
 
-	// Build makes it. It may fail only for want of a file: see ErrMissing.
+	// Build builds the case. Its only error is a missing file: see ErrMissing.
 	Build func() (Case, error)
 
-	// Smaller is what upstream gets where the whole would take it more than five
-	// minutes; nil: the same. SmallerAbout says what it is.
+	// Smaller builds a smaller case for upstream if the whole one would take it more than five minutes; nil: the same case. SmallerAbout
+	// describes it.
 	Smaller      func() (Case, error)
 	SmallerAbout string
 
-	// OursOnly: upstream is not asked.
+	// OursOnly excludes upstream.
 	OursOnly bool
 
 	Aim Aim
 }
 
-// Aim is what the design asks of a row, besides the gap of its kind. Zero: nothing.
+// Aim is the design's target for a row, besides the gap of its kind. Zero: none.
 type Aim struct {
-	Ratio   float64 // upstream's time is this many times ours
-	Seconds float64 // ours, at most
-	Bytes   uint64  // peak of the process, at most
+	Ratio   float64 // upstream's time divided by Joiner's
+	Seconds float64 // Joiner's time, at most
+	Bytes   uint64  // maximum memory of the process, at most
 }
 
-// MostGap is how far above the bound a plan may be, in percent.
+// MostGap is how far above the lower bound a plan may be, in percent.
 func (k Kind) MostGap() float64 {
 	switch k {
 	case Constrained, Wishing:

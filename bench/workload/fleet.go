@@ -14,19 +14,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Waste is a fleet that costs more than it must, as a row of the benchmark.
+// Waste is a fleet that is more expensive than necessary, as a row of the benchmark.
 type Waste struct {
 	Name  string
 	About string
 
-	// Build makes it anew. It may fail only for want of a file: see ErrMissing.
+	// Build builds it anew. Its only error is a missing file: see ErrMissing.
 	Build func() (*fleet.Fleet, error)
 
-	SpotToSpot bool          // spot instances may be replaced by others
-	Lasts      time.Duration // how long pods come and go; those that are there then stay. 0: none come, and none go
+	SpotToSpot bool          // spot instances may be replaced by other spot instances
+	Lasts      time.Duration // how long pods come and go; the remaining ones then stay. 0: pods do not change
 }
 
-// Wastes returns the rows. Traces are looked for in the folder.
+// Wastes returns the rows. The traces are in the given folder.
 func Wastes(traces string) []Waste {
 	var out []Waste
 	for _, n := range []int{100, 500, 2000} {
@@ -45,7 +45,7 @@ func Wastes(traces string) []Waste {
 	})
 }
 
-// fleetPool is a pool of Intel and AMD that gives back what it does not need, a tenth of its nodes at a time.
+// fleetPool returns a NodePool of Intel and AMD with consolidation and a budget of 10 %.
 func fleetPool(ways karpv1.Requirement) *karpv1.NodePool {
 	p := pool(poolName, intel(), small(), ways)
 	p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
@@ -54,10 +54,10 @@ func fleetPool(ways karpv1.Requirement) *karpv1.NodePool {
 	return p
 }
 
-// podsPerNode is about how many pods a node of at most 32 cores has when it is full.
+// podsPerNode is the approximate number of pods on a full node of at most 32 cores.
 const podsPerNode = 75
 
-// halved is a fleet of n nodes that were bought for twice the pods.
+// halved returns a fleet of n nodes that were launched for twice the pods.
 func halved(n int) (*fleet.Fleet, error) {
 	market, err := realMarket()
 	if err != nil {
@@ -67,7 +67,7 @@ func halved(n int) (*fleet.Fleet, error) {
 	return f, stock{count: n, market: market, leave: 50}.fill(f)
 }
 
-// cheaper is a fleet of n full nodes that were bought when instances of AMD cost half as much again as they do now.
+// cheaper returns a fleet of n full nodes that were launched when AMD instances cost half as much again as now.
 func cheaper(n int) (*fleet.Fleet, error) {
 	market, err := realMarket()
 	if err != nil {
@@ -94,7 +94,7 @@ func dearer(offerings []catalog.Offering) []catalog.Offering {
 	return out
 }
 
-// halfSpot is a fleet of n nodes, half of them bought on demand because there was no spot.
+// halfSpot returns a fleet of n nodes, half of them on-demand because there was no spot capacity.
 func halfSpot(n int) (*fleet.Fleet, error) {
 	types, err := sold()
 	if err != nil {
@@ -112,7 +112,7 @@ func halfSpot(n int) (*fleet.Fleet, error) {
 	return f, stock{count: n - n/2, market: market, leave: 40, name: "cheap"}.fill(f)
 }
 
-// stock is nodes to put into a fleet: what is bought for pods in a market, and how many percent of the pods are not there any more.
+// stock describes nodes for a fleet: launched for pods in a market, with a percentage of the pods deleted since.
 type stock struct {
 	count  int
 	market catalog.Market
@@ -120,7 +120,8 @@ type stock struct {
 	name   string
 }
 
-// fill adds the nodes. They are the dearest of what is bought for a few pods more than they hold: the last machine of a plan is hardly full.
+// fill adds the nodes. It plans for slightly more pods than they hold and takes the most expensive nodes, because the last node of a plan
+// is hardly full.
 func (s stock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
 		deployments := mixed(pods, max(pods/100, 20), 21)
@@ -170,7 +171,7 @@ func (s stock) place(f *fleet.Fleet, machines []packing.Machine, objects []*core
 	return nil
 }
 
-// OrderOf is what buys the machine as its cheapest offering, at what that costs in the market.
+// OrderOf returns the launch of a planned node with its cheapest offering, at the market's price.
 func OrderOf(market catalog.Market, m packing.Machine) (fleet.Order, error) {
 	c := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {

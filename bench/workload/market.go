@@ -7,13 +7,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// region is the one that all workloads run in.
+// region is the region of all workloads.
 const region = "us-east-1"
 
-// className is the node class of all pools.
+// className is the node class of all NodePools.
 const className = "default"
 
-// threeZones are those of the market with round prices.
+// threeZones are the zones of the market with round prices.
 var threeZones = []catalog.Zone{
 	{Name: "us-east-1a", ID: "use1-az1"}, {Name: "us-east-1b", ID: "use1-az2"}, {Name: "us-east-1c", ID: "use1-az3"},
 }
@@ -28,7 +28,7 @@ func sold() ([]catalog.Type, error) {
 	return c.Types, err
 }
 
-// realMarket is what the region sells on demand, in the zones that have it.
+// realMarket returns the on-demand offerings of the region, in the zones that have them.
 func realMarket() (catalog.Market, error) {
 	all, err := sold()
 	if err != nil {
@@ -49,8 +49,8 @@ func realMarket() (catalog.Market, error) {
 	return marketOf(kept), nil
 }
 
-// roundMarket has n types, each in three zones, on demand and as spot. The
-// price on demand is the real one in whole cents, as spot 35 % of that.
+// roundMarket returns n types, each in three zones, on-demand and as spot. The on-demand price is the real one in whole cents, the spot
+// price 35 % of that.
 func roundMarket(n int) (catalog.Market, error) {
 	all, err := sold()
 	if err != nil {
@@ -73,10 +73,10 @@ func roundMarket(n int) (catalog.Market, error) {
 	return marketOf(kept), nil
 }
 
-// dearest is the price on demand: spot never costs more.
+// dearest returns the on-demand price: spot never costs more.
 func dearest(t catalog.Type) catalog.Price { return t.Offerings[len(t.Offerings)-1].Price }
 
-// rank puts the families that most pods run on first.
+// rank orders the most used families first.
 func rank(t catalog.Type) int {
 	switch {
 	case strings.HasPrefix(t.Labels[catalog.LabelSize], "metal"):

@@ -17,10 +17,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// nodeTypes are what the nodes that are there were bought as.
+// nodeTypes are the instance types of existing nodes.
 var nodeTypes = []string{"m5.4xlarge", "c5.4xlarge", "r5.4xlarge", "m6i.8xlarge", "m5.2xlarge"}
 
-// nodes returns n nodes that have been ready for a while, over all zones.
+// nodes returns n nodes that have been ready for a while, across all zones.
 func nodes(n int, market catalog.Market) ([]*corev1.Node, error) {
 	var kinds []catalog.Type
 	for _, name := range nodeTypes {
@@ -60,9 +60,8 @@ func node(name string, t catalog.Type, o catalog.Offering) *corev1.Node {
 	}
 }
 
-// bind puts the pods on the nodes, each on the next one that has room and, if
-// apart is set, that has no other pod of its deployment. It returns the pods that
-// found a node.
+// bind binds the pods to nodes, each to the next one with room and, if apart is set, without another pod of its deployment. It returns the
+// bound pods.
 func bind(pods []*corev1.Pod, nodes []*corev1.Node, apart bool) []*corev1.Pod {
 	room := make([]resources.Amounts, len(nodes))
 	for i, n := range nodes {
@@ -90,8 +89,7 @@ func bind(pods []*corev1.Pod, nodes []*corev1.Node, apart bool) []*corev1.Pod {
 	return out
 }
 
-// daemonSets are what runs on every node of a usual cluster, and one that runs
-// only where there are local disks.
+// daemonSets returns the DaemonSets of a typical cluster, one of which runs only on nodes with local disks.
 func daemonSets() []*appsv1.DaemonSet {
 	var out []*appsv1.DaemonSet
 	for _, d := range []struct {

@@ -12,10 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// ownMarket is what upstream's benchmark of its scheduler can buy: 400 types,
-// the n-th with n cores, 2n GiB and room for 10n pods, of which the kubelet keeps
-// a tenth of a core and 10 MiB; spot in two zones, on demand in three, all at
-// the same price, which is that of the resources.
+// ownMarket returns the instance types of upstream's scheduler benchmark: 400 types, the n-th with n cores, 2n GiB and room for 10n pods.
+// The kubelet reserves a tenth of a core and 10 MiB. Spot is offered in two zones, on-demand in three, all at the same price, which is
+// computed from the resources.
 func ownMarket() catalog.Market {
 	var out []catalog.Type
 	for n := int64(1); n <= 400; n++ {
@@ -41,16 +40,15 @@ func ownMarket() catalog.Market {
 	return marketOf(out)
 }
 
-// The requests that upstream's benchmark draws from.
+// The requests from which upstream's benchmark draws.
 var (
 	ownMillis = []int64{100, 250, 500, 1000, 1500}
 	ownMiB    = []int64{100, 256, 512, 1024, 2048, 4096}
 )
 
-// ownMix returns the pods of upstream's benchmark: fifths without constraints,
-// spread over zones, spread over hosts, with affinity to their like by zone, and
-// with anti-affinity to all their like by host. Each pod draws its own requests and
-// its label, one of seven; who is spread draws once more whom to be spread with.
+// ownMix returns the pods of upstream's benchmark: one fifth each without constraints, spread over zones, spread over hosts, with affinity
+// to equal labels by zone, and with anti-affinity to equal labels by host. Each pod draws its own requests and its label, one of seven;
+// spread pods draw once more for the label that they are spread with.
 func ownMix(count int) []*corev1.Pod {
 	d := dice(42)
 	letter := func() string { return string(rune('a' + d.IntN(7))) }
@@ -95,9 +93,8 @@ func ownMix(count int) []*corev1.Pod {
 	return out
 }
 
-// ownPreferences returns the pods of upstream's benchmark of preferences: alike,
-// they would rather be in one zone, rather each on a host of its own, and rather each
-// in a zone of its own, of which there are only three.
+// ownPreferences returns the pods of upstream's benchmark of preferences: identical pods that prefer to be in one zone, each on its own
+// host, and each in its own zone, of which there are only three.
 func ownPreferences(count int) []*corev1.Pod {
 	d := newDeployment("picky", count, 500, 1024)
 	d.rather(1, corev1.LabelTopologyZone, "test-zone-1")

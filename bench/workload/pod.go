@@ -11,16 +11,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// namespace of all pods but those of DaemonSets.
+// namespace is that of all pods except DaemonSet pods.
 const namespace = "default"
 
-// labelApp is the label by which the pods of a deployment know each other.
+// labelApp is the label that selects the pods of a deployment.
 const labelApp = "app"
 
-// dice returns a source of numbers that are the same in every run.
+// dice returns a random source with the same numbers in every run.
 func dice(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a6f696e6572)) }
 
-// deployment is a template and how often it is wanted.
+// deployment is a pod template and a number of replicas.
 type deployment struct {
 	name     string
 	replicas int
@@ -28,7 +28,7 @@ type deployment struct {
 	labels   map[string]string
 }
 
-// newDeployment returns one whose pods ask for that much and have the label app.
+// newDeployment returns a deployment whose pods have the given requests and the label app.
 func newDeployment(name string, replicas int, milli, mib int64) deployment {
 	return deployment{
 		name: name, replicas: replicas, labels: map[string]string{labelApp: name},
@@ -48,8 +48,7 @@ func asks(milli, mib int64) corev1.ResourceRequirements {
 	}}
 }
 
-// pods returns the pods of the deployment. Each has everything of its own, as
-// objects that come from an API server do.
+// pods returns the pods of the deployment. They share no data, like objects from an API server.
 func (d deployment) pods() []*corev1.Pod {
 	out := make([]*corev1.Pod, 0, d.replicas)
 	for i := range d.replicas {
@@ -93,13 +92,13 @@ func podsOf(ds []deployment) []*corev1.Pod {
 	return out
 }
 
-// The sizes of containers as people write them: most are small.
+// The sizes of containers as users write them: most are small.
 var (
 	millis = []int64{50, 100, 100, 200, 250, 250, 300, 500, 500, 750, 1000}
-	ratios = []int64{1024, 2048, 2048, 4096, 4096, 4096, 8192, 8192} // MiB of memory to a core
+	ratios = []int64{1024, 2048, 2048, 4096, 4096, 4096, 8192, 8192} // MiB of memory per core
 )
 
-// mixed returns that many deployments of mixed sizes, with that many pods in all.
+// mixed returns deployments of mixed sizes with the given number of pods in all.
 func mixed(pods, deployments int, seed uint64) []deployment {
 	d := dice(seed)
 	out := make([]deployment, deployments)
@@ -109,15 +108,15 @@ func mixed(pods, deployments int, seed uint64) []deployment {
 			replicas++
 		}
 		milli := millis[d.IntN(len(millis))]
-		// A few MiB to and fro, so that classes are as many as deployments.
+		// Vary by a few MiB, so that there are as many pod groups as deployments.
 		mib := max(milli*ratios[d.IntN(len(ratios))]/1000, 64) + int64(d.IntN(128))
 		out[n] = newDeployment(fmt.Sprintf("app-%04d", n), replicas, milli, mib)
 	}
 	return out
 }
 
-// broad returns that many deployments whose pods ask for 50 millicores to three cores and 64 MiB to 6 GiB, a third
-// of them for about a tenth of that, with that many pods in all.
+// broad returns deployments whose pods request 50 millicores to three cores and 64 MiB to 6 GiB, a third of them about a tenth of that,
+// with the given number of pods in all.
 func broad(pods, deployments int, seed uint64) []deployment {
 	d := dice(seed)
 	out := mixed(pods, deployments, seed)

@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// poolName is the pool of most workloads.
+// poolName is the NodePool of most workloads.
 const poolName = "general"
 
-// pool returns a NodePool with these requirements.
+// pool returns a NodePool with the given requirements.
 func pool(name string, requirements ...karpv1.Requirement) *karpv1.NodePool {
 	p := &karpv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
@@ -38,7 +38,7 @@ func bothWays() karpv1.Requirement {
 
 func onDemand() karpv1.Requirement { return in(catalog.LabelCapacityType, catalog.OnDemand) }
 
-// usual are the families and generations of the NodePool in Karpenter's guide for beginners.
+// usual returns the families and generations of the NodePool in Karpenter's getting started guide.
 func usual() []karpv1.Requirement {
 	return []karpv1.Requirement{
 		in(catalog.LabelCategory, "c", "m", "r"),
@@ -46,7 +46,7 @@ func usual() []karpv1.Requirement {
 	}
 }
 
-// small keeps machines at 32 vCPUs.
+// small limits instance types to 32 vCPUs.
 func small() karpv1.Requirement {
 	return karpv1.Requirement{Key: catalog.LabelCPU, Operator: corev1.NodeSelectorOpLt, Values: []string{"33"}}
 }

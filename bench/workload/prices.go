@@ -7,12 +7,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// How many pods and deployments the rows on the real catalog have.
+// The numbers of pods and deployments of the rows with real prices.
 const pricedPods, pricedDeployments = 5000, 250
 
 func pricedMix() []deployment { return mixed(pricedPods, pricedDeployments, 5) }
 
-// prices are the rows on us-east-1 as it is, on demand.
+// prices returns the rows on us-east-1 with real prices, on-demand.
 func prices() []Workload {
 	row := func(name, about string, kind Kind, s func() setup) Workload {
 		return Workload{Name: name, About: about, Group: Prices, Kind: kind, Build: func() (Case, error) { return s().build() }}
@@ -55,7 +55,7 @@ func prices() []Workload {
 	}
 }
 
-// withArchs lets a third of the deployments run on amd64, a third on arm64, the rest on either.
+// withArchs lets a third of the deployments run on amd64, a third on arm64, and a third on either.
 func withArchs(ds []deployment) setup {
 	s := realSetup(all(ds, func(n int, d *deployment) {
 		if n%3 < 2 {
@@ -66,8 +66,8 @@ func withArchs(ds []deployment) setup {
 	return s
 }
 
-// everything has it all: demands of all kinds, two architectures, DaemonSets,
-// nodes that are there, and a pool with a taint for a tenth of the deployments.
+// everything combines all of this: constraints of all kinds, two architectures, DaemonSets, existing nodes, and a NodePool with a taint for
+// a tenth of the deployments.
 func everything() setup {
 	s := withArchs(nil)
 	s.pending = all(pricedMix(), func(n int, d *deployment) {

@@ -11,15 +11,15 @@ import (
 	"github.com/joiner-sh/joiner/bench/fleet"
 )
 
-// The replay of the trace: the cluster that it was taken of had some forty pods at a time, for which seven nodes are enough. So the
-// last hours of many of its days come to one cluster together, at their own pace.
+// The replay of the trace: the recorded cluster had some forty pods at a time, which need only seven nodes. So the last hours of many of
+// its days are replayed at the same time in one cluster, in real time.
 const (
 	replayFor  = 2 * time.Hour
 	replayDays = 30
 )
 
-// replay is an empty cluster to which the trace's pods come, and from which they go. Those that run when the replay begins come
-// at once, those that run when it ends stay.
+// replay returns an empty cluster to which the trace's pods are added, and from which they are deleted. Pods that run when the replay
+// starts are added at once; pods that run when it ends stay.
 func replay(traces string) (*fleet.Fleet, error) {
 	lives, err := openbLives(traces)
 	if err != nil {
@@ -41,7 +41,7 @@ func replay(traces string) (*fleet.Fleet, error) {
 		for _, l := range lives {
 			from, until := l.from-begins, l.until-begins
 			if until <= max(from, 0) || from >= replayFor {
-				continue // it is of another time, or ended at once
+				continue // the pod belongs to another time, or ended at once
 			}
 			pod := ofDay(l.pod, day)
 			f.At(fleet.Start.Add(max(from, 0)), func() { f.Add(pod) })
@@ -53,7 +53,7 @@ func replay(traces string) (*fleet.Fleet, error) {
 	return f, nil
 }
 
-// ofDay is the pod as one of that day, beside those of others.
+// ofDay returns the pod with a name for that day, to keep it apart from those of other days.
 func ofDay(pod *corev1.Pod, day int) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Name = fmt.Sprintf("%s-day-%02d", pod.Name, day)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// TestReplay replays a trace of three days, of each of which the last two hours come together.
+// TestReplay replays the last two hours of each day of a trace of three days.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -6,10 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// roundTypes is how many types the market of the speed rows has.
+// roundTypes is the number of instance types in the market of the speed rows.
 const roundTypes = 700
 
-// speed are the rows of the design's table of speeds.
+// speed returns the rows of the design's table of speeds.
 func speed() []Workload {
 	build := func(pending func() []deployment) func() (Case, error) {
 		return func() (Case, error) { return roundSetup(roundTypes, pending()).build() }
@@ -63,7 +63,7 @@ func zonesAndHosts(_ int, d *deployment) {
 
 func apartByHost(_ int, d *deployment) { d.apart(corev1.LabelHostname) }
 
-// mixedDemands gives every deployment one of the demands that real ones have.
+// mixedDemands gives every deployment one of the constraints that real ones have.
 func mixedDemands(n int, d *deployment) {
 	switch n % 10 {
 	case 0:
@@ -84,7 +84,7 @@ func mixedDemands(n int, d *deployment) {
 	}
 }
 
-// onto is 5,000 pods and 1,000 nodes on which 30,000 pods run, with room left.
+// onto returns 5,000 pods and 1,000 nodes on which 30,000 pods run, with room left.
 func onto(constrained bool) setup {
 	s := roundSetup(roundTypes, light(5000, 250, "new", 11))
 	s.nodes, s.running = 1000, light(30_000, 1000, "old", 12)
@@ -100,7 +100,7 @@ func onto(constrained bool) setup {
 	return s
 }
 
-// light returns deployments that ask for a third of what mixed ones do.
+// light returns deployments with a third of the requests of mixed.
 func light(pods, deployments int, name string, seed uint64) []deployment {
 	out := mixed(pods, deployments, seed)
 	d := dice(seed + 1)

@@ -7,8 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// All returns all workloads, in the order of the report. Traces are read from
-// the folder when they are built.
+// All returns all workloads, in the order of the report. Traces are read from the folder when they are built.
 func All(traces string) []Workload {
 	out := speed()
 	for _, n := range []int{1000, 5000, 10_000} {
@@ -46,7 +45,7 @@ func All(traces string) []Workload {
 	return append(out, sizes()...)
 }
 
-// own is upstream's benchmark, with so many pods.
+// own returns upstream's benchmark with the given number of pods.
 func own(pods int) setup {
 	return setup{
 		market: func() (catalog.Market, error) { return ownMarket(), nil },
@@ -55,14 +54,14 @@ func own(pods int) setup {
 	}
 }
 
-// sweep are the sizes of the sweep; upstream is asked as long as it answers in five minutes.
+// sweep has the sizes of the sweep; upstream is run up to upstreamSweep.
 var sweep = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}
 
-// upstreamSweep is the last size that upstream plans within five minutes.
+// upstreamSweep is the largest size that upstream plans within five minutes.
 const upstreamSweep = 50_000
 
-// sizes are the rows of the sweep: plain pods of 500 deployments, and of
-// deployments of 20 pods, so that the classes grow with the pods.
+// sizes returns the rows of the sweep: plain pods of 500 deployments, and of deployments of 20 pods, so that the pod groups grow with the
+// pods.
 func sizes() []Workload {
 	var out []Workload
 	for _, n := range sweep {
@@ -90,7 +89,7 @@ func sizes() []Workload {
 	return out
 }
 
-// thousands writes 10000 as 10,000.
+// thousands formats 10000 as 10,000.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

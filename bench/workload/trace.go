@@ -22,8 +22,7 @@ var ErrMissing = errors.New("its file is not there")
 // traceFile is Alibaba's trace of a production GPU cluster, 2023.
 const traceFile = "openb_pod_list_default.csv"
 
-// openb returns the pods of the trace in folder: one for each of its rows, or
-// for each that asks for no GPU. A shared GPU counts as one.
+// openb returns the pods of the trace in the folder: one for each row, or for each row without a GPU. A shared GPU counts as one.
 func openb(folder string, gpus bool) ([]*corev1.Pod, error) {
 	lives, err := openbLives(folder)
 	var out []*corev1.Pod
@@ -35,13 +34,13 @@ func openb(folder string, gpus bool) ([]*corev1.Pod, error) {
 	return out, err
 }
 
-// life is a pod of the trace, and from when to when it was there, since the trace began.
+// life is a pod of the trace, with its start and end time since the start of the trace.
 type life struct {
 	pod         *corev1.Pod
 	from, until time.Duration
 }
 
-// openbLives returns the pods of the trace in the order of its rows. Where a row has no times, they are 0.
+// openbLives returns the pods of the trace in the order of its rows. Rows without times have zero times.
 func openbLives(folder string) ([]life, error) {
 	path := filepath.Join(folder, traceFile)
 	file, err := os.Open(path)
@@ -64,7 +63,7 @@ func openbLives(folder string) ([]life, error) {
 		}
 		l := life{pod: pod}
 		if len(row) < 10 {
-			out = append(out, l) // of a file without times, all are there from the beginning
+			out = append(out, l) // without times, all pods exist from the start
 			continue
 		}
 		for i, into := range []*time.Duration{&l.from, &l.until} {
@@ -79,7 +78,7 @@ func openbLives(folder string) ([]life, error) {
 	return out, nil
 }
 
-// podOfRow reads name, cpu_milli, memory_mib, num_gpu of a row; the rest does not matter to a plan.
+// podOfRow reads name, cpu_milli, memory_mib, num_gpu of a row; the other columns do not affect a plan.
 func podOfRow(row []string) (*corev1.Pod, error) {
 	var n [3]int64
 	for i := range n {

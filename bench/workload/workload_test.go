@@ -46,7 +46,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestSameEveryTime builds cases twice: without that, runs could not be compared.
+// TestSameEveryTime builds cases twice: they must be equal, so that runs can be compared.
 func TestSameEveryTime(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thousand", "own-1000", "everything"} {
@@ -65,7 +65,7 @@ func text(t *testing.T, c workload.Case) string {
 	return string(data)
 }
 
-// TestNodesHold looks whether what runs before the plan is a cluster that could be.
+// TestNodesHold checks that the existing pods fit on their nodes and respect their constraints.
 func TestNodesHold(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct{ pending, running, nodes int }{
@@ -151,7 +151,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestOwnMix counts the fifths.
+// TestOwnMix counts the pods of each kind.
 func TestOwnMix(t *testing.T) {
 	t.Parallel()
 	got := map[string]int{}

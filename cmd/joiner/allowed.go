@@ -20,13 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// lacks are the rights that the controller goes on without.
+// lacks are the missing optional permissions.
 type lacks struct {
 	overlays bool // NodeOverlays cannot be watched
 	events   bool // no event can be written
 }
 
-// recorder writes events, or nothing where that is not allowed: the library would complain about each.
+// recorder returns an event recorder, or a silent one without permission to write events, since the library would log an error for each event.
 func (l lacks) recorder(m ctrl.Manager) events.EventRecorder {
 	if l.events {
 		return silent{}
@@ -34,12 +34,12 @@ func (l lacks) recorder(m ctrl.Manager) events.EventRecorder {
 	return m.GetEventRecorder("joiner")
 }
 
-// silent writes no events.
+// silent is an event recorder that does nothing.
 type silent struct{}
 
 func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// request is one right that the controller makes use of.
+// request is one permission that the controller needs.
 type request struct {
 	permissions.Request
 
@@ -47,7 +47,7 @@ type request struct {
 	rule      permissions.Rule
 }
 
-// String is the right in words: "patch nodeclaims/status.karpenter.sh".
+// String returns the permission in words: "patch nodeclaims/status.karpenter.sh".
 func (r request) String() string {
 	out := r.Verb + " " + r.Resource
 	if r.Group != "" {
@@ -62,14 +62,14 @@ func (r request) String() string {
 	return out
 }
 
-// How often refused rights are asked about again, and after how long: roles that were just made take a moment to count.
+// Number of checks while permissions are missing, and the pause between them: new roles take a moment to become effective.
 const (
 	rightsTries = 3
 	rightsPause = 2 * time.Second
 )
 
-// checkRights makes sure that the API server allows what the controller needs. What it can do without is said, in a line for each thing
-// that is not done.
+// checkRights checks that the API server allows what the controller needs. It logs a line for each missing optional permission, and returns
+// an error for missing required ones.
 func (h *home) checkRights(ctx context.Context, settings config.Settings, log *slog.Logger) error {
 	reviews, err := authorizationclient.NewForConfig(h.config)
 	if err != nil {
@@ -105,7 +105,7 @@ func (h *home) checkRights(ctx context.Context, settings config.Settings, log *s
 	}
 }
 
-// wantedRights are the rights that the settings make use of, each verb on each resource by itself.
+// wantedRights returns the permissions that the controller needs with the settings, one for each verb and resource.
 func wantedRights(settings config.Settings) []request {
 	var out []request
 	for _, rule := range permissions.Rules() {
@@ -141,7 +141,7 @@ func isWanted(rule permissions.Rule, settings config.Settings) bool {
 		return settings.NodeOverlays
 	case permissions.WhenScheduler:
 		return settings.SchedulerConfig != ""
-	case permissions.WhenCRDs: // who brings them says so
+	case permissions.WhenCRDs: // type kinds reports missing permissions for CRDs
 		return false
 	}
 	return true
@@ -157,7 +157,7 @@ func namespaceOf(rule permissions.Rule, settings config.Settings) string {
 	return ""
 }
 
-// lacking asks the API server about each right, and returns those that it does not give.
+// lacking checks each permission with the API server, and returns the missing ones.
 func lacking(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, wanted []request) ([]request, error) {
 	var out []request
 	for _, r := range wanted {
@@ -177,7 +177,7 @@ func lacking(ctx context.Context, reviews authorizationclient.SelfSubjectAccessR
 	return out, nil
 }
 
-// refusal is the error of a controller that cannot act without what is missing; nil where it can.
+// refusal returns an error about missing required permissions; nil if only optional ones are missing.
 func refusal(missing []request, settings config.Settings) error {
 	var must []string
 	for _, r := range missing {
@@ -192,7 +192,7 @@ func refusal(missing []request, settings config.Settings) error {
 		strings.Join(must, ", "))
 }
 
-// tellLacks says what is not done for want of rights, each thing once.
+// tellLacks logs what the controller does not do because of missing permissions, one line for each consequence.
 func tellLacks(missing []request, log *slog.Logger) lacks {
 	var out lacks
 	for i := 0; i < len(missing); {

@@ -31,14 +31,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// away is AWS: the doors to it, and what it says about our cluster.
+// away has the AWS clients, and the facts of the cluster from EKS.
 type away struct {
 	identity ec2.Cluster
 	join     controller.JoinFacts
 	vpc      string
-	// authority is the cluster's certificate authority, in base64, as drift hashes know it.
+	// authority is the cluster's certificate authority in base64, as in drift hashes.
 	authority string
-	arn       string // of the cluster; empty if EKS does not say
+	arn       string // ARN of the cluster; empty if EKS did not return it
 	proof     access.Proof
 	table     catalog.Table
 
@@ -48,16 +48,16 @@ type away struct {
 	images  *ami.Door
 	prices  *pricing.Door
 	queue   *interruption.Door // nil without an interruption queue
-	shifts  *eks.Door          // nil unless zonal shifts count
+	shifts  *eks.Door          // nil unless zonal shifts are enabled
 
-	plain aws.Config // the configuration of all doors, without a budget
-	// inquiry are the doors by which it is looked into why nodes do not join, with a budget of calls of their own.
+	plain aws.Config // configuration of all clients, without rate limit
+	// inquiry are the clients that diagnose why nodes do not join, with a rate limit of their own.
 	inquiry collector.Doors
 
 	calls *calls
 }
 
-// openAWS opens the doors and makes sure that AWS lets us through them.
+// openAWS creates the AWS clients, and checks their access.
 func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) (*away, error) {
 	a := &away{calls: &calls{}}
 	cfg, err := a.configure(ctx, settings, log)
@@ -97,7 +97,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 	return a, nil
 }
 
-// configure finds region and credentials.
+// configure loads region and credentials.
 func (a *away) configure(ctx context.Context, settings config.Settings, log *slog.Logger) (aws.Config, error) {
 	giver := &tokenGiver{}
 	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(said(log)), giver.option()}
@@ -130,19 +130,19 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	for action, rate := range settings.EC2Limits {
 		limits[action] = ratelimit.Rate(rate)
 	}
-	// One budget for all doors: EC2 counts what the account calls.
+	// All clients share one rate limit, because EC2's limits apply to the account.
 	cfg.APIOptions = append(cfg.APIOptions, a.calls.watch, ratelimit.New(ratelimit.Published().With(limits), a.calls.attempted).Keep)
 	return cfg, nil
 }
 
-// said makes of the SDK's own lines debug lines of ours.
+// said returns a logger that writes the SDK's lines as debug lines.
 func said(log *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
 		log.Debug("AWS SDK", "says", fmt.Sprintf(format, v...))
 	})
 }
 
-// learn asks EKS about the cluster, and makes sure that it is the one that we run in.
+// learn reads the cluster from EKS, and checks that it is the cluster of the API server.
 func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) error {
 	var facts access.Facts
 	err := insist(ctx, log, "ask EKS about cluster "+settings.ClusterName, sortAWS, func(ctx context.Context) error {
@@ -186,8 +186,8 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	return nil
 }
 
-// hashedAuthority is the certificate authority as drift hashes know it: as Karpenter finds it, from its settings or else from the way
-// to the API server, so that both write the same hashes. What nodes are given may be another text for the same certificates.
+// hashedAuthority returns the certificate authority for drift hashes: as Karpenter does, from the settings or else from the client
+// configuration, so that both compute the same hashes. The user data of nodes may have another encoding of the same certificates.
 func hashedAuthority(settings config.Settings, cfg *rest.Config, given string) string {
 	if settings.ClusterCABundle != "" {
 		return settings.ClusterCABundle
@@ -198,7 +198,7 @@ func hashedAuthority(settings config.Settings, cfg *rest.Config, given string) s
 	return given
 }
 
-// authority returns the certificates that the API server is trusted by, as PEM; nil if we do not know them.
+// authority returns the certificate authority of a client configuration, as PEM; nil if it has none.
 func authority(cfg *rest.Config) []byte {
 	if len(cfg.CAData) > 0 {
 		return cfg.CAData
@@ -210,8 +210,8 @@ func authority(cfg *rest.Config) []byte {
 	return data
 }
 
-// sameAuthority reports whether EKS and the kubeconfig name a certificate in common. Where one of them names none,
-// nothing speaks against it.
+// sameAuthority reports whether EKS and the kubeconfig have a certificate in common. It is also true if one of them has
+// none.
 func sameAuthority(fromEKS string, cfg *rest.Config) bool {
 	theirs, err := base64.StdEncoding.DecodeString(fromEKS)
 	same, known := access.SameAuthority(theirs, authority(cfg))

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// belongs refuses settings that were meant for another cluster: nodes are told the endpoint and the certificates, and would look for
-// that one. An address of one's own for the cluster, in front of EKS's, is nobody else's.
+// belongs returns an error if the endpoint or certificate authority in the settings is that of another cluster than facts describe. Nodes would
+// try to join that cluster. A custom endpoint that is not an EKS endpoint is accepted.
 func belongs(settings config.Settings, facts access.Facts) error {
 	ours, err := base64.StdEncoding.DecodeString(settings.ClusterCABundle)
 	if err == nil && len(ours) > 0 && !sameAuthority(facts.CA, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: ours}}) {
@@ -27,8 +27,8 @@ func belongs(settings config.Settings, facts access.Facts) error {
 	return nil
 }
 
-// knownRegion says which region was probably meant, where the one that is set is in no table of ours. It may be there all the same: this
-// stands behind an error, and is none.
+// knownRegion returns a hint with the region that was probably meant if the embedded table does not have the configured one; empty otherwise. The
+// region may still exist, so the hint is only added to an error.
 func knownRegion(name string, known []string) string {
 	near := suggest.Nearest(name, known)
 	if slices.Contains(known, name) || near == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestBelongs: what was copied from another cluster's installation is found before a node is told of it.
+// TestBelongs: an endpoint or certificate authority of another cluster is refused before any node gets it.
 func TestBelongs(t *testing.T) {
 	t.Parallel()
 	authority := func(name string) string {

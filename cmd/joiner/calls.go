@@ -19,13 +19,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// calls counts what is asked of AWS, once there are metrics to count in, and stops the time when machines are bought.
+// calls counts the calls to AWS once metrics exist, and stops the stopwatch of launches at CreateFleet. Its methods may be called concurrently.
 type calls struct {
 	metrics  atomic.Pointer[metrics.Metrics]
 	launches atomic.Pointer[controller.Stopwatch]
 }
 
-// stopwatch begins to count, and returns the watch that launches stop.
+// stopwatch starts counting, and returns the stopwatch that launches stop.
 func (c *calls) stopwatch(m *metrics.Metrics) *controller.Stopwatch {
 	w := &controller.Stopwatch{Metrics: m}
 	c.metrics.Store(m)
@@ -33,7 +33,7 @@ func (c *calls) stopwatch(m *metrics.Metrics) *controller.Stopwatch {
 	return w
 }
 
-// watch puts itself around each call, its retries included.
+// watch adds a middleware that measures each call, including retries.
 func (c *calls) watch(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("JoinerCalls", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
@@ -52,7 +52,7 @@ func (c *calls) watch(stack *middleware.Stack) error {
 	}), middleware.After)
 }
 
-// attempted counts what the budget of EC2 calls has let through.
+// attempted counts an attempt that the rate limit of EC2 calls admitted.
 func (c *calls) attempted(a ratelimit.Attempt) {
 	m := c.metrics.Load()
 	if m == nil {
@@ -64,7 +64,7 @@ func (c *calls) attempted(a ratelimit.Attempt) {
 	}
 }
 
-// launching finds out for which claim a fleet is made.
+// launching stops the stopwatch of the NodeClaim in the tags of a fleet.
 func (c *calls) launching(fleet *awsec2.CreateFleetInput, now time.Time) {
 	w := c.launches.Load()
 	if w == nil || len(fleet.TagSpecifications) == 0 {
@@ -77,7 +77,7 @@ func (c *calls) launching(fleet *awsec2.CreateFleetInput, now time.Time) {
 	}
 }
 
-// status is the HTTP status of the answer, 0 if there was none.
+// status returns the HTTP status of the response; "0" if there was none.
 func status(err error) string {
 	var response *awshttp.ResponseError
 	switch {

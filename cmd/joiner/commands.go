@@ -2,8 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
-// commands are those that need more than package cli knows. Each is made by a
-// function in a file of its own.
+// commands returns the commands that need packages which package cli must not
+// import.
 func commands() []*cobra.Command {
 	return []*cobra.Command{newController()}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// newController is the command that runs the autoscaler.
+// newController returns the command that runs the autoscaler.
 func newController() *cobra.Command {
 	return &cobra.Command{
 		Use:   "controller",
@@ -31,7 +31,7 @@ It ends with 2 when it cannot start, after a line that says what to do.
 
 Settings:
 ` + config.Help(),
-		// The settings are those of Karpenter, in flags and in the environment; package config reads both.
+		// Package config reads the flags and the environment, which have Karpenter's names.
 		DisableFlagParsing: true,
 		Annotations:        map[string]string{cli.OwnSignals: "true"},
 		ValidArgsFunction:  cli.Settings,
@@ -98,8 +98,8 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	return nil
 }
 
-// addProbes lets /readyz fail while a loop makes no progress. Its body names the loop; /readyz/LOOP says what the loop works on. The
-// process goes on: its other loops work, and a new process would come to the same point.
+// addProbes makes /readyz fail while a loop makes no progress. Its body names the loop, and /readyz/LOOP the item that the loop works on. The
+// process does not exit: its other loops work, and a new process would probably stall at the same item.
 func addProbes(m ctrl.Manager, progress *controller.Progress) error {
 	for _, loop := range controller.LoopNames() {
 		if err := m.AddReadyzCheck(loop, progress.Check(loop)); err != nil {
@@ -109,7 +109,7 @@ func addProbes(m ctrl.Manager, progress *controller.Progress) error {
 	return nil
 }
 
-// parts is what the loops are made from.
+// parts are the dependencies of the controllers.
 type parts struct {
 	settings config.Settings
 	usual    kube.UsualSpread
@@ -120,7 +120,7 @@ type parts struct {
 	log      *slog.Logger
 }
 
-// wire connects doors and loops. Who needs whom can be read here and nowhere else.
+// wire creates the controllers and connects them with the clients and with each other. It is the only place that does.
 func wire(p parts) controller.Loops {
 	var (
 		cache  = p.manager.GetClient() // reads from the informers
@@ -251,7 +251,7 @@ func wire(p parts) controller.Loops {
 	return loops
 }
 
-// drift is the loop that finds nodes that are not what is asked for any more.
+// drift returns the loop that detects drifted nodes.
 func (p parts) drift(l controller.Loops) *controller.Drift {
 	return &controller.Drift{
 		Cache: p.manager.GetClient(), Fleet: p.away.ec2, Market: l.Market, Objects: &kube.Writer{Client: p.manager.GetClient()}, Authority: p.away.authority,
@@ -260,7 +260,7 @@ func (p parts) drift(l controller.Loops) *controller.Drift {
 	}
 }
 
-// accountOf returns the account of an ARN, empty if it has none.
+// accountOf returns the account of an ARN; empty if it has none.
 func accountOf(arn string) string {
 	parts := strings.SplitN(arn, ":", 6) // arn:aws:eks:us-east-1:111122223333:cluster/prod
 	if len(parts) < 6 {

@@ -15,11 +15,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// offline are documented commands that need neither a cluster nor AWS: they are run as they are written.
+// offline matches documented commands that need neither a cluster nor AWS. The test runs them as documented.
 var offline = regexp.MustCompile(`^bin/joiner (plan -f|catalog --region|render) |^joiner plan -f docs/examples/first$|^joiner version$`)
 
-// TestDocumentedCommands: every command of ours in the guides has the flags that it is given there, and those that need nothing else do what
-// the guide says.
+// TestDocumentedCommands: every joiner command in the guides has valid flags, and the offline ones succeed.
 func TestDocumentedCommands(t *testing.T) {
 	t.Chdir("../..") // guides speak from the root of the repository
 	seen, ran := 0, 0
@@ -64,7 +63,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// guides are the pages for users.
+// guides returns the pages for users.
 func guides(t *testing.T) []string {
 	t.Helper()
 	out := []string{"README.md"}
@@ -80,7 +79,7 @@ func guides(t *testing.T) []string {
 
 var fenced = regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```")
 
-// commandsOf are the simple commands of a page's shell examples, each as its words; what a variable would hold is left as it is written.
+// commandsOf returns the simple commands of a page's shell examples, as words. Variables are not expanded.
 func commandsOf(t *testing.T, page string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -110,7 +109,7 @@ func commandsOf(t *testing.T, page string) [][]string {
 	return out
 }
 
-// written is a word without its quotes.
+// written returns a word without its quotes.
 func written(w *syntax.Word) string {
 	var b strings.Builder
 	if err := syntax.NewPrinter().Print(&b, w); err != nil {
@@ -119,7 +118,7 @@ func written(w *syntax.Word) string {
 	return strings.NewReplacer(`"`, "", `'`, "").Replace(b.String())
 }
 
-// TestDocumentedSettings: the variables and flags of the controller that pages speak of are there.
+// TestDocumentedSettings: the settings of the controller that pages mention exist.
 func TestDocumentedSettings(t *testing.T) {
 	t.Chdir("../..")
 	var flags []string

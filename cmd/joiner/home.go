@@ -32,13 +32,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// home is the cluster that we serve.
+// home has the client and the facts of the cluster.
 type home struct {
 	config    *rest.Config
-	uid       string // of the namespace kube-system
-	dns       string // address of the service kube-dns, empty if there is none
+	uid       string // UID of the namespace kube-system
+	dns       string // address of the Service kube-dns; empty if there is none
 	discovery *discovery.DiscoveryClient
-	kinds     *kinds // nil: the definitions of the API are somebody else's to bring
+	kinds     *kinds // nil: the CRDs are managed by other tools
 	lacks     lacks
 
 	mu      sync.Mutex
@@ -46,10 +46,10 @@ type home struct {
 	asked   time.Time
 }
 
-// tries is how often what start-up needs is asked for, with waits of 1, 2, 4 and 8 seconds between.
+// tries is the maximum number of attempts of a call during startup, with pauses of 1, 2, 4 and 8 seconds.
 const tries = 5
 
-// openCluster finds the way to the API server, and out which cluster it is.
+// openCluster connects to the API server, reads the facts of the cluster and checks the controller's permissions.
 func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger) (*home, error) {
 	cfg, err := restConfig(settings)
 	if err != nil {
@@ -116,7 +116,7 @@ func tuned(cfg *rest.Config, settings config.Settings) *rest.Config {
 	return cfg
 }
 
-// learn reads what the controller must know of the cluster.
+// learn reads the facts of the cluster, and checks that the CRDs are installed.
 func (h *home) learn(ctx context.Context, live client.Client) error {
 	for _, kind := range []schema.GroupKind{
 		{Group: karpv1.Group, Kind: "NodePool"}, {Group: karpv1.Group, Kind: "NodeClaim"}, {Group: awsv1.Group, Kind: awsv1.Kind},
@@ -137,10 +137,10 @@ func (h *home) learn(ctx context.Context, live client.Client) error {
 	return nil
 }
 
-// versionLife is how long the control plane's version is believed.
+// versionLife is how long the version of the control plane is cached.
 const versionLife = 5 * time.Minute
 
-// Version returns the Kubernetes version of the control plane, "1.33".
+// Version returns the Kubernetes version of the control plane, "1.33". It may be called concurrently.
 func (h *home) Version(ctx context.Context) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,7 +161,7 @@ func (h *home) Version(ctx context.Context) (string, error) {
 	return h.version, nil
 }
 
-// newManager makes the manager that holds informers, lease and servers.
+// newManager creates the manager with informers, leader election, metrics server and probes.
 func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manager, error) {
 	scheme, err := kube.Scheme()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// prove makes sure that the cluster that EKS has under our name is the one that we run in. Where it is certainly another one nothing is
-// changed, there or here: the error ends the process, which was never ready, and the NodePools are told.
+// prove checks that the EKS cluster with the configured name is the cluster of the API server. If it is certainly another one, prove returns an
+// error, which stops the process before it changes anything, and emits an event on the NodePools.
 func (a *away) prove(ctx context.Context, facts access.Facts, h *home, log *slog.Logger) (access.Proof, error) {
 	proof := facts.Prove(access.Local{CA: authority(h.config), Issuer: h.issuer(ctx), Endpoint: h.config.Host, Region: a.identity.Region})
 	if !proof.Refuted() {
@@ -39,7 +39,7 @@ func (a *away) prove(ctx context.Context, facts access.Facts, h *home, log *slog
 	return proof, err
 }
 
-// issuer is whom the API server says its service account tokens are from, else whom our own token says; "" if neither does.
+// issuer returns the issuer of service account tokens, from the API server or else from the controller's own token; empty if unknown.
 func (h *home) issuer(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -53,7 +53,7 @@ func (h *home) issuer(ctx context.Context) string {
 	return issuerOf(h.config)
 }
 
-// issuerOf reads the issuer in the service account token of a configuration; "" if it has none.
+// issuerOf returns the issuer in the service account token of a configuration; empty if it has none.
 func issuerOf(cfg *rest.Config) string {
 	parts := strings.Split(bearer(cfg), ".")
 	if len(parts) != 3 {
@@ -69,7 +69,7 @@ func issuerOf(cfg *rest.Config) string {
 	return claims.Issuer
 }
 
-// bearer is the token that a configuration shows the API server; "" if it shows another thing.
+// bearer returns the bearer token of a configuration; empty if it uses other credentials.
 func bearer(cfg *rest.Config) string {
 	if cfg.BearerTokenFile == "" {
 		return cfg.BearerToken
@@ -81,7 +81,7 @@ func bearer(cfg *rest.Config) string {
 	return strings.TrimSpace(string(text))
 }
 
-// announce tells all NodePools, which are what people look at when no node comes.
+// announce emits an event on all NodePools, since users look there when no node is launched.
 func (h *home) announce(ctx context.Context, reason kube.Reason, message string) error {
 	scheme, err := kube.Scheme()
 	if err != nil {
@@ -105,7 +105,7 @@ func (h *home) announce(ctx context.Context, reason kube.Reason, message string)
 	return nil
 }
 
-// tellProof says in numbers what the proof rests on.
+// tellProof sets the metric of each mark that may prove the cluster's identity.
 func (a *away) tellProof(numbers *metrics.Metrics) {
 	for _, mark := range access.Marks() {
 		value := 0.0

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// openInquiry opens the doors by which it is looked into why nodes do not join. They lead to the same AWS with the same credentials;
-// their calls have a budget of their own, so that however much there is to look into, launches do not wait for it.
+// openInquiry creates the AWS clients that diagnose why nodes do not join. They use the same credentials as the others, but a rate limit of
+// their own, so that launches never wait for a diagnosis.
 func (a *away) openInquiry(settings config.Settings) error {
 	cfg := a.plain.Copy()
 	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), a.calls.watch, ratelimit.NewOne(ratelimit.Diagnosis(), nil).Keep)
@@ -31,7 +31,7 @@ func (a *away) openInquiry(settings config.Settings) error {
 	return nil
 }
 
-// diagnoses are who looks into why nodes do not join.
+// diagnoses returns the loop that diagnoses why nodes do not join.
 func (p parts) diagnoses(l controller.Loops) *controller.Diagnoses {
 	doors := p.away.inquiry
 	doors.Kube = kube.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())

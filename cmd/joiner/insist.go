@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// verdict says whether another try may help, and what the user can do.
+// verdict says whether a retry may help, and has a hint for the user.
 type verdict struct {
 	retry bool
 	hint  string
@@ -26,7 +26,7 @@ func sortAWS(err error) verdict {
 	return verdict{f.Kind == awserr.Transient || f.Kind == awserr.Throttled, f.Hint}
 }
 
-// insist does what start-up needs, and again if that may help. The error is one line with what to do.
+// insist calls do, and retries it while that may help. The error is one line with a hint.
 func insist(ctx context.Context, log *slog.Logger, what string, sort func(error) verdict, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {
@@ -36,7 +36,7 @@ func insist(ctx context.Context, log *slog.Logger, what string, sort func(error)
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil { // what the call says of that is of no use
+		if ctx.Err() != nil { // the error of the call only says that its context ended
 			return fmt.Errorf("%w while waiting to %s", context.Cause(ctx), what)
 		}
 		v := sort(err)

@@ -12,16 +12,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// kinds sees to it that the cluster has the definitions of the API. What is missing, whoever starts first brings:
-// without it nobody could act. What is older is for the one who acts to replace, before its loops begin.
+// kinds applies the CRDs. Every starting controller applies missing ones, because no controller can run without them.
+// Only the leader replaces older ones, before its loops start.
 type kinds struct {
 	bringer *kube.Definitions
 	log     *slog.Logger
-	current atomic.Bool // nothing is left to bring
+	current atomic.Bool // all CRDs are up to date, or no retry can help
 }
 
-// kindsPatience is how long the holder of the lease takes for the definitions before its loops begin: well within the
-// 15 seconds after which another takes the lease. kindsPause is the time between two later tries.
+// kindsPatience is the timeout for the CRDs before the leader starts its loops: well below the Lease duration of
+// 15 seconds. kindsPause is the time between two later attempts.
 const (
 	kindsPatience = 8 * time.Second
 	kindsPause    = 30 * time.Second
@@ -35,7 +35,7 @@ func newKinds(cfg *rest.Config, log *slog.Logger) (*kinds, error) {
 	return &kinds{bringer: bringer, log: log}, nil
 }
 
-// complete brings what is missing. Who may not do so says it and goes on: somebody else may have brought it.
+// complete applies missing CRDs. Without permission it logs a warning and returns nil, because the CRDs may be managed by other tools.
 func (k *kinds) complete(ctx context.Context) error {
 	err := k.bring(ctx, kube.Lacking)
 	if kube.WhatNext(err) == kube.Tell {
@@ -46,7 +46,7 @@ func (k *kinds) complete(ctx context.Context) error {
 	return err
 }
 
-// renew brings what is missing or older. It cannot fail: the loops work with older definitions, but for what is new in them.
+// renew applies CRDs that are missing or older. It returns no error, because the loops work with older CRDs, without their new fields.
 func (k *kinds) renew(ctx context.Context) {
 	if k.current.Load() {
 		return
@@ -76,7 +76,7 @@ func (k *kinds) bring(ctx context.Context, which kube.Which) error {
 	return nil
 }
 
-// Start tries again what did not work when the lease was taken, while this controller acts.
+// Start retries the CRDs that could not be applied when the Lease was acquired, while this controller is the leader.
 func (k *kinds) Start(ctx context.Context) error {
 	tick := time.NewTicker(kindsPause)
 	defer tick.Stop()
@@ -90,5 +90,5 @@ func (k *kinds) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection tells the manager that only the one who acts does so.
+// NeedLeaderElection returns true: only the leader runs Start.
 func (k *kinds) NeedLeaderElection() bool { return true }

@@ -19,22 +19,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// lease is the lock that one of several controllers holds. It logs who does: one that stands by would be silent
-// otherwise, and look as if it had nothing to do.
+// lease is the Lease of leader election. It logs the holder, so that a standby controller does not look idle.
 type lease struct {
 	resourcelock.Interface
 	log    *slog.Logger
-	holder string // the last that was seen
+	holder string // last known holder
 
-	// onTake is called when this controller has taken the lease, before it acts; nil: nothing is.
+	// onTake is called when this controller has acquired the Lease, before its loops start; nil disables it.
 	onTake func(context.Context)
 }
 
-// leaseTimeout is how long one call about the lease may take: half of the 10 seconds after which a holder that could
-// not renew it gives up.
+// leaseTimeout is the timeout of one call about the Lease: half of the renew deadline of 10 seconds.
 const leaseTimeout = 5 * time.Second
 
-// newLease returns the lock that the settings name.
+// newLease returns the lock with the name and namespace of the settings.
 func newLease(cfg *rest.Config, settings config.Settings, log *slog.Logger) (*lease, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent += " leader-election"
@@ -54,7 +52,7 @@ func newLease(cfg *rest.Config, settings config.Settings, log *slog.Logger) (*le
 	}}, nil
 }
 
-// leaseNamespace is where the lease is: in the pod's own namespace, or in kube-system outside of one.
+// leaseNamespace returns the namespace of the Lease: that of the settings, the pod's namespace, or kube-system outside of a pod.
 func leaseNamespace(settings config.Settings) string {
 	if settings.LeaderElectionNamespace != "" {
 		return settings.LeaderElectionNamespace
@@ -65,14 +63,14 @@ func leaseNamespace(settings config.Settings) string {
 	return metav1.NamespaceSystem
 }
 
-// tell writes an event, too, when the lease changes hands.
+// tell makes l write an event when the holder changes.
 func (l *lease) tell(recorder events.EventRecorder) {
 	if lock, ok := l.Interface.(*resourcelock.LeaseLock); ok {
 		lock.LockConfig.EventRecorder = changes{recorder}
 	}
 }
 
-// Get reads who holds the lease.
+// Get reads the Lease and logs a new holder.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
@@ -81,12 +79,12 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	return record, raw, err
 }
 
-// Create makes the lease, held by the one that record names.
+// Create creates the Lease with the holder of record.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.wrote(ctx, record, l.Interface.Create(ctx, record))
 }
 
-// Update takes the lease, keeps it or lets it go.
+// Update acquires, renews or releases the Lease.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.wrote(ctx, record, l.Interface.Update(ctx, record))
 }
@@ -117,10 +115,10 @@ func (l *lease) saw(holder string) {
 	}
 }
 
-// changes are the events of a lease, in the API that events have today.
+// changes adapts a recorder of events.k8s.io/v1 to the one that package resourcelock needs.
 type changes struct{ events.EventRecorder }
 
-// Eventf records an event about the lease.
+// Eventf records an event about the Lease.
 func (c changes) Eventf(lease runtime.Object, kind, reason, message string, args ...any) {
 	c.EventRecorder.Eventf(lease, nil, kind, reason, reason, message, args...)
 }

@@ -34,7 +34,7 @@ func (r record) Update(_ context.Context, next resourcelock.LeaderElectionRecord
 	return nil
 }
 
-// TestLeaseTellsItsHolder: who stands by says so once, and for whom.
+// TestLeaseTellsItsHolder: a standby controller logs the holder of the Lease once.
 func TestLeaseTellsItsHolder(t *testing.T) {
 	t.Parallel()
 	var (
@@ -75,7 +75,7 @@ func TestLeaseTellsItsHolder(t *testing.T) {
 	}
 }
 
-// TestLeaseIsTakenOnce: what is to be done before a controller acts is done when it takes the lease, each time, and not when it keeps it.
+// TestLeaseIsTakenOnce: onTake is called each time the Lease is acquired, and not when it is renewed.
 func TestLeaseIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	var held resourcelock.LeaderElectionRecord

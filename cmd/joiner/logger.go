@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// newLogger writes JSON lines to standard error, or text if somebody looks on; the libraries' logs go the same way.
+// newLogger returns a logger that writes JSON lines, or text to a terminal. The libraries log through it, too.
 func newLogger(to io.Writer, level string) *slog.Logger {
 	least := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is 0
 	handler := newHandler(to, least, isTerminal(to))
@@ -32,7 +32,7 @@ func newHandler(to io.Writer, least slog.Level, forPeople bool) slog.Handler {
 	}})
 }
 
-// isTerminal reports whether w is a terminal, or another device of which nobody reads lines by program.
+// isTerminal reports whether w is a terminal or another character device.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestLogIsForItsReader: programs read JSON, people a line of text with the time of day.
+// TestLogIsForItsReader: the log is JSON for programs, and text with the time of day for a terminal.
 func TestLogIsForItsReader(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -33,7 +33,7 @@ func TestLogIsForItsReader(t *testing.T) {
 	}
 }
 
-// TestLogLinesAreBounded: texts that users wrote do not make lines of any length, whoever reads them.
+// TestLogLinesAreBounded: texts of users are shortened, in both formats.
 func TestLogLinesAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 250_000)
@@ -66,7 +66,7 @@ func TestIsTerminal(t *testing.T) {
 	}
 }
 
-// TestLogIsHarmless: texts of tenants and of AWS do not act on the terminal that shows the log, whatever its format.
+// TestLogIsHarmless: control characters in texts of tenants and of AWS are replaced, in both formats.
 func TestLogIsHarmless(t *testing.T) {
 	t.Parallel()
 	const hostile = "a\x1b[2Jb\u009b2Jc\u202ed\u2066e\x7ff"

@@ -10,17 +10,16 @@ import (
 )
 
 func main() {
-	// Signals are left to end the process: only the controller has something to bring to an end first.
+	// The context has no signal handler: package cli handles signals, and the controller its own, to shut down gracefully.
 	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	root := cli.Root(version(), streams, commands()...)
 	os.Exit(cli.Run(context.Background(), root, cli.CalledAs(root, os.Args[0], os.Args[1:])))
 }
 
-// What hack/build writes into the binary, by the linker's -X: the release, "v0.2.0" or "v0.2.0-7-gd2bf13c3a8f1" between releases, and the
-// commit. Nothing else changes them.
+// Values that hack/build sets with the linker's -X: the release, "v0.2.0" or "v0.2.0-7-gd2bf13c3a8f1" between releases, and the commit.
 var release, revision string
 
-// version is the release and the commit, as far as they are known.
+// version returns the release and the first 12 characters of the commit, if they are known.
 func version() string {
 	text := release
 	if info, ok := debug.ReadBuildInfo(); text == "" && ok {
@@ -35,7 +34,7 @@ func version() string {
 	return text
 }
 
-// commit is that of the checkout that the binary was built from, empty if it was not.
+// commit returns the commit that the binary was built from; empty if unknown.
 func commit() string {
 	if revision != "" {
 		return revision

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// address is where to serve a port; "0" is nowhere.
+// address returns the address on which a port listens; "0", which disables the server, for port 0.
 func address(settings config.Settings, port int) string {
 	if port == 0 {
 		return "0"
@@ -19,8 +19,8 @@ func address(settings config.Settings, port int) string {
 	return net.JoinHostPort(settings.BindAddress, strconv.Itoa(port))
 }
 
-// tryPorts makes sure that the controller can serve what it has to, before it asks anybody for anything: the
-// manager finds out about one port when it is made and about the other when it is running already.
+// tryPorts checks that the controller can listen on its ports, before it calls Kubernetes or AWS. The manager would
+// notice an occupied metrics port only when it is created, and an occupied probe port only when it is running.
 func tryPorts(ctx context.Context, settings config.Settings) error {
 	for _, p := range []struct {
 		what, setting string

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// TestTryPorts: a port that is taken is found out at once, with the setting that helps.
+// TestTryPorts: the error about an occupied port names the setting.
 func TestTryPorts(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")

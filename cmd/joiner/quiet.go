@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// quiet lets through what the libraries have to complain about, and hides how they are getting on: the controller's own
-// log has a line for each decision and none besides. Stack traces are left out.
+// quiet is a handler for the logs of libraries. It drops lines below warning, unless the level is debug, and stack
+// traces, so that the log has mainly the controller's own decisions.
 type quiet struct{ slog.Handler }
 
 // Enabled reports whether a library's line of the level is written.
@@ -27,8 +27,8 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, out)
 }
 
-// WithAttrs keeps later lines quiet, too.
+// WithAttrs returns a quiet handler with the attributes.
 func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
 
-// WithGroup keeps later lines quiet, too.
+// WithGroup returns a quiet handler with the group.
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }

@@ -18,7 +18,7 @@ var rewriteDocs = flag.Bool("rewrite", false, "write docs/reference/commands.md 
 
 const commandsPage = "../../docs/reference/commands.md"
 
-// TestCommandsPage holds docs/reference/commands.md to the commands.
+// TestCommandsPage compares docs/reference/commands.md with the commands.
 func TestCommandsPage(t *testing.T) {
 	root := cli.Root("test", cli.Streams{}, commands()...)
 	var b strings.Builder
@@ -47,7 +47,7 @@ func TestCommandsPage(t *testing.T) {
 	t.Errorf("%s is stale: go test ./cmd/joiner -run TestCommandsPage -rewrite writes it anew", commandsPage)
 }
 
-// describe writes a command and those below it.
+// describe writes the section of a command, and those of its subcommands.
 func describe(b *strings.Builder, cmd *cobra.Command) {
 	if cmd.Hidden || cmd.Name() == "help" {
 		return
@@ -66,7 +66,7 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 	if about == "" {
 		about = cmd.Short + "."
 	}
-	if cmd.DisableFlagParsing { // its text ends with its settings, which have a page of their own
+	if cmd.DisableFlagParsing { // its help ends with the settings, which have a page of their own
 		about, _, _ = strings.Cut(about, "\nSettings:\n")
 		about = strings.TrimSpace(about) + "\n\nIts settings: [settings.md](settings.md)."
 	}
@@ -113,7 +113,7 @@ func describeFlags(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// plainText keeps what a help text writes to the letter: lines that are indented become code.
+// plainText keeps a help text unchanged, except that lines indented with a tab become code.
 func plainText(text string) string {
 	var out []string
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
@@ -125,7 +125,7 @@ func plainText(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// undented takes the two blanks away with which help texts begin the lines of examples.
+// undented removes the two blanks at the start of the lines of examples.
 func undented(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

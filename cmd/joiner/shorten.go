@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// longestText is the length of a text in a log line, in bytes. Names, messages and amounts come from objects that users write.
+// longestText is the maximum length of a text in a log line, in bytes. Texts come from objects that users write.
 const longestText = 4096
 
-// shortened returns the attribute with a text of bounded length.
+// shortened returns the attribute with a text of at most longestText bytes, without control characters.
 func shortened(a slog.Attr) slog.Attr {
 	text := ""
 	switch a.Value.Kind() {
@@ -36,10 +36,10 @@ func shortened(a slog.Attr) slog.Attr {
 	return slog.String(a.Key, fmt.Sprintf("%s… (%d bytes)", harmless(strings.ToValidUTF8(text[:longestText], "")), len(text)))
 }
 
-// isHidden reports whether a terminal acts on the character, or does not show it. JSON escapes those of ASCII itself, and no others.
+// isHidden reports whether the character is a control or invisible character that the JSON encoder does not escape. It escapes those of ASCII, except 0x7f.
 func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) || r == 0x7f }
 
-// harmless replaces the characters that a terminal acts on, and that JSON leaves as they are.
+// harmless replaces the characters for which isHidden holds.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isHidden(r) {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// untilSignal returns a context that ends with the first signal to stop, which is its cause. A second signal does not wait.
+// untilSignal returns a context that is canceled by the first SIGINT or SIGTERM, which is its cause. A second signal stops the process at once.
 func untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	came := make(chan os.Signal, 1)
@@ -28,7 +28,7 @@ func untilSignal(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// stopped is the cause of a context that a signal has ended.
+// stopped is the cause of a context that a signal canceled.
 type stopped struct{ by os.Signal }
 
 func (s stopped) Error() string {
@@ -38,8 +38,8 @@ func (s stopped) Error() string {
 	return "stopped by " + s.by.String()
 }
 
-// stoppedOr returns err, or that a signal came where that is the cause of it: what was under way says no more than
-// that its context has ended.
+// stoppedOr returns err, or an error that names the signal if a signal canceled the context: err would only say that
+// the context was canceled.
 func stoppedOr(ctx context.Context, err error) error {
 	var signal stopped
 	if err == nil || errors.As(err, &signal) || !errors.As(context.Cause(ctx), &signal) {

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// TestStoppedAtStart: who stops the controller before it runs reads that, and not what becomes of a call without a context.
+// TestStoppedAtStart: the error of a signal during startup names the signal, and not a canceled context.
 func TestStoppedAtStart(t *testing.T) {
 	odd := errors.New("client rate limiter Wait returned an error: context canceled")
 	for name, c := range map[string]struct {
 		signal syscall.Signal
-		during bool // the call; else the pause behind it
+		during bool // during the call; false: during the pause after it
 		want   string
 	}{
 		"during a call":  {syscall.SIGTERM, true, "stopped by SIGTERM while waiting to reach it"},
@@ -36,7 +36,7 @@ func TestStoppedAtStart(t *testing.T) {
 			<-ctx.Done()
 			return odd
 		}
-		// What the call came to is logged when it is over and the pause, of a second, is next.
+		// The error of the call is logged after the call and before the pause of one second.
 		log := slog.New(slog.NewTextHandler(writes(func() {
 			if !c.during {
 				kill()

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// TestControllerRefusesToStart: what is wrong before anything is asked of anybody ends in one line and exit code 2.
+// TestControllerRefusesToStart: an error before the first call to Kubernetes or AWS is one line with exit status 2.
 func TestControllerRefusesToStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -57,7 +57,7 @@ func TestControllerRefusesToStart(t *testing.T) {
 	}
 }
 
-// TestNoCredentials: what is missing and what to do is one line, and not the SDK's way of looking.
+// TestNoCredentials: the error about missing credentials is one line with a hint, without the SDK's internals.
 func TestNoCredentials(t *testing.T) {
 	for variable, value := range map[string]string{
 		"AWS_EC2_METADATA_DISABLED": "true", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "",
@@ -72,7 +72,7 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// TestNoEndpoint: a variable that sends to nowhere is named before anybody is asked.
+// TestNoEndpoint: the variable with an invalid endpoint is named before the first call.
 func TestNoEndpoint(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_SQS", "garbage")
 	_, err := (&away{calls: &calls{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))
@@ -127,7 +127,7 @@ func TestInsist(t *testing.T) {
 	}
 }
 
-// TestSameAuthority: a cluster that is only called as ours is found out; what is not known speaks against nobody.
+// TestSameAuthority: a cluster that only has the same name is detected. An unknown certificate authority is accepted.
 func TestSameAuthority(t *testing.T) {
 	t.Parallel()
 	certificate := func(names ...string) []byte {
@@ -157,7 +157,7 @@ func TestSameAuthority(t *testing.T) {
 	}
 }
 
-// TestQuiet: libraries are heard when they complain, without stack traces, and in full when debugging.
+// TestQuiet: only warnings of libraries are logged, without stack traces; at level debug all lines are.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[slog.Level]string{

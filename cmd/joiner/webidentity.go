@@ -11,20 +11,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// tokenGiver asks STS for credentials of the role that a service account has (IRSA). The SDK makes a client for that before it has read
-// where AWS is: AWS_ENDPOINT_URL would count for every call but this one, which needs names that a private cluster may not know. So the
-// client is made when the configuration is complete.
+// tokenGiver gets the credentials of a service account's role (IRSA) from STS. The SDK creates its STS client before it has read
+// AWS_ENDPOINT_URL, which would then apply to all calls except this one; a private cluster may not resolve the default endpoint. Therefore
+// tokenGiver creates the client from the complete configuration.
 type tokenGiver struct{ client *sts.Client }
 
-// option has a configuration ask through t.
+// option makes a configuration get credentials through t.
 func (t *tokenGiver) option() func(*awsconfig.LoadOptions) error {
 	return awsconfig.WithWebIdentityRoleCredentialOptions(func(o *stscreds.WebIdentityRoleOptions) { o.Client = t })
 }
 
-// use has t ask where a complete configuration says.
+// use creates the client of t from a complete configuration.
 func (t *tokenGiver) use(cfg aws.Config) { t.client = sts.NewFromConfig(cfg) }
 
-// AssumeRoleWithWebIdentity asks STS.
+// AssumeRoleWithWebIdentity calls STS. It returns an error before use is called.
 func (t *tokenGiver) AssumeRoleWithWebIdentity(
 	ctx context.Context, in *sts.AssumeRoleWithWebIdentityInput, options ...func(*sts.Options),
 ) (*sts.AssumeRoleWithWebIdentityOutput, error) {
@@ -34,7 +34,7 @@ func (t *tokenGiver) AssumeRoleWithWebIdentity(
 	return t.client.AssumeRoleWithWebIdentity(ctx, in, options...)
 }
 
-// credentialsAdvice is what to do where there are no credentials: nothing more, where a service account's role was tried and it was said why in vain.
+// credentialsAdvice returns the hint for missing credentials. It is empty with IRSA, because the error of STS has its own hint.
 func credentialsAdvice() string {
 	if os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
 		return ""

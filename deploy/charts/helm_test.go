@@ -1,4 +1,4 @@
-// Package charts holds the Helm charts to what they promise; it has tests only.
+// Package charts has only tests, of the Helm charts.
 package charts
 
 import (
@@ -15,14 +15,14 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the rendered manifests and the README's table anew")
 
-// chart is the folder of the chart, release and namespace where it is installed in these tests.
+// Folder, release and namespace of the chart in these tests.
 const (
 	chart     = "joiner"
 	release   = "joiner"
 	namespace = "joiner"
 )
 
-// helm runs the Helm that HELM_BINARY names. Without it the test is skipped: make chart builds it.
+// helm runs the Helm binary of HELM_BINARY, which make chart builds. Without it, the test is skipped.
 func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	path := os.Getenv("HELM_BINARY")
@@ -40,7 +40,7 @@ func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-// combinations are the values files of testdata, by name.
+// combinations returns the values files of testdata, by name.
 func combinations(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.values.yaml")
@@ -54,7 +54,7 @@ func combinations(t *testing.T) map[string]string {
 	return out
 }
 
-// TestRendered renders the chart with each values file of testdata, and compares with what is written down there.
+// TestRendered renders the chart with each values file of testdata, and compares the result with its golden file.
 func TestRendered(t *testing.T) {
 	for name, values := range combinations(t) {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// TestLeftoverTable: the chart's table of values of Karpenter's older charts is that of package config, which migrate check reports by.
+// TestLeftoverTable: the chart and package config, which migrate check uses, have the same table of values of Karpenter's older charts.
 func TestLeftoverTable(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(rulesFile)
@@ -31,8 +31,8 @@ func TestLeftoverTable(t *testing.T) {
 	}
 }
 
-// TestLeftovers: values of Karpenter's charts before 1.0 are ignored and reported with what takes their place. Only the cluster's name is used,
-// where nothing else gives it.
+// TestLeftovers: values of Karpenter's charts before 1.0 are ignored and reported with their replacements. Only the cluster's name is used, if
+// settings.clusterName is not set.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -88,7 +88,7 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 	}
 }
 
-// TestReportedValues: values of public reports are taken as Karpenter's chart takes them, and nothing is reported as ignored.
+// TestReportedValues: values of public reports have the same effect as in Karpenter's chart, and none is reported as ignored.
 func TestReportedValues(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestNetworkPolicyIsClosed: whatever the values, only named peers reach the pods, and only the port of the metrics; what the pods
-// reach is limited unless the values say otherwise.
+// TestNetworkPolicyIsClosed: with any values, only named peers can reach the pods, and only the metrics port. Egress is restricted unless the
+// values disable it.
 func TestNetworkPolicyIsClosed(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -59,7 +59,7 @@ func portsOf(rules []networkingv1.NetworkPolicyEgressRule) string {
 	return out
 }
 
-// TestNetworkPolicyOfNobody: an empty list of peers lets no pod in, and not all, as Kubernetes reads an empty list.
+// TestNetworkPolicyOfNobody: an empty list of peers allows no pod. In a NetworkPolicy an empty list would allow all.
 func TestNetworkPolicyOfNobody(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "template", release, chart, "--set", "settings.clusterName=demo", "--set-json", "networkPolicy.from=[]", "--show-only", "templates/networkpolicy.yaml")

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// objects are what a values file is rendered to, by kind. A field that the kind does not have fails the test.
+// objects are the rendered objects of a values file, by kind. An unknown field fails the test.
 type objects struct {
 	deployment appsv1.Deployment
 	service    corev1.Service
@@ -79,8 +79,8 @@ func rendered(t *testing.T, name string) objects {
 	return out
 }
 
-// TestPods: whatever the values, the pods tolerate Fargate, are selected by all that is about them, and may run where the
-// restricted Pod Security Standard is enforced.
+// TestPods: with any values, the pods tolerate Fargate, match all selectors, and meet the restricted Pod Security
+// Standard.
 func TestPods(t *testing.T) {
 	t.Parallel()
 	for name := range combinations(t) {
@@ -113,7 +113,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// checkSecurity holds the controller's container to the restricted Pod Security Standard. The lab has the API server enforce it.
+// checkSecurity checks the controller's container against the restricted Pod Security Standard, which the lab's API server enforces.
 func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
 	t.Helper()
 	c := pod.Containers[0].SecurityContext
@@ -132,7 +132,7 @@ func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
 	}
 }
 
-// TestPorts: what listens, what is probed and what the Service leads to are the same ports.
+// TestPorts: the ports of the container, the probes and the Service are the same.
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	for name := range combinations(t) {
@@ -160,7 +160,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// environment is that of a container, of the variables with plain values.
+// environment returns the variables of a container that have plain values.
 func environment(c corev1.Container) func(string) (string, bool) {
 	return func(name string) (value string, ok bool) {
 		for _, e := range c.Env { // of two of a name, the kubelet takes the last
@@ -172,8 +172,8 @@ func environment(c corev1.Container) func(string) (string, bool) {
 	}
 }
 
-// TestSettingsArrive: what a values file says is what the controller reads. A value of Karpenter's that Joiner does not honour is
-// pointed out when it starts, and nothing is by default.
+// TestSettingsArrive: the controller reads the settings of a values file. It logs a warning for unsupported values of Karpenter, and none with
+// default values.
 func TestSettingsArrive(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -211,7 +211,7 @@ func TestSettingsArrive(t *testing.T) {
 	}
 }
 
-// TestRoles: each role is bound to the account that the pods run as, and none is there for nobody.
+// TestRoles: each role is bound to the service account of the pods, and every role has a binding.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	for name := range combinations(t) {
@@ -239,7 +239,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestRolesFollowSettings: a right that only a setting needs is there with the setting alone.
+// TestRolesFollowSettings: a rule that only a setting needs exists only with that setting.
 func TestRolesFollowSettings(t *testing.T) {
 	t.Parallel()
 	resources := func(name string) map[string]bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// moot are values of Karpenter's chart that no object of ours can show, and why.
+// moot are values of Karpenter's chart that do not show in the rendered objects, with the reason.
 var moot = map[string]string{
 	"webhook":                            "there is no webhook",
 	"postInstallHook":                    "there is no hook",
@@ -31,14 +31,14 @@ var moot = map[string]string{
 	"settings.vmMemoryOverheadPercent":   "written as a text",
 }
 
-// gates are the names of the feature gates by their values.
+// gates are the names of the feature gates, by chart value.
 var gates = map[string]string{
 	"nodeRepair": "NodeRepair", "reservedCapacity": "ReservedCapacity", "nodeOverlay": "NodeOverlay", "staticCapacity": "StaticCapacity",
 	"spotToSpotConsolidation": "SpotToSpotConsolidation", "capacityBuffer": "CapacityBuffer",
 }
 
-// TestValuesOfKarpenter renders the chart with values files that were written for Karpenter's, unchanged: what they say is in the objects, and
-// the controller takes the settings that come of them. What it cannot honour it says.
+// TestValuesOfKarpenter renders the chart with unchanged values files of Karpenter's chart. The objects have the values, and the controller
+// accepts the resulting settings. It logs a warning for unsupported ones.
 func TestValuesOfKarpenter(t *testing.T) {
 	notes := map[string]int{"1.8-gates": 1, "1.14-buffers": 3}
 	files, err := filepath.Glob("testdata/of-karpenter/*.yaml")
@@ -90,7 +90,7 @@ func isMoot(path string) bool {
 	return false
 }
 
-// scalars are the texts, numbers and truths of a tree by their paths.
+// scalars returns the texts, numbers and booleans of a tree, by path.
 func scalars(path string, tree any) map[string]string {
 	out := map[string]string{}
 	switch tree := tree.(type) {
@@ -109,7 +109,7 @@ func scalars(path string, tree any) map[string]string {
 	return out
 }
 
-// environOf is that of the controller's container, as far as it is written in the Deployment.
+// environOf returns the variables of the controller's container that have plain values in the Deployment.
 func environOf(t *testing.T, manifests string) []string {
 	t.Helper()
 	for _, document := range strings.Split(manifests, "\n---\n") {
@@ -141,7 +141,7 @@ func environOf(t *testing.T, manifests string) []string {
 	return nil
 }
 
-// gatesOf checks that each gate of the values is what the controller is told.
+// gatesOf checks that the controller's settings have each feature gate of the values.
 func gatesOf(t *testing.T, values map[string]any, environ []string) {
 	t.Helper()
 	all, _ := at(values, "settings.featureGates")

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Files of the chart: what its values must be, which its templates check, and what they are, for editors.
+// Files of the chart: the rules that its templates check, and the descriptions of values for editors.
 const (
 	rulesFile  = chart + "/values.rules.json"
 	schemaFile = chart + "/values.schema.json"
 )
 
-// rule is the part of values.rules.json that these tests look at.
+// rule is the part of values.rules.json that these tests use.
 type rule struct {
 	Title                string
 	Properties           map[string]rule
@@ -35,7 +35,7 @@ func rules(t *testing.T) rule {
 	return root
 }
 
-// TestRules: they have the values of values.yaml and no others, and refuse what they do not know.
+// TestRules: the rules have exactly the values of values.yaml, and refuse unknown values.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	says := map[string]bool{}
@@ -66,7 +66,7 @@ func TestRules(t *testing.T) {
 	compare("", rules(t), tree(t))
 }
 
-// described is one value in values.schema.json. It holds nobody to anything: Helm would say so in words of its own, before the
+// described is one value in values.schema.json. It has no constraints, because Helm would report violations in its own words before the
 // templates can.
 type described struct {
 	Schema      string               `json:"$schema,omitempty"`
@@ -77,7 +77,7 @@ type described struct {
 	Properties  map[string]described `json:"properties,omitempty"`
 }
 
-// TestSchema holds values.schema.json, which editors complete and explain values by, to values.yaml and the rules.
+// TestSchema compares values.schema.json, which editors use for completion and help, with values.yaml and the rules.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	says := map[string]string{}

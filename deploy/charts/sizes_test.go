@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// taken is what the controller took in a cluster of some nodes, as docs/sizes.md has it.
+// taken is the measured usage of the controller in a cluster with a number of nodes, from docs/sizes.md.
 type taken struct {
 	nodes, pods int64
-	rest, most  int64 // resident memory at rest, and the most, in MiB
-	idle        int64 // thousandths of a core, at rest
+	rest, most  int64 // resident memory when idle, and the maximum, in MiB
+	idle        int64 // CPU when idle, in millicores
 }
 
-// cells are the rows of the first table of a text, without its head.
+// cells returns the rows of the first table of a text, without its header.
 func cells(t *testing.T, text string) [][]string {
 	t.Helper()
 	var out [][]string
@@ -42,7 +42,7 @@ func cells(t *testing.T, text string) [][]string {
 	return out[2:]
 }
 
-// number reads the number at the beginning of a cell: "30,000", "146 MiB", "6m".
+// number parses the number at the start of a cell: "30,000", "146 MiB", "6m".
 func number(t *testing.T, cell string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(strings.ReplaceAll(regexp.MustCompile(`^[0-9,]+`).FindString(cell), ",", ""), 10, 64)
@@ -52,7 +52,7 @@ func number(t *testing.T, cell string) int64 {
 	return n
 }
 
-// sizes are the rows that make sizing has written.
+// sizes returns the rows that make sizing wrote.
 func sizes(t *testing.T) []taken {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/sizes.md")
@@ -75,8 +75,8 @@ func sizes(t *testing.T) []taken {
 	return out
 }
 
-// TestSizes holds the chart's table of sizes, and the chart's own requests and limit, to what was measured: the requests are at least what the
-// controller takes at rest, and its memory stays below two thirds of the limit whatever happens.
+// TestSizes compares the chart's table of sizes, and the chart's default requests and limit, with the measurements: requests are at least the
+// usage of an idle controller, and the maximum memory usage is below two thirds of the limit.
 func TestSizes(t *testing.T) {
 	measured := sizes(t)
 	text, err := os.ReadFile(chart + "/README.md")
@@ -101,7 +101,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// fits judges a row's requests and limit.
+// fits checks the requests and limit of a row.
 func fits(t *testing.T, m taken, cpu, memory, limit string) {
 	t.Helper()
 	mib := func(text string) int64 { q := resource.MustParse(text); return q.Value() >> 20 }

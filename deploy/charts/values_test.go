@@ -18,13 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// value is one of the chart's values, as values.yaml documents it.
+// value is one of the chart's values with its comment in values.yaml.
 type value struct {
 	path string // "settings.clusterName"
 	says string
 }
 
-// documented reads the comments of values.yaml: "# -- " and what follows, before the value that it is about.
+// documented returns the values of values.yaml that have a comment: "# -- " and the lines that follow, before the value.
 func documented(t *testing.T) []value {
 	t.Helper()
 	text, err := os.ReadFile(chart + "/values.yaml")
@@ -62,7 +62,7 @@ func documented(t *testing.T) []value {
 	return out
 }
 
-// tree is values.yaml as data.
+// tree returns values.yaml as data.
 func tree(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(chart + "/values.yaml")
@@ -89,7 +89,7 @@ func at(tree map[string]any, path string) (any, bool) {
 	return now, true
 }
 
-// leaves lists the paths below which nothing is documented.
+// leaves returns the paths of documented values, and of values that are no maps.
 func leaves(tree map[string]any, isDocumented func(string) bool, path string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
@@ -104,7 +104,7 @@ func leaves(tree map[string]any, isDocumented func(string) bool, path string) []
 	return out
 }
 
-// TestValuesAreDocumented: each value has its comment, and each comment its value.
+// TestValuesAreDocumented: each value has a comment, and each comment a value.
 func TestValuesAreDocumented(t *testing.T) {
 	t.Parallel()
 	all, says := tree(t), map[string]bool{}
@@ -121,14 +121,14 @@ func TestValuesAreDocumented(t *testing.T) {
 	}
 }
 
-// unset are settings that no value of the chart is about: controller.env sets them.
+// unset are the settings without a value in the chart, with the reason. controller.env can set them.
 var unset = map[string]string{
 	"kubeconfig": "the pod's service account is used", "aws-region": "the AWS SDK finds it; Karpenter's values use controller.env, too",
 	"kube-client-qps": "rarely needed", "kube-client-burst": "rarely needed", "bind-address": "rarely needed", "enable-profiling": "for developers",
 	"disable-leader-election": "with two replicas, never", "leader-election-name": "the role names the lease", "leader-election-namespace": "that of the release",
 }
 
-// TestEverySettingHasAValue, or a reason why not.
+// TestEverySettingHasAValue: every setting has a value in the chart, or a reason in unset.
 func TestEverySettingHasAValue(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(chart + "/templates/_env.tpl")
@@ -148,7 +148,7 @@ func TestEverySettingHasAValue(t *testing.T) {
 	}
 }
 
-// TestRightsNameWhatIsThere: package permissions knows the names of objects that other packages make.
+// TestRightsNameWhatIsThere: package permissions has the names of the objects that other packages create.
 func TestRightsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
@@ -166,7 +166,7 @@ func TestRightsNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestReadme holds the table of the chart's README to values.yaml.
+// TestReadme compares the table of the chart's README with values.yaml.
 func TestReadme(t *testing.T) {
 	const file, head = chart + "/README.md", "| value | default | |\n|---|---|---|\n"
 	all := tree(t)

@@ -15,9 +15,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// wrong are values, beside a cluster's name, and the one line that they are refused with.
+// wrong are invalid values, in addition to a cluster name, with the line that refuses them.
 var wrong = map[string]string{
-	// Names that are not there.
+	// Unknown names.
 	"settings: {clusterNmae: demo}":                                "there is no value settings.clusterNmae (is settings.clusterName meant?)",
 	"settings: {clustername: demo}":                                "there is no value settings.clustername (is settings.clusterName meant?)",
 	"settings: {featureGates: {NodeOverlay: true}}":                "there is no value settings.featureGates.NodeOverlay (is settings.featureGates.nodeOverlay meant?)",
@@ -86,7 +86,7 @@ var wrong = map[string]string{
 	"settings: {clusterName: null}":                                          "settings.clusterName is not set: give the name of the EKS cluster, --set settings.clusterName=NAME",
 }
 
-// refusal is what Helm says of values beside what it says of every template that fails.
+// refusal returns Helm's error about values, without the text that Helm adds to every failing template.
 func refusal(t *testing.T, values string) string {
 	t.Helper()
 	merged := map[string]any{"settings": map[string]any{"clusterName": "demo"}}
@@ -130,7 +130,7 @@ func refusal(t *testing.T, values string) string {
 	return errs
 }
 
-// TestWrongValues: a wrong value is refused before anything is installed, with one line that names it and the nearest right one.
+// TestWrongValues: an invalid value is refused before anything is installed, with one line that names it and the nearest valid one.
 func TestWrongValues(t *testing.T) {
 	t.Parallel()
 	for values, want := range wrong {
@@ -143,7 +143,7 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestMisspeltValues: of each value with two letters swapped, the chart says what the controller would say of a setting.
+// TestMisspeltValues: for each value with two letters swapped, the chart gives the same hint as the controller for a setting.
 func TestMisspeltValues(t *testing.T) {
 	t.Parallel()
 	for _, v := range documented(t) {
@@ -172,7 +172,7 @@ func TestMisspeltValues(t *testing.T) {
 	}
 }
 
-// TestNull: what is null is as if it were not there, or refused; no object has nothing where something must be.
+// TestNull: a null value is refused, or has the same effect as an omitted one. No object lacks a required field.
 func TestNull(t *testing.T) {
 	t.Parallel()
 	for _, v := range documented(t) {
@@ -198,7 +198,7 @@ func TestNull(t *testing.T) {
 	}
 }
 
-// TestLint: a misspelt value is an error of helm lint, too, which goes on where a template fails.
+// TestLint: a misspelled value is also an error of helm lint, which continues after a failing template.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "lint", chart, "--set", "settings.clusterNmae=demo")
@@ -207,7 +207,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestVariableGoesBeforeValue: a setting that controller.env gives is there once, and as it says: server-side apply refuses two.
+// TestVariableGoesBeforeValue: a setting in controller.env overrides its value, and exists once, because server-side apply refuses duplicates.
 func TestVariableGoesBeforeValue(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "template", release, chart, "--set-string", "settings.clusterName=demo,logLevel=debug,"+

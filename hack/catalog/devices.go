@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// gpuNames are EC2's names for what the records call by its trade name.
+// gpuNames maps the trade names in the records to EC2's names.
 var gpuNames = map[string]string{
 	"NVIDIA GRID K520":       "K520",
 	"NVIDIA T4 Tensor Core":  "T4",
@@ -16,14 +16,12 @@ var gpuNames = map[string]string{
 	"NVIDIA Tesla V100":      "V100",
 }
 
-// gpuMemory is the memory of one GPU in MiB where EC2 gives what is usable and
-// the records give what is soldered on.
-// Source: instance types reference of karpenter.sh, made from the API.
+// gpuMemory is the memory of one GPU in MiB, where EC2 reports the usable memory and the records the installed memory. Source: instance
+// types reference of karpenter.sh, generated from the API.
 var gpuMemory = map[string]int64{"A10G": 22888, "L4": 22888, "L40S": 45776}
 
-// neurons are the families with Inferentia or Trainium devices; the count is
-// that of the record.
-// Source: EC2 Instance Types guide, "Accelerated computing".
+// neurons are the families with Inferentia or Trainium devices; the count is in the records. Source: EC2 Instance Types guide, "Accelerated
+// computing".
 var neurons = map[string]catalog.Neuron{
 	"inf1":  {Name: "Inferentia", Cores: 4, CoreVersion: 1, MemoryMiB: 8192},
 	"inf2":  {Name: "Inferentia2", Cores: 2, CoreVersion: 2, MemoryMiB: 32768},

@@ -11,8 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestRecordedAnswers holds the table against the answers of EC2's API that the
-// provider keeps for its own tests.
+// TestRecordedAnswers compares the table with the API responses that the provider keeps for its own tests.
 func TestRecordedAnswers(t *testing.T) {
 	t.Parallel()
 	answer, err := fake.NewEC2API().DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{})
@@ -42,7 +41,7 @@ func TestRecordedAnswers(t *testing.T) {
 	}
 }
 
-// forget clears what the recorded answers or Facts leave out.
+// forget clears the fields that the recorded responses or Facts omit.
 func forget(infos ...*ec2types.InstanceTypeInfo) {
 	for _, i := range infos {
 		i.NetworkInfo.EnaSupport, i.NetworkInfo.EfaSupported = "", nil

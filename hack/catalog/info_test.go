@@ -6,8 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// infoOf returns Facts in the words of EC2's API, as far as Karpenter's AWS
-// provider reads them.
+// infoOf converts Facts to the type of EC2's API, as far as Karpenter's AWS provider reads it.
 func infoOf(f catalog.Facts) ec2types.InstanceTypeInfo {
 	info := ec2types.InstanceTypeInfo{
 		InstanceType:                  ec2types.InstanceType(f.Name),

@@ -17,21 +17,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// instancesModule holds what ec2instances.info collected, as JSON.
+// instancesModule contains the data of ec2instances.info as JSON.
 const instancesModule = "github.com/LeanerCloud/ec2-instances-info"
 
-// sources are what the modules say, each by type.
+// sources is the data of all modules, by instance type.
 type sources struct {
 	records   map[string]record                  // ec2-instances-info, May 2025
 	limits    map[string]*instancetype.VPCLimits // VPC resource controller, May 2026
 	bandwidth map[string]int64                   // EC2's documentation, Mbps
 	usEast1   map[string]float64                 // AWS price list, July 2026, dollars
 	efa       map[string]bool                    // efa.txt
-	clocks    map[string]int64                   // answers of the API recorded by the provider: MHz by family
+	clocks    map[string]int64                   // clock speed by family in MHz, from API responses recorded by the provider
 }
 
-// record is one type of ec2-instances-info, as far as it is used. The module's
-// own Go type lacks half of it.
+// record has the used fields of one type in ec2-instances-info. The module's own Go type lacks half of them.
 type record struct {
 	Name               string              `json:"instance_type"`
 	Arch               []string            `json:"arch"`
@@ -103,9 +102,8 @@ func load() (sources, error) {
 	return src, err
 }
 
-// recordedClocks returns the sustained clock speeds of the few families of
-// which the provider keeps an answer of EC2's API. The records have that of the
-// price list, which differs for a third of them.
+// recordedClocks returns the sustained clock speeds of the few families for which the provider contains a recorded API response. The
+// records have the clock speed of the price list, which differs for a third of them.
 func recordedClocks() (map[string]int64, error) {
 	answer, err := fake.NewEC2API().DescribeInstanceTypes(context.Background(), &ec2.DescribeInstanceTypesInput{})
 	if err != nil {

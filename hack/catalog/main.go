@@ -1,11 +1,10 @@
-// Command catalog writes the embedded table of github.com/joiner-sh/joiner/catalog
-// from what public Go modules say about EC2. Run it in its folder: `go run .`,
-// then `go test ./...`, which compares every type of the new table with what
-// Karpenter's AWS provider makes of it. The first build takes minutes.
+// Command catalog generates the embedded table of package internal/model/catalog from the EC2 data in public Go modules. Run it in its
+// folder: `go run .`, then `go test ./...`, which compares every type of the new table with the output of Karpenter's AWS provider. The
+// first build takes minutes.
 //
 // In: the modules of go.mod, and the documented rules in rules.go and efa.txt.
-// Out: types.jsonl, one .tsv a region, and left-out.txt, the same for the same modules.
-// Never: a call to AWS, or a number that no source and no documented rule gives.
+// Out: types.jsonl, one .tsv per region, and left-out.txt; the same modules give the same files.
+// Never: a call to AWS, or a number that comes from no source and no documented rule.
 package main
 
 import (
@@ -50,7 +49,7 @@ func run(out string) error {
 	return nil
 }
 
-// removeStale deletes files of regions that the sources no longer have.
+// removeStale deletes the files of regions that the sources no longer contain.
 func removeStale(out string, files []file) error {
 	old, err := filepath.Glob(filepath.Join(out, "*.tsv"))
 	if err != nil {

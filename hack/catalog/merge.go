@@ -11,18 +11,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// book is the table before it is written.
+// book is the table in memory.
 type book struct {
 	types   []catalog.Facts // sorted by name
-	byName  map[string]bool // names that were derived from the naming scheme, not described by a record
+	byName  map[string]bool // types derived from the naming scheme, because no record describes them
 	regions []region
 	leftOut []omission
 }
 
-// omission is a type that is not in the table.
+// omission is a type that is left out of the table, and the reason.
 type omission struct{ name, why string }
 
-// merge makes one Facts of each type that the sources describe.
+// merge combines the sources into one Facts for each type.
 func merge(src sources) book {
 	b := book{byName: map[string]bool{}}
 	scheme := learnScheme(src)
@@ -70,8 +70,7 @@ func (b *book) dropUnsold() {
 	slices.SortFunc(b.leftOut, func(x, y omission) int { return cmp.Compare(x.name, y.name) })
 }
 
-// facts puts together what the sources say about a type, or says why that is
-// not enough.
+// facts combines the sources' data about a type. If the data is incomplete it returns the reason.
 func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	limits, ok := s.limits[name]
 	if !ok {
@@ -105,7 +104,7 @@ func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	return f, ""
 }
 
-// describe fills f from a record, and its clock from those of the API where it has the family.
+// describe fills f from a record, and its clock speed from the API if the family is recorded.
 func describe(f *catalog.Facts, r record, clocks map[string]int64) {
 	family, _, _ := strings.Cut(r.Name, ".")
 	f.CurrentGeneration = r.Generation == "current"
@@ -114,8 +113,7 @@ func describe(f *catalog.Facts, r record, clocks map[string]int64) {
 		f.UsageClasses = []string{"on-demand"}
 	}
 	if slices.Contains(r.Virtualization, "PV") {
-		// The record says PV alone for the oldest types. They boot from HVM
-		// images too: EC2 lists them under that filter.
+		// For the oldest types the record lists only PV. They boot from HVM images too: EC2 lists them under that filter.
 		f.Virtualization = append(f.Virtualization, "paravirtual")
 	}
 	f.PlacementStrategies = placement(family, r.PlacementGroups)
@@ -154,7 +152,7 @@ func manufacturer(processor string) string {
 	return ""
 }
 
-// clock reads "3.1 GHz" and "Up to 3.7 GHz" as MHz.
+// clock parses "3.1 GHz" and "Up to 3.7 GHz" to MHz.
 func clock(text string) int64 {
 	number := strings.TrimSuffix(strings.TrimPrefix(text, "Up to "), " GHz")
 	ghz, err := strconv.ParseFloat(number, 64)
@@ -195,7 +193,7 @@ func ebs(r record, f *catalog.Facts) catalog.EBS {
 	case !r.EBSOptimized && f.Hypervisor == "xen":
 		e.Optimized = "unsupported"
 	case !r.EBSOptimized:
-		f.Unknown = append(f.Unknown, catalog.UnknownEBS) // always on with nitro, whatever the record lacks
+		f.Unknown = append(f.Unknown, catalog.UnknownEBS) // Nitro instances always have it, even if the record lacks it
 	}
 	return e
 }

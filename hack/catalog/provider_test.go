@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
 )
 
-// setting is one NodeClass, in the provider's words and in ours.
+// setting is one NodeClass, as the provider's type and as Joiner's.
 type setting struct {
 	family         string
 	volumes        []*v1.BlockDeviceMapping
@@ -78,8 +78,8 @@ func settings() map[string]setting {
 	return all
 }
 
-// TestProvider builds every type of the table with the provider's own code and
-// with ours, for many settings: labels, capacity and allocatable must be equal.
+// TestProvider builds every type of the table with the provider's own code and with Joiner's, for many settings: labels, capacity and
+// allocatable must be equal.
 func TestProvider(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
@@ -131,9 +131,8 @@ func compare(ours catalog.Type, f catalog.Facts, theirs *cloudprovider.InstanceT
 	)
 }
 
-// labelsOf returns the provider's requirements that have one value. Zone and
-// capacity type belong to offerings; a clock or EBS speed that nobody knows is
-// 0 for the provider and no label for us.
+// labelsOf returns the provider's requirements with a single value. Zone and capacity type belong to offerings. An unknown clock speed or
+// EBS bandwidth is 0 for the provider, and no label for Joiner.
 func labelsOf(it *cloudprovider.InstanceType, f catalog.Facts) map[string]string {
 	labels := map[string]string{}
 	for key, r := range it.Requirements {

@@ -9,13 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// The rules of this file are those that EC2's documentation states for whole
-// families. fakes_test.go holds them against real answers of the API.
+// The rules of this file are those that EC2's documentation states for whole families. fakes_test.go compares them with real API responses.
 
 //go:embed efa.txt
 var efaText string
 
-// efaTypes returns the names of the types that take EFA.
+// efaTypes returns the names of the types that support EFA.
 func efaTypes() map[string]bool {
 	types := map[string]bool{}
 	for line := range strings.Lines(efaText) {
@@ -30,25 +29,21 @@ func efaTypes() map[string]bool {
 	return types
 }
 
-// optimizedOnRequest are families whose EBS optimization must be asked for.
-// Source: EC2 User Guide, "EBS optimization supported".
+// optimizedOnRequest are the families for which EBS optimization must be requested. Source: EC2 User Guide, "EBS optimization supported".
 var optimizedOnRequest = []string{"c1", "c3", "g2", "i2", "m1", "m2", "m3", "r3"}
 
-// plaintext are the nitro families that do not encrypt traffic between
-// instances: those of Nitro version 2. Later versions do, Xen does not.
-// Source: EC2 Instance Types guide, "Nitro-based instances", network features.
+// plaintext are the Nitro families that do not encrypt traffic between instances: those of Nitro version 2. Later versions do, Xen does
+// not. Source: EC2 Instance Types guide, "Nitro-based instances", network features.
 var plaintext = []string{
 	"a1", "c5", "c5d", "c6g", "c6gd", "g5g", "i3", "m5", "m5a", "m5ad", "m5d", "m6g", "m6gd",
 	"r5", "r5a", "r5ad", "r5b", "r5d", "r6g", "r6gd", "t3", "t3a", "t4g", "x2gd", "z1d",
 }
 
-// xenENA are the Xen families with an Elastic Network Adapter.
-// Source: EC2 User Guide, "Enhanced networking".
+// xenENA are the Xen families with an Elastic Network Adapter. Source: EC2 User Guide, "Enhanced networking".
 var xenENA = []string{"f1", "g3", "g3s", "h1", "i3", "p2", "p3", "r4", "x1", "x1e"}
 
-// placement returns the strategies of placement groups for a family. Clusters
-// are for current generations other than burstable and flex.
-// Source: EC2 User Guide, "Placement strategies"; the records know which.
+// placement returns the placement group strategies of a family. The strategy cluster requires a current generation, and neither burstable
+// nor flex. Source: EC2 User Guide, "Placement strategies"; the records contain the generation.
 func placement(family string, clusters bool) []string {
 	if clusters && !strings.HasSuffix(family, "-flex") {
 		return []string{"cluster", "partition", "spread"}
@@ -97,8 +92,7 @@ func applyRules(f *catalog.Facts, efa bool) {
 	f.Processor.Cores = f.Processor.VCPUs / f.Processor.ThreadsPerCore
 }
 
-// oneThread are families other than Graviton's whose vCPUs are whole cores.
-// Source: EC2 User Guide, "CPU options".
+// oneThread are the families besides Graviton whose vCPUs are whole cores. Source: EC2 User Guide, "CPU options".
 var oneThread = []string{
 	"c1", "c7a", "c8a", "hpc6a", "hpc6id", "hpc7a", "m1", "m2", "m3", "m7a", "m8a", "m8azn", "r7a", "r8a", "t1", "t2",
 }

@@ -9,34 +9,30 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// scheme describes types that are newer than the records by their names: the
-// size gives the vCPUs, the letter before the generation the memory per vCPU,
-// the letter after it the processor.
-// Source: EC2 Instance Types guide, "Naming conventions". The scheme is used
-// only where every record that it applies to follows it, see learnScheme.
+// scheme derives data of types that are newer than the records from their names: the size gives the vCPUs, the letter before the generation
+// the memory per vCPU, the letter after it the processor. Source: EC2 Instance Types guide, "Naming conventions". The scheme is used only
+// where every matching record follows it, see learnScheme.
 type scheme struct {
-	broken []string // records that do not follow it
+	broken []string // records that contradict the scheme
 	price  map[string]float64
 }
 
-// schemeName takes apart names that the scheme may describe: those of the
-// general families and their relatives with disks and more memory.
+// schemeName matches the names to which the scheme may apply: the general families and their variants with disks and more memory.
 var schemeName = regexp.MustCompile(`^([cmrix])([0-9]+)([agi])([a-z]*)(-flex)?\.(metal-)?([0-9]*)(medium|large|xlarge|xl)$`)
 
-// kinds are the letters before the generation: the memory in MiB for each
-// vCPU, and since which generation this holds.
+// kinds maps the letter before the generation to the memory in MiB per vCPU, and the first generation for which that is true.
 var kinds = map[string]struct{ perVCPU, since int64 }{
 	"c": {2048, 6}, "m": {4096, 6}, "r": {8192, 6}, "i": {8192, 7}, "x": {16384, 8},
 }
 
-// makers are the processors by the letter after the generation.
+// makers maps the letter after the generation to the processor.
 var makers = map[string]catalog.Processor{
 	"a": {Manufacturer: "AMD", Architectures: []string{"x86_64"}},
 	"g": {Manufacturer: "AWS", Architectures: []string{"arm64"}},
 	"i": {Manufacturer: "Intel", Architectures: []string{"x86_64"}},
 }
 
-// learnScheme checks the scheme against all records it applies to.
+// learnScheme checks the scheme against all records to which it applies.
 func learnScheme(src sources) scheme {
 	s := scheme{price: src.usEast1}
 	for _, name := range sortedNames(src.records) {
@@ -53,7 +49,7 @@ func learnScheme(src sources) scheme {
 	return s
 }
 
-// describe fills f by its name.
+// describe fills f from its name.
 func (s scheme) describe(f *catalog.Facts) string {
 	const nobody = "no source says its vCPUs and memory"
 	p, memory, ok := byName(f.Name)
@@ -79,7 +75,7 @@ func (s scheme) describe(f *catalog.Facts) string {
 	return ""
 }
 
-// byName returns what the scheme says about a name.
+// byName returns the processor and the memory per vCPU for a name.
 func byName(name string) (catalog.Processor, int64, bool) {
 	m := schemeName.FindStringSubmatch(name)
 	if m == nil || m[1] == "x" && strings.Contains(m[4], "e") { // x…e: extra memory, how much differs
@@ -107,9 +103,8 @@ func byName(name string) (catalog.Processor, int64, bool) {
 	return p, p.VCPUs * kind.perVCPU, true
 }
 
-// checkPrice refuses a type whose price for a vCPU is not that of its family's
-// other sizes: then its size does not mean what the scheme says. Bare metal is
-// listed at the price of dedicated tenancy, up to a tenth more.
+// checkPrice returns an error text if a type's price per vCPU differs from that of its family's other sizes: then its size does not mean
+// what the scheme assumes. Bare metal is listed at the price of dedicated tenancy, up to a tenth more.
 func (s scheme) checkPrice(name string, vcpus int64) string {
 	family, _, _ := strings.Cut(name, ".")
 	usual, ok := s.price[family+".xlarge"]

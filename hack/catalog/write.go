@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// home is the region whose prices the newer source has.
+// home is the region for which the newer source has prices.
 const home = "us-east-1"
 
-// region is one region's file.
+// region is the file of one region.
 type region struct {
 	name  string
 	zones []string // ids
@@ -30,7 +30,7 @@ type file struct {
 	data []byte
 }
 
-// regions returns those for which the records know the zones.
+// regions returns the regions for which the records contain the zones.
 func regions(src sources, types []catalog.Facts) []region {
 	zones := map[string]map[string]bool{}
 	for _, r := range src.records {
@@ -56,9 +56,8 @@ func regions(src sources, types []catalog.Facts) []region {
 	return out
 }
 
-// row returns a type's prices in a region. In us-east-1 the price list of the
-// provider wins over the records, for it is a year newer: also where it no
-// longer has a type.
+// row returns a type's prices in a region. In us-east-1 the provider's price list replaces the records' prices, because it is a year newer,
+// even for types that it no longer contains.
 func (s sources) row(region, typ string) (row, bool) {
 	r := s.records[typ]
 	out := row{typ: typ, onDemand: r.Pricing[region].Linux.OnDemand, spot: "-", zones: "?"}

@@ -19,20 +19,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// controller is what Prometheus knows of a controller after an hour of scrapes.
+// controller is the data in Prometheus about a controller after an hour of scrapes.
 type controller struct {
 	seen   memory
 	engine *promql.Engine
 	at     time.Time
 }
 
-// scrapes is how many there are, scrapeEvery how far apart.
+// scrapes is the number of scrapes, scrapeEvery their interval.
 const (
 	scrapes     = 61
 	scrapeEvery = time.Minute
 )
 
-// newController is one at work, with nothing to complain of.
+// newController returns a healthy controller at work.
 func newController(t *testing.T) controller {
 	t.Helper()
 	return after(t, func(m *metrics.Metrics, n float64) {
@@ -42,7 +42,7 @@ func newController(t *testing.T) controller {
 	})
 }
 
-// newTroubled is one for which everything goes wrong that an alert is about.
+// newTroubled returns a controller with all the problems that have an alert.
 func newTroubled(t *testing.T) controller {
 	t.Helper()
 	return after(t, func(m *metrics.Metrics, n float64) {
@@ -72,10 +72,10 @@ func newTroubled(t *testing.T) controller {
 	})
 }
 
-// newAbsent is none at all.
+// newAbsent returns the data without a controller.
 func newAbsent() controller { return controller{seen: memory{}, engine: newEngine(), at: end()} }
 
-// scrapedAt says when it was, n scrapes after the first, long after 1970.
+// scrapedAt returns the time of the n-th scrape, long after 1970.
 func scrapedAt(n int) time.Time {
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(n) * scrapeEvery)
 }
@@ -86,7 +86,7 @@ func newEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
 }
 
-// work is what a controller counts in a minute when a few pods come and nodes go, n minutes after its start.
+// work counts what a controller does per minute when a few pods are created and nodes are removed, n minutes after its start.
 func work(m *metrics.Metrics, n float64) {
 	m.Scheduling.Duration.WithLabelValues("provisioner").Observe(0.1)
 	m.Unschedulable.WithLabelValues("provisioner").Set(0)
@@ -137,7 +137,7 @@ func work(m *metrics.Metrics, n float64) {
 	m.Disrupted.WithLabelValues("registration_timeout", "general", "spot", "", "graceful").Add(0)
 }
 
-// after scrapes a controller that goes on minute by minute, as text, and keeps what was scraped.
+// after runs minute for every minute, scrapes the metrics as text, and stores them.
 func after(t *testing.T, minute func(m *metrics.Metrics, n float64)) controller {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -154,7 +154,7 @@ func after(t *testing.T, minute func(m *metrics.Metrics, n float64)) controller 
 	return controller{seen: seen, engine: newEngine(), at: end()}
 }
 
-// page is what the handler of /metrics writes.
+// page returns the output of the handler of /metrics.
 func page(t *testing.T, registry *prometheus.Registry) string {
 	t.Helper()
 	families, err := registry.Gather()
@@ -191,7 +191,7 @@ func (c controller) ask(t *testing.T, text string) promql.Vector {
 	return out
 }
 
-// knownLabels are the series of all metrics, by name, with their labels: those of package metrics, and those of the process.
+// knownLabels returns the labels of all metrics by name: those of package metrics, and those of the process.
 func knownLabels(t *testing.T) map[string][]string {
 	t.Helper()
 	registry := &recorder{Registry: prometheus.NewRegistry(), labels: map[string][]string{
@@ -206,13 +206,13 @@ func knownLabels(t *testing.T) map[string][]string {
 	return registry.labels
 }
 
-// recorder is a registry that remembers what was registered.
+// recorder is a registry that records registrations.
 type recorder struct {
 	*prometheus.Registry
 	labels map[string][]string
 }
 
-// Register remembers the names and labels of a collector. A Desc tells them only as text.
+// Register records the names and labels of a collector. A Desc exposes them only in its String.
 func (r *recorder) Register(c prometheus.Collector) error {
 	descs := make(chan *prometheus.Desc, 10)
 	c.Describe(descs)
@@ -235,8 +235,8 @@ func (r *recorder) Register(c prometheus.Collector) error {
 	return r.Registry.Register(c)
 }
 
-// TestQueriesAnswerInTheLab runs the queries on what a controller in the lab told while pods ran on the nodes that it had bought, and
-// after it had given them back (testdata/lab-*.txt). What happened before and between is not in it, so that rates are 0; but every panel must find its series.
+// TestQueriesAnswerInTheLab runs the queries on metrics that were scraped from a controller in the lab while pods ran on its nodes, and
+// after their removal (testdata/lab-*.txt). There are only these two scrapes, so rates are 0; but every panel must find its series.
 func TestQueriesAnswerInTheLab(t *testing.T) {
 	t.Parallel()
 	c := controller{seen: memory{}, engine: newEngine(), at: end()}
@@ -261,7 +261,7 @@ func TestQueriesAnswerInTheLab(t *testing.T) {
 	}
 }
 
-// rare are metrics that tell of what no ordinary run of the lab has, and quantiles, which are not numbers where nothing happened.
+// rare are metrics of events that do not occur in an ordinary run of the lab, and quantiles, which are NaN without data.
 var rare = []string{
 	"joiner_ec2_calls_refused_total", "joiner_interruption", "karpenter_interruption", "launch_failures", "status_code!~", "joiner_loop_failures", "joiner_refused_pods", "histogram_quantile",
 	"joiner_sweep_breaker_open", "eviction_requests", "joiner_moves_", "joiner_nodes_staying", "consolidation_moves", "failed_validations",

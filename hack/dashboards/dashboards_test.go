@@ -21,14 +21,14 @@ const (
 	alertsFile    = "../../deploy/alerts/joiner.yaml"
 )
 
-// query is a PromQL expression, and where it stands.
+// query is a PromQL expression, and its location.
 type query struct {
 	where, text string
 	legend      string // labels that the result must have: "{{nodepool}}"
-	isQuiet     bool   // alerts that must not fire where all is well
+	isQuiet     bool   // alerts that must not fire on a healthy controller
 }
 
-// dashboard is what is read of Grafana's model.
+// dashboard has the used fields of Grafana's dashboard model.
 type dashboard struct {
 	Title, UID string
 	Templating struct{ List []variable }
@@ -41,7 +41,7 @@ type dashboard struct {
 	}
 }
 
-// variable is one that whoever looks at the board chooses.
+// variable is a variable of the dashboard.
 type variable struct{ Name, Definition string }
 
 func readDashboard(t *testing.T) dashboard {
@@ -84,7 +84,7 @@ func readRules(t *testing.T) rules {
 	return r
 }
 
-// queries are all expressions, with Grafana's variables filled in as Grafana does it.
+// queries returns all expressions, with Grafana's variables replaced as Grafana does it.
 func queries(t *testing.T) []query {
 	t.Helper()
 	var out []query
@@ -105,11 +105,11 @@ func queries(t *testing.T) []query {
 	return out
 }
 
-// ambient are labels that the scraping adds.
+// ambient are the labels that Prometheus adds.
 var ambient = []string{"cluster", "job", "instance", "namespace", "pod"}
 
-// TestQueriesNameWhatThereIs: every expression is PromQL, and every metric and label in it is one of package metrics, or of the client
-// library's.
+// TestQueriesNameWhatThereIs: every expression is valid PromQL, and every metric and label in it belongs to package metrics or to the
+// client library.
 func TestQueriesNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	known := knownLabels(t)
@@ -153,8 +153,8 @@ func TestQueriesNameWhatThereIs(t *testing.T) {
 
 var braces = regexp.MustCompile(`\{\{(\w+)\}\}`)
 
-// TestQueriesAnswer runs every query on the metrics of a controller at work: each panel shows something, with the labels that its legend
-// names; and where all is well no alert fires.
+// TestQueriesAnswer runs every query on the metrics of a healthy controller: each panel has a result, with the labels of its legend, and no
+// alert fires.
 func TestQueriesAnswer(t *testing.T) {
 	t.Parallel()
 	c := newController(t)
@@ -176,7 +176,7 @@ func TestQueriesAnswer(t *testing.T) {
 	}
 }
 
-// TestAlertsFire: each alert fires in the situation that it is about, and its texts can be written with what it then knows.
+// TestAlertsFire: each alert fires in its situation, and its texts can be rendered with the result.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
 	c := newTroubled(t)
@@ -198,7 +198,7 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// checkTexts writes the texts of an alert as Prometheus does.
+// checkTexts renders the texts of an alert as Prometheus does.
 func checkTexts(t *testing.T, alert string, texts map[string]string, s promql.Sample) {
 	t.Helper()
 	data := struct {
@@ -223,7 +223,7 @@ func checkTexts(t *testing.T, alert string, texts map[string]string, s promql.Sa
 	}
 }
 
-// TestRulesAreWhole: alerts have all that who is woken by them needs.
+// TestRulesAreWhole: alerts have all required annotations and labels.
 func TestRulesAreWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -248,8 +248,7 @@ func TestRulesAreWhole(t *testing.T) {
 	}
 }
 
-// TestRunbook: each alert links to its own section of the runbook, which says what it means, what to look at and what to do; no section is
-// about an alert that is gone.
+// TestRunbook: each alert links to its own section of the runbook, with its meaning, diagnosis and fix; no section is without an alert.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	const page, address = "../../docs/runbook.md", "https://github.com/joiner-sh/joiner/blob/main/docs/runbook.md#"
@@ -285,7 +284,7 @@ func TestRunbook(t *testing.T) {
 	}
 }
 
-// TestDashboardCovers: the board shows what is asked first when something is wrong, and can be limited to one cluster.
+// TestDashboardCovers: the dashboard shows the most important metrics, and can be limited to one cluster.
 func TestDashboardCovers(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
@@ -314,7 +313,7 @@ func TestDashboardCovers(t *testing.T) {
 	}
 }
 
-// TestDashboardIsWhole: panels have titles, ids of their own, and places that do not overlap.
+// TestDashboardIsWhole: panels have titles, unique ids, and do not overlap.
 func TestDashboardIsWhole(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)

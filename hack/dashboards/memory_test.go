@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// memory is what was scraped: series by how they are written. All of it is there for every query; the engine takes what it wants.
+// memory contains the scraped series by their text. Queries see all of it; the engine selects the series.
 type memory map[string]*scraped
 
 type scraped struct {
@@ -24,7 +24,7 @@ type scraped struct {
 	points []chunks.Sample
 }
 
-// scrape adds what a page of metrics says at a time, with the labels that Prometheus adds.
+// scrape adds a page of metrics at a time, with the labels that Prometheus adds.
 func (m memory) scrape(t *testing.T, page string, at time.Time) {
 	t.Helper()
 	p := expfmt.NewTextParser(model.UTF8Validation)
@@ -53,7 +53,7 @@ func (m memory) scrape(t *testing.T, page string, at time.Time) {
 	}
 }
 
-// queryable is the memory as the engine wants it.
+// queryable returns the memory as the engine's storage.
 func (m memory) queryable() storage.Queryable {
 	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{SelectMockFunction: func(_ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 		found := &set{at: -1}
@@ -70,7 +70,7 @@ func (m memory) queryable() storage.Queryable {
 	}}}
 }
 
-// set is some series, one after the other.
+// set is a list of series.
 type set struct {
 	series []storage.Series
 	at     int
@@ -81,7 +81,7 @@ func (s *set) At() storage.Series              { return s.series[s.at] }
 func (*set) Err() error                        { return nil }
 func (*set) Warnings() annotations.Annotations { return nil }
 
-// point is a number at a time, in milliseconds since 1970.
+// point is a value at a time, in milliseconds since 1970.
 type point struct {
 	t int64
 	v float64

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 )
 
-// pattern is which events a rule sends to the queue.
+// pattern is the event pattern of a rule.
 type pattern struct {
 	Source     []string            `json:"source"`
 	DetailType []string            `json:"detail-type"`
@@ -59,7 +59,7 @@ func rulesOfPlan(t *testing.T, p *Plan) map[string]pattern {
 	return out
 }
 
-// sent says whether a rule would send an event.
+// sent reports whether a rule sends an event to the queue.
 func (p pattern) sent(e interruption.Event, detail map[string]string) bool {
 	if !slices.Contains(p.Source, e.Source) || !slices.Contains(p.DetailType, e.DetailType) {
 		return false
@@ -72,7 +72,7 @@ func (p pattern) sent(e interruption.Event, detail map[string]string) bool {
 	return true
 }
 
-// TestRules: what package interruption understands is sent to the queue by one rule each, and nothing that it would only throw away.
+// TestRules: exactly one rule sends each event that package interruption processes to the queue, and no rule sends other events.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string]map[string]pattern{
@@ -114,7 +114,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// details are what the details of events differ in: states of instances, services and categories of Health.
+// details returns the varying fields of events: states of instances, services and categories of Health.
 func details() []map[string]string {
 	var out []map[string]string
 	for _, state := range []string{"pending", "running", "stopping", "stopped", "shutting-down", "terminated"} {

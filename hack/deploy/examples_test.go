@@ -13,7 +13,7 @@ import (
 
 const examples = "../../deploy/terraform/examples"
 
-// others are the outputs of modules of others that the examples use.
+// others are the outputs of external modules that the examples use.
 func others() map[string]cty.Value {
 	subnets := cty.ListVal([]cty.Value{cty.StringVal("subnet-1"), cty.StringVal("subnet-2"), cty.StringVal("subnet-3")})
 	return map[string]cty.Value{
@@ -55,8 +55,8 @@ func TestManagedNodeGroup(t *testing.T) {
 	checkManifests(t, p)
 }
 
-// TestFargateOnly: case fargate, the half that is before any pod: the execution role is known to the cluster before the profile is made, and
-// what runs before the first node, Joiner and CoreDNS, is selected.
+// TestFargateOnly tests the part of case fargate before any pod exists. The execution role is authorized before the profile is created, and
+// the profile selects Joiner and CoreDNS, which run before the first node.
 func TestFargateOnly(t *testing.T) {
 	t.Parallel()
 	p := example(t, "fargate-only", nil)
@@ -80,7 +80,7 @@ func TestFargateOnly(t *testing.T) {
 	checkManifests(t, p)
 }
 
-// checkManifests: the EC2NodeClass that an example gives names the role that the cluster knows.
+// checkManifests: the EC2NodeClass of an example names the role that the cluster authorizes.
 func checkManifests(t *testing.T, p *Plan) {
 	t.Helper()
 	role := p.properties(t, "module.joiner.aws_iam_role.node[0]")
@@ -106,7 +106,7 @@ func checkManifests(t *testing.T, p *Plan) {
 	}
 }
 
-// TestFromKarpenter: step by step, what Karpenter goes by stays.
+// TestFromKarpenter: in every step of the migration, the resources that Karpenter uses stay.
 func TestFromKarpenter(t *testing.T) {
 	t.Parallel()
 	set := settings{"cluster_name": "demo", "cluster_endpoint": "https://demo.eks", "cluster_certificate_authority_data": "Y2E="}
@@ -131,7 +131,7 @@ func TestFromKarpenter(t *testing.T) {
 	}
 }
 
-// TestExamplesAreListed: each example is in the table, and the table has no other.
+// TestExamplesAreListed: the table lists every example, and no others.
 func TestExamplesAreListed(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(examples, "../README.md"))

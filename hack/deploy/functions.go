@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// functions are Terraform's, those that our modules use; another one has to be added here.
+// functions are the Terraform functions that the modules use; add others when needed.
 func functions() map[string]function.Function {
 	return map[string]function.Function{
 		"base64decode": function.New(&function.Spec{
@@ -45,7 +45,7 @@ func functions() map[string]function.Function {
 	}
 }
 
-// text is a function of two texts that answers yes or no.
+// text returns a boolean function of two strings.
 func text(name string, f func(a, b string) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Description: name,
@@ -57,7 +57,7 @@ func text(name string, f func(a, b string) cty.Value) function.Function {
 	})
 }
 
-// coalesce is Terraform's: the first value that is neither null nor an empty text, all being of one type.
+// coalesce is Terraform's coalesce: the first value that is neither null nor an empty string. All arguments must have the same type.
 func coalesce() function.Function {
 	return function.New(&function.Spec{
 		VarParam: &function.Parameter{Name: "values", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},

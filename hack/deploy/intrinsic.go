@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// noValue is AWS::NoValue: the property is not there.
+// noValue is AWS::NoValue: the property is absent.
 type noValue struct{}
 
-// attributes are what can be asked of a type by GetAtt, and what Ref gives: {name} is the resource's name in the template.
+// attributes maps a type to its attributes for GetAtt, and to its value for Ref; {name} is the resource's name in the template.
 func attributes() map[string]map[string]string {
 	arn := func(service, kind string) string {
 		region := "us-east-1"
@@ -31,7 +31,7 @@ func attributes() map[string]map[string]string {
 	}
 }
 
-// pseudo are the parameters that CloudFormation brings.
+// pseudo returns CloudFormation's pseudo parameters.
 func pseudo() map[string]any {
 	return map[string]any{
 		"AWS::Partition": "aws", "AWS::AccountId": account, "AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com", "AWS::StackName": "joiner",
@@ -39,7 +39,7 @@ func pseudo() map[string]any {
 	}
 }
 
-// condition is a named condition's truth.
+// condition evaluates a named condition.
 func (s *Stack) condition(name string) (bool, error) {
 	c, ok := s.t.Conditions[name]
 	if !ok {
@@ -49,7 +49,7 @@ func (s *Stack) condition(name string) (bool, error) {
 	return s.truth(c)
 }
 
-// truth judges an expression of conditions.
+// truth evaluates a condition expression.
 func (s *Stack) truth(v any) (bool, error) {
 	name, argument, ok := intrinsic(v)
 	if !ok {
@@ -76,7 +76,7 @@ func (s *Stack) truth(v any) (bool, error) {
 	return false, fmt.Errorf("%s is not understood among conditions", name)
 }
 
-// intrinsic takes {"Fn::Sub": …} apart.
+// intrinsic splits {"Fn::Sub": …} into name and argument.
 func intrinsic(v any) (name string, argument any, ok bool) {
 	object, _ := v.(map[string]any)
 	if len(object) != 1 {
@@ -93,7 +93,7 @@ func intrinsic(v any) (name string, argument any, ok bool) {
 	return "", nil, false
 }
 
-// fill evaluates what a property says.
+// fill evaluates a property.
 func (s *Stack) fill(v any) (any, error) {
 	if name, argument, ok := intrinsic(v); ok {
 		return s.call(name, argument)
@@ -160,7 +160,7 @@ func (s *Stack) call(name string, argument any) (any, error) {
 	return nil, fmt.Errorf("%s is not understood", name)
 }
 
-// ref is a parameter's value or what a resource goes by.
+// ref returns a parameter's value or a resource's reference value.
 func (s *Stack) ref(name string) (any, error) {
 	if v, ok := pseudo()[name]; ok {
 		return v, nil
@@ -172,7 +172,7 @@ func (s *Stack) ref(name string) (any, error) {
 	return s.attribute(name, "Ref")
 }
 
-// attribute asks a resource, which must be there.
+// attribute returns an attribute of a resource, which must exist.
 func (s *Stack) attribute(resource, attribute string) (any, error) {
 	there, err := s.there(resource)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Stack) attribute(resource, attribute string) (any, error) {
 
 var placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
 
-// sub fills ${…} in. All that is said to stand for something must be used.
+// sub replaces ${…} placeholders. Every given value must be used.
 func (s *Stack) sub(text string, given map[string]any) (string, error) {
 	var errs []error
 	left := map[string]bool{}

@@ -15,7 +15,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Module is one folder of Terraform, as written.
+// Module is one folder of Terraform, parsed.
 type Module struct {
 	Folder    string
 	Variables map[string]*Variable
@@ -38,7 +38,7 @@ type Variable struct {
 	validation []*hclsyntax.Block
 }
 
-// Output is a result.
+// Output is an output value.
 type Output struct {
 	Name, Description string
 	Value             hcl.Expression
@@ -72,7 +72,7 @@ func Read(folder string) (*Module, error) {
 	return m, nil
 }
 
-// add takes one block of the highest level.
+// add adds one top-level block.
 func (m *Module) add(block *hclsyntax.Block, text []byte) error {
 	labels := strings.Join(block.Labels, ".")
 	switch block.Type {
@@ -142,7 +142,7 @@ func readVariable(block *hclsyntax.Block, text []byte) (*Variable, error) {
 	return v, nil
 }
 
-// converted makes a value the variable's type, with the defaults of optional attributes.
+// converted converts a value to the variable's type, with the defaults of optional attributes.
 func (v *Variable) converted(value cty.Value) (cty.Value, error) {
 	if v.defaults != nil && !value.IsNull() {
 		value = v.defaults.Apply(value)
@@ -154,7 +154,7 @@ func (v *Variable) converted(value cty.Value) (cty.Value, error) {
 	return value, nil
 }
 
-// constant is an attribute's text; empty if it has none.
+// constant returns the source text of an attribute; empty if it is missing.
 func constant(body *hclsyntax.Body, name string) string {
 	a := body.Attributes[name]
 	if a == nil {
@@ -167,7 +167,7 @@ func constant(body *hclsyntax.Body, name string) string {
 	return value.AsString()
 }
 
-// Used are the variables that the module does something with, sorted.
+// Used returns the variables that the module uses, sorted.
 func (m *Module) Used() []string {
 	var out []string
 	note := func(e hcl.Expression) {
@@ -204,7 +204,7 @@ func (m *Module) Used() []string {
 	return slices.Compact(out)
 }
 
-// second is the name after the first of a.b.c.
+// second returns the second name of a.b.c.
 func second(t hcl.Traversal) (string, bool) {
 	if len(t) < 2 {
 		return "", false

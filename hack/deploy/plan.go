@@ -13,19 +13,19 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-// Inputs are what a plan is made of, beside the module.
+// Inputs are the inputs of a plan, besides the module.
 type Inputs struct {
 	Variables map[string]cty.Value
-	Data      map[string]cty.Value // what data sources answer, by type: "aws_region"
-	Modules   map[string]cty.Value // outputs of modules of others, by the name of the call
+	Data      map[string]cty.Value // results of data sources, by type: "aws_region"
+	Modules   map[string]cty.Value // outputs of external modules, by the name of the call
 }
 
-// Plan is what a module would make.
+// Plan lists what a module creates.
 type Plan struct {
 	Resources map[string]cty.Value // by address: aws_iam_role.node[0], aws_iam_policy.controller["launch"], module.joiner.…
 	Outputs   map[string]cty.Value
-	Moved     map[string]string   // address before → address now, without instance keys
-	After     map[string][]string // resource → what it waits for by depends_on
+	Moved     map[string]string   // old address → new address, without instance keys
+	After     map[string][]string // resource → its depends_on
 
 	by *planner
 }
@@ -65,18 +65,18 @@ func NewPlan(m *Module, in Inputs) (*Plan, error) {
 	return p.plan, p.others()
 }
 
-// planner finds values when they are asked for, each once.
+// planner evaluates values on demand, each once.
 type planner struct {
 	m      *Module
 	in     Inputs
 	vars   map[string]cty.Value
 	locals map[string]cty.Value
-	made   map[string]cty.Value // resources, data sources and modules, all instances in one
-	busy   map[string]bool      // what is being found, for circles
+	made   map[string]cty.Value // resources, data sources and modules, with all their instances
+	busy   map[string]bool      // values being evaluated, to detect cycles
 	plan   *Plan
 }
 
-// variables takes what was set, fills in defaults and asks the validations.
+// variables sets the variables, adds defaults and checks the validations.
 func (p *planner) variables() error {
 	for name := range p.in.Variables {
 		if p.m.Variables[name] == nil {
@@ -109,7 +109,7 @@ func (p *planner) variables() error {
 	return nil
 }
 
-// ask is a validation or a precondition: its error_message, if it does not hold.
+// ask checks a validation or a precondition. If it fails, its error_message is the error.
 func (p *planner) ask(b *hclsyntax.Block, extra map[string]cty.Value) error {
 	holds, err := p.eval(b.Body.Attributes["condition"].Expr, extra)
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *planner) ask(b *hclsyntax.Block, extra map[string]cty.Value) error {
 	return fmt.Errorf("%s: %s", b.TypeRange, message.AsString())
 }
 
-// eval finds an expression's value, and first whatever it refers to. extra are names that hold only here: each, selector.
+// eval evaluates an expression, and first everything that it refers to. extra are names that are valid only here: each, selector.
 func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value, error) {
 	for _, t := range e.Variables() {
 		if _, ok := extra[t.RootName()]; ok {
@@ -168,7 +168,7 @@ func (p *planner) eval(e hcl.Expression, extra map[string]cty.Value) (cty.Value,
 	return value, nil
 }
 
-// refer finds what a reference is about, so that it can be evaluated.
+// refer evaluates the target of a reference.
 func (p *planner) refer(t hcl.Traversal) error {
 	name, _ := second(t)
 	switch root := t.RootName(); root {
@@ -197,7 +197,7 @@ func (p *planner) refer(t hcl.Traversal) error {
 	}
 }
 
-// finding guards against circles; what it returns ends the finding.
+// finding detects cycles; the returned function ends the evaluation of the value.
 func (p *planner) finding(what string) (func(), error) {
 	if p.busy[what] {
 		return nil, fmt.Errorf("cycle: %s refers to itself", what)
@@ -227,7 +227,7 @@ func (p *planner) local(name string) error {
 	return nil
 }
 
-// call plans a module that lies beside this one; those of others are given.
+// call plans a local module; the outputs of external modules are inputs.
 func (p *planner) call(name string) error {
 	if _, ok := p.made["module."+name]; ok {
 		return nil
@@ -274,7 +274,7 @@ func (p *planner) call(name string) error {
 	return nil
 }
 
-// others evaluates providers and notes what has moved.
+// others evaluates provider blocks and records moved blocks.
 func (p *planner) others() error {
 	for _, b := range p.m.Others {
 		switch b.Type {
@@ -293,7 +293,7 @@ func (p *planner) others() error {
 	return nil
 }
 
-// traversal writes a reference as it stands there.
+// traversal returns the source text of a reference.
 func traversal(e hcl.Expression) string {
 	t, diags := hcl.AbsTraversalForExpr(e)
 	if diags.HasErrors() {
@@ -303,7 +303,7 @@ func traversal(e hcl.Expression) string {
 	return t.RootName() + "." + name
 }
 
-// asText is a key of for_each.
+// asText returns a value as a key of for_each.
 func asText(v cty.Value) (string, error) {
 	v, err := convert.Convert(v, cty.String)
 	if err != nil {

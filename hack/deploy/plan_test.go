@@ -18,7 +18,7 @@ const (
 	uid    = "11111111-2222-3333-4444-555555555555"
 )
 
-// aws is what data sources answer in the tests' account.
+// aws returns the results of data sources in the tests' account.
 func aws() map[string]cty.Value {
 	object := func(pairs ...string) cty.Value {
 		m := map[string]cty.Value{}
@@ -34,7 +34,7 @@ func aws() map[string]cty.Value {
 	}
 }
 
-// settings are variables in Go: texts, truths, lists and maps of texts.
+// settings are variables as Go values: strings, booleans, lists and maps of strings.
 type settings map[string]any
 
 func (s settings) values(t *testing.T) map[string]cty.Value {
@@ -56,7 +56,7 @@ func (s settings) values(t *testing.T) map[string]cty.Value {
 	return out
 }
 
-// planned plans the module for a cluster "demo" with more settings.
+// planned plans the module for a cluster "demo" with additional variables.
 func planned(t *testing.T, s settings) *Plan {
 	t.Helper()
 	p, err := tryPlan(t, s)
@@ -77,7 +77,7 @@ func tryPlan(t *testing.T, s settings) (*Plan, error) {
 	return NewPlan(m, Inputs{Variables: all.values(t), Data: aws()})
 }
 
-// properties are those of a resource, as JSON would have them; JSON in texts is read.
+// properties returns the properties of a resource as JSON values; JSON in strings is parsed.
 func (p *Plan) properties(t *testing.T, address string) map[string]any {
 	t.Helper()
 	v, ok := p.Resources[address]
@@ -100,7 +100,7 @@ func plain(t *testing.T, v cty.Value) any {
 	return unfold(out)
 }
 
-// unfold reads texts that are JSON.
+// unfold parses strings that contain JSON.
 func unfold(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -120,7 +120,7 @@ func unfold(v any) any {
 	return v
 }
 
-// same compares what was planned with JSON.
+// same compares a planned value with JSON.
 func same(t *testing.T, what string, got any, want string) {
 	t.Helper()
 	var wanted any
@@ -134,7 +134,7 @@ func same(t *testing.T, what string, got any, want string) {
 	}
 }
 
-// TestPolicies: the policies of a plan are those that package permissions writes for the same cluster, byte for byte but for white space.
+// TestPolicies: the policies of a plan equal those of package permissions for the same cluster, except for white space.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"Karpenter-demo-2026"}, Queue: "Karpenter-demo"}
@@ -176,7 +176,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestTrust: who may have the controller's role, by each way of giving it.
+// TestTrust: the trust policy of the controller's role, for each way to provide credentials.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	const provider = "arn:aws:iam::" + account + ":oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/ABC"
@@ -202,7 +202,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestFargate: the profile's pods can run, because the role that Fargate has is known to the cluster before the profile is there.
+// TestFargate: the profile's pods can run, because the execution role is authorized before the profile exists.
 func TestFargate(t *testing.T) {
 	t.Parallel()
 	fargate := settings{
@@ -241,7 +241,7 @@ func TestFargate(t *testing.T) {
 	t.Error("aws_auth_roles has no row for Fargate")
 }
 
-// TestFargateRefuses: what could not run there is refused before anything is made.
+// TestFargateRefuses: settings that do not work on Fargate are rejected before anything is created.
 func TestFargateRefuses(t *testing.T) {
 	t.Parallel()
 	fargate := settings{
@@ -266,7 +266,8 @@ func TestFargateRefuses(t *testing.T) {
 	}
 }
 
-// TestTakesThePlace: with the source changed and nothing else, what Karpenter's submodule has made stays, by the same addresses and names.
+// TestTakesThePlace: if only the module's source is changed, the resources of Karpenter's submodule stay, with the same addresses and
+// names.
 func TestTakesThePlace(t *testing.T) {
 	t.Parallel()
 	p := planned(t, nil)
@@ -321,7 +322,7 @@ func TestTakesThePlace(t *testing.T) {
 	}
 }
 
-// TestSettings: what is switched off is not made, wrong values are refused with the fix.
+// TestSettings: disabled resources are not created, and invalid values are rejected with the fix.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	if p := planned(t, settings{"create": false}); len(p.Resources) > 0 {

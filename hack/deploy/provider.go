@@ -8,14 +8,14 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// schema is what the provider's documentation says of a type: https://registry.terraform.io/providers/hashicorp/aws/latest/docs.
-// Only types that our modules use are here.
+// schema is the schema of a resource type, from the provider's documentation:
+// https://registry.terraform.io/providers/hashicorp/aws/latest/docs. Only types that the modules use are listed.
 type schema struct {
 	required, optional string // arguments and blocks
 	computed           map[string]string
 }
 
-// What AWS would call a thing: {name} is its name, {address} where it stands.
+// The identifiers that AWS would assign: {name} is the resource's name, {address} its Terraform address.
 const account = "111122223333"
 
 func schemas() map[string]schema {
@@ -67,7 +67,7 @@ func schemas() map[string]schema {
 	}
 }
 
-// completed checks the arguments of a resource, and adds the attributes that AWS would.
+// completed checks the arguments of a resource, and adds the attributes that AWS computes.
 func completed(typ, address string, written map[string]cty.Value) (cty.Value, error) {
 	s, ok := schemas()[typ]
 	if !ok {

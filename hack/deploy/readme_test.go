@@ -18,7 +18,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of README files anew")
 
-// TestReadme holds the module's README to its inputs and outputs, each of which is explained.
+// TestReadme: the module's README lists its inputs and outputs, each with a description.
 func TestReadme(t *testing.T) {
 	m, err := Read(joiner)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestReadme(t *testing.T) {
 	table(t, filepath.Join(joiner, "README.md"), b.String())
 }
 
-// TestReadmeOfTemplate holds the template's README to its parameters and outputs.
+// TestReadmeOfTemplate: the template's README lists its parameters and outputs.
 func TestReadmeOfTemplate(t *testing.T) {
 	template, err := ReadTemplate(cloudformation)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestReadmeOfTemplate(t *testing.T) {
 	table(t, filepath.Join(filepath.Dir(cloudformation), "README.md"), b.String())
 }
 
-// table holds the tables of a README to what they should be.
+// table compares the tables of a README with the expected ones, or rewrites them.
 func table(t *testing.T, file, tables string) {
 	t.Helper()
 	text, err := os.ReadFile(file) //nolint:gosec // one of the repository's own
@@ -104,12 +104,12 @@ func explained(t *testing.T, what, description string) {
 	}
 }
 
-// cell is text in a table.
+// cell escapes text for a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
 }
 
-// TestVariablesAreUsed: each does something.
+// TestVariablesAreUsed: every variable is used.
 func TestVariablesAreUsed(t *testing.T) {
 	t.Parallel()
 	for _, folder := range folders(t) {
@@ -123,7 +123,7 @@ func TestVariablesAreUsed(t *testing.T) {
 	}
 }
 
-// folders are those with Terraform in them.
+// folders returns the folders with Terraform files.
 func folders(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -142,7 +142,7 @@ func folders(t *testing.T) []string {
 	return out
 }
 
-// TestFormat: files are as terraform fmt would have them.
+// TestFormat: files have the format of terraform fmt.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	for _, folder := range folders(t) {
@@ -162,7 +162,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestChartValues: what the module sets, the chart has.
+// TestChartValues: the chart has every value that the module sets.
 func TestChartValues(t *testing.T) {
 	t.Parallel()
 	const file = "../../deploy/charts/joiner/values.yaml"

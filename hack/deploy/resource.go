@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// resource makes all instances of a resource or a data source.
+// resource evaluates all instances of a resource or a data source.
 func (p *planner) resource(address string) error {
 	if _, ok := p.made[address]; ok {
 		return nil
@@ -88,7 +88,7 @@ func (p *planner) each(address string, block *hclsyntax.Block) (cty.Value, error
 	return cty.ObjectVal(all), nil
 }
 
-// instance makes one instance: what is written, and what AWS would add.
+// instance evaluates one instance: its arguments, and the attributes that AWS computes.
 func (p *planner) instance(address string, block *hclsyntax.Block, extra map[string]cty.Value) (cty.Value, error) {
 	written, err := p.body(block.Body, extra)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *planner) instance(address string, block *hclsyntax.Block, extra map[str
 	return whole, nil
 }
 
-// body evaluates what is between braces. Blocks are lists of objects by their type, dynamic ones as if they were written out.
+// body evaluates the body of a block. Nested blocks become lists of objects by their type; dynamic blocks are expanded.
 func (p *planner) body(b *hclsyntax.Body, extra map[string]cty.Value) (map[string]cty.Value, error) {
 	out := map[string]cty.Value{}
 	for name, a := range b.Attributes {
@@ -145,7 +145,7 @@ func (p *planner) body(b *hclsyntax.Body, extra map[string]cty.Value) (map[strin
 	return out, nil
 }
 
-// block evaluates a block in a body; a dynamic one has as many values as it is for.
+// block evaluates a nested block; a dynamic block has one value for each element.
 func (p *planner) block(b *hclsyntax.Block, extra map[string]cty.Value) (string, []cty.Value, error) {
 	if b.Type != "dynamic" {
 		value, err := p.body(b.Body, extra)

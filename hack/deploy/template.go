@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Template is a CloudFormation template, as written; intrinsic functions are objects with their long names: {"Fn::If": […]}.
+// Template is a CloudFormation template, parsed; intrinsic functions are objects with their long names: {"Fn::If": […]}.
 type Template struct {
 	Parameters map[string]parameter      `yaml:"Parameters"`
 	Rules      map[string]map[string]any `yaml:"-"`
@@ -32,7 +32,7 @@ type parameter struct {
 	Constraint     string   `yaml:"ConstraintDescription"`
 }
 
-// templated is a resource.
+// templated is a resource of a template.
 type templated struct {
 	Type, Condition string
 	Properties      map[string]any
@@ -76,7 +76,7 @@ func objects(v any) map[string]map[string]any {
 	return out
 }
 
-// value makes plain values of YAML, and long names of short ones: !Ref X is {"Ref": "X"}.
+// value converts YAML to plain values, and short function names to long ones: !Ref X is {"Ref": "X"}.
 func value(n *yaml.Node) (any, error) {
 	if name, ok := strings.CutPrefix(n.Tag, "!"); ok && !strings.HasPrefix(n.Tag, "!!") {
 		bare := *n
@@ -126,7 +126,7 @@ func value(n *yaml.Node) (any, error) {
 	return nil, fmt.Errorf("line %d: an alias is not understood here", n.Line)
 }
 
-// Stack is what a template would make.
+// Stack lists what a template creates.
 type Stack struct {
 	Resources map[string]templated
 	Outputs   map[string]any
@@ -136,7 +136,7 @@ type Stack struct {
 	used       map[string]bool // parameters and conditions
 }
 
-// NewStack fills a template in. Texts are given for parameters, lists with commas.
+// NewStack evaluates a template. Parameters are strings; lists are separated by commas.
 func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 	s := &Stack{t: t, parameters: map[string]any{}, Resources: map[string]templated{}, Outputs: map[string]any{}, used: map[string]bool{}}
 	if err := s.take(parameters); err != nil {
@@ -179,7 +179,7 @@ func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 	return s, nil
 }
 
-// take checks parameters against what the template says of them.
+// take checks parameters against their declarations in the template.
 func (s *Stack) take(given map[string]string) error {
 	for name := range given {
 		if _, ok := s.t.Parameters[name]; !ok {
@@ -218,7 +218,7 @@ func (s *Stack) take(given map[string]string) error {
 	return nil
 }
 
-// assert asks the rules.
+// assert checks the rules of the template.
 func (s *Stack) assert() error {
 	for name, rule := range s.t.Rules {
 		applies, err := s.truth(rule["RuleCondition"])
@@ -243,7 +243,7 @@ func (s *Stack) assert() error {
 	return nil
 }
 
-// there says whether the stack has a resource.
+// there reports whether the stack creates a resource.
 func (s *Stack) there(name string) (bool, error) {
 	r, ok := s.t.Resources[name]
 	if !ok {

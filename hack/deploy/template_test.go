@@ -13,7 +13,7 @@ import (
 
 const cloudformation = "../../deploy/cloudformation/joiner.yaml"
 
-// stacked fills the template in, for a cluster "demo".
+// stacked evaluates the template for a cluster "demo".
 func stacked(t *testing.T, more map[string]string) *Stack {
 	t.Helper()
 	s, err := tryStack(t, more)
@@ -34,7 +34,7 @@ func tryStack(t *testing.T, more map[string]string) (*Stack, error) {
 	return NewStack(template, all)
 }
 
-// TestTemplatePolicies: as a stack, the policies are those that package permissions writes for the same cluster.
+// TestTemplatePolicies: the policies of a stack equal those of package permissions for the same cluster.
 func TestTemplatePolicies(t *testing.T) {
 	t.Parallel()
 	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo", NodeRoles: []string{"NodeRole"}}
@@ -75,7 +75,7 @@ func TestTemplatePolicies(t *testing.T) {
 	}
 }
 
-// TestTemplateParameters: each does something, is explained, and is checked.
+// TestTemplateParameters: every parameter is used, has a description, and is checked.
 func TestTemplateParameters(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -121,7 +121,7 @@ func TestTemplateParameters(t *testing.T) {
 	}
 }
 
-// TestTemplateLikeModule: the template and the module make the same trust, entries, queue policy and profile.
+// TestTemplateLikeModule: template and module create the same trust policies, access entries, queue policy and profile.
 func TestTemplateLikeModule(t *testing.T) {
 	t.Parallel()
 	const issuer = "oidc.eks.us-east-1.amazonaws.com/id/ABC"
@@ -170,7 +170,7 @@ func TestTemplateLikeModule(t *testing.T) {
 	}
 }
 
-// bare is a policy without Sids, which do nothing in a trust policy, and with single items as lists.
+// bare returns a policy without Sids, which have no effect in a trust policy, and with single items as lists.
 func bare(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -18,15 +18,15 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// terraform runs it in a folder, without a configuration of whoever runs the tests.
+// terraform runs the command in a folder, without the user's own configuration.
 func terraform(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "terraform", args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
 	return cmd.CombinedOutput()
 }
 
-// TestTerraformAgrees: Terraform itself, where it is installed, finds the values that plans in these tests have. Its providers cannot be had
-// everywhere, so resources stand there as what they were planned to be, and all that is said of them is an output.
+// TestTerraformAgrees: if Terraform is installed, it computes the same values as the plans in these tests. Its providers are not available
+// everywhere, so the resources are replaced by locals with their planned values, and their arguments become outputs.
 func TestTerraformAgrees(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("terraform"); err != nil {
@@ -95,7 +95,7 @@ var (
 	local     = regexp.MustCompile(`\b(each|count|path|selector)\.`) // names that hold only where they stand
 )
 
-// withoutProviders writes the planned module as variables, locals and outputs, and says what the outputs should be.
+// withoutProviders writes the planned module as variables, locals and outputs, and returns the expected outputs.
 func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 	t.Helper()
 	var b bytes.Buffer
@@ -145,14 +145,14 @@ func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 	return []byte(text), want
 }
 
-// there says whether a resource has instances.
+// there reports whether a resource has instances.
 func there(p *Plan, address string) bool {
 	made := p.by.made[address]
 	return !made.CanIterateElements() || made.LengthInt() > 0
 }
 
-// TestValidate has Terraform judge the module and the examples with the providers' own schemas, where these can be had and are wanted: they
-// are some hundred megabytes.
+// TestValidate validates the module and the examples with the providers' own schemas, if TERRAFORM_PROVIDERS=1: the download is some
+// hundred megabytes.
 func TestValidate(t *testing.T) {
 	if os.Getenv("TERRAFORM_PROVIDERS") == "" {
 		t.Skip("TERRAFORM_PROVIDERS=1 would load the providers from their registry")

@@ -14,7 +14,7 @@ import (
 	"text/template"
 )
 
-// krewTemplate is krew's manifest, with the version and the sums left open.
+// krewTemplate is krew's manifest, with placeholders for the version and the checksums.
 const krewTemplate = "deploy/krew/joiner.yaml"
 
 // archives writes an archive of the command line for each platform, SHA256SUMS over them, and krew's manifest.
@@ -74,7 +74,7 @@ func (o *options) archives(ctx context.Context) error {
 
 func archiveName(p platform) string { return "joiner_" + p.os + "_" + p.arch + ".tar.gz" }
 
-// pack makes a tar.gz; the same entries give the same bytes.
+// pack creates a tar.gz; the same entries result in the same bytes.
 func pack(entries []entry) ([]byte, error) {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -93,7 +93,7 @@ func pack(entries []entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// krew fills the version and the archives' sums into krew's manifest. A platform without an archive is an error.
+// krew fills the version and the archives' checksums into krew's manifest. A platform without an archive is an error.
 func krew(path, release string, sums map[platform]string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// bill is a bill of materials in CycloneDX 1.5: what a binary was made from.
+// bill is a software bill of materials in the format CycloneDX 1.5.
 type bill struct {
 	Format       string       `json:"bomFormat"`
 	SpecVersion  string       `json:"specVersion"`
@@ -51,8 +51,7 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// billOf reads from a Go binary which modules it was built from, and returns its bill of materials as JSON. The same binary gives the
-// same bytes.
+// billOf returns the bill of materials of a Go binary as JSON, from its build information. The same binary results in the same bytes.
 func billOf(binary, release string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -99,9 +98,9 @@ func componentOf(kind string, m *debug.Module) component {
 	return component{Type: kind, Ref: purl, Name: m.Path, Version: m.Version, PURL: purl}
 }
 
-// serial is a UUID made from a sum, so that the same binary has the same.
+// serial returns a UUID derived from a sum, so that the same binary has the same UUID.
 func serial(sum [32]byte) string {
 	u := [16]byte(sum[:16])
-	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // version 8: of our own making
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // version 8: custom
 	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }

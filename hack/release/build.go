@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// platform is what a binary runs on.
+// platform is an operating system and an architecture.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -23,8 +23,8 @@ func archivePlatforms() []platform {
 	return append(imagePlatforms(), platform{"darwin", "amd64"}, platform{"darwin", "arm64"})
 }
 
-// build makes the static binary of the checkout at root for a platform, and returns its path. Neither the folder, the time nor the
-// machine is in it.
+// build builds the static binary of the checkout at root for a platform, and returns its path. The binary does not depend on the folder,
+// the time or the computer.
 func (o *options) build(ctx context.Context, root, folder string, p platform) (string, error) {
 	out := filepath.Join(folder, "joiner-"+p.os+"-"+p.arch)
 	env, err := buildEnv(root, p)
@@ -40,8 +40,8 @@ func (o *options) build(ctx context.Context, root, folder string, p platform) (s
 	return out, nil
 }
 
-// buildEnv is the environment of every go command that makes a release: the compiler is that of the toolchain line in the checkout's
-// go.mod, whatever Go is installed and whatever GOTOOLCHAIN is set to.
+// buildEnv returns the environment of every go command for a release. The compiler is that of the toolchain line in the checkout's go.mod,
+// regardless of the installed Go and of GOTOOLCHAIN.
 func buildEnv(root string, p platform) ([]string, error) {
 	toolchain, err := toolchainOf(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -53,7 +53,7 @@ func buildEnv(root string, p platform) ([]string, error) {
 
 var toolchainLine = regexp.MustCompile(`(?m)^toolchain (go\d+\.\d+\.\d+)$`)
 
-// toolchainOf is the toolchain line of a go.mod: "go1.27.3". A file without one is an error.
+// toolchainOf returns the toolchain line of a go.mod: "go1.27.3". A file without one is an error.
 func toolchainOf(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -66,7 +66,7 @@ func toolchainOf(file string) (string, error) {
 	return string(m[1]), nil
 }
 
-// copySources copies what the binary is built from to another folder: the module's Go files, what they embed, go.mod and go.sum.
+// copySources copies the sources of the binary to another folder: the module's Go files, embedded files, go.mod and go.sum.
 func copySources(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

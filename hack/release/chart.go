@@ -14,8 +14,8 @@ import (
 // chartFolder is where the chart is in a checkout.
 const chartFolder = "deploy/charts/joiner"
 
-// chart packs the Helm chart of the release to out/joiner-VERSION.tgz, as `helm package` does; the same sources give the same bytes.
-// Its version is that of the release, and its appVersion the tag under which the image is pushed.
+// chart packs the Helm chart of the release to out/joiner-VERSION.tgz, as `helm package` does; the same sources result in the same bytes.
+// Its version is that of the release, and its appVersion the tag of the image.
 func (o *options) chart() error {
 	version := strings.TrimPrefix(o.release, "v")
 	head, err := os.ReadFile(filepath.Join(o.root, chartFolder, "Chart.yaml"))
@@ -37,7 +37,7 @@ func (o *options) chart() error {
 	return nil
 }
 
-// released is Chart.yaml with the version of the release. A file without the two lines is an error.
+// released returns Chart.yaml with the version of the release. A file without the two lines is an error.
 func released(head []byte, version, appVersion string) ([]byte, error) {
 	for key, value := range map[string]string{"version": version, "appVersion": appVersion} {
 		line := regexp.MustCompile(`(?m)^` + key + `: .*$`)
@@ -49,7 +49,7 @@ func released(head []byte, version, appVersion string) ([]byte, error) {
 	return head, nil
 }
 
-// packChart packs the chart's files below a folder of its name, in order, with head as Chart.yaml and without what .helmignore names.
+// packChart packs the chart's files below a folder with its name, in order, with head as Chart.yaml, and without the files in .helmignore.
 func (o *options) packChart(head []byte) ([]byte, error) {
 	root := filepath.Join(o.root, chartFolder)
 	ignored, err := os.ReadFile(filepath.Join(root, ".helmignore"))

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChart: the chart of a release has all files of the checkout's, its version, and the tag of its image; and the release workflow pushes
-// it and hands it out.
+// TestChart: the chart of a release contains all files of the checkout's chart, the version, and the tag of the image. The release workflow
+// pushes and publishes it.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	o := options{root: "../..", out: t.TempDir(), release: "v1.2.3-rc.1"}
@@ -61,7 +61,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartWithoutVersion: a Chart.yaml that the version cannot be written into makes no chart.
+// TestChartWithoutVersion: a Chart.yaml without the version line is an error.
 func TestChartWithoutVersion(t *testing.T) {
 	t.Parallel()
 	if _, err := released([]byte("name: joiner\nappVersion: 1\n"), "1.2.3", "v1.2.3"); err == nil {
@@ -69,8 +69,8 @@ func TestChartWithoutVersion(t *testing.T) {
 	}
 }
 
-// TestChartFromRegistry: where the guide has people install the chart from is where the release workflow pushes it, and what it has them verify
-// is attested there.
+// TestChartFromRegistry: the guide installs the chart from the address to which the release workflow pushes it, and verifies only what is
+// attested there.
 func TestChartFromRegistry(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/installation.md")

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plugin is what krew reads of a manifest.
+// plugin has the used fields of krew's manifest.
 type plugin struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -32,7 +32,7 @@ type plugin struct {
 	} `json:"spec"`
 }
 
-// TestKrewManifest: the manifest is one that krew takes, and has exactly the platforms that there are archives for.
+// TestKrewManifest: the manifest is valid for krew, and has exactly the platforms of the archives.
 func TestKrewManifest(t *testing.T) {
 	t.Parallel()
 	sums := map[platform]string{}

@@ -60,8 +60,8 @@ func (o *options) image(ctx context.Context) error {
 	return nil
 }
 
-// pushImage sends the image in out/image to the repository, under the release as its tag. An image that is not the one in
-// out/image.digest is an error.
+// pushImage pushes the image in out/image to the repository, with the release as its tag. If the image does not match out/image.digest, it
+// returns an error.
 func (o *options) pushImage(ctx context.Context) error {
 	want, err := os.ReadFile(filepath.Join(o.out, "image.digest"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (o *options) pushImage(ctx context.Context) error {
 	return nil
 }
 
-// again makes the image from a copy of the sources in another folder, and compares.
+// again builds the image from a copy of the sources in another folder, and compares the digests.
 func (o *options) again(ctx context.Context, want v1.Hash) error {
 	folder, err := os.MkdirTemp("", "release-again-")
 	if err != nil {
@@ -116,7 +116,8 @@ func (o *options) again(ctx context.Context, want v1.Hash) error {
 	return nil
 }
 
-// index builds the binaries of the checkout at root and returns the image of all architectures. Binaries go to folder, bills to bills.
+// index builds the binaries of the checkout at root and returns the image of all architectures. Binaries go to folder, bills of materials
+// to bills.
 func (o *options) index(ctx context.Context, root, folder, bills string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range imagePlatforms() {
@@ -158,7 +159,7 @@ func (o *options) index(ctx context.Context, root, folder, bills string) (v1.Ima
 	return labelled, nil
 }
 
-// labels say where the image is from.
+// labels returns the OCI labels of the image.
 func (o *options) labels() map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":       "joiner",
@@ -170,8 +171,8 @@ func (o *options) labels() map[string]string {
 	}
 }
 
-// imageOf is the image of one architecture: certificates, users and /tmp in a layer that seldom changes, the program and its papers in
-// another.
+// imageOf returns the image of one architecture: certificates, users and /tmp in a layer that seldom changes, the program and its documents
+// in another.
 func (o *options) imageOf(p platform, binary string, papers []entry) (v1.Image, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {
@@ -208,25 +209,25 @@ func (o *options) imageOf(p platform, binary string, papers []entry) (v1.Image, 
 	return mutate.ConfigFile(img, config)
 }
 
-// authorities are the certificates that programs trust by default, as PEM: those of Mozilla, at the version in go.mod.
+// authorities returns Mozilla's root certificates as PEM, at the version in go.mod.
 func authorities() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint == nil { // what holds for some names only, a file cannot say
+		if root.Constraint == nil { // a PEM file cannot express name constraints
 			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})
 		}
 	}
 	return out.Bytes()
 }
 
-// entry is a file, or a folder where the name ends with a slash.
+// entry is a file, or a folder if the name ends with a slash.
 type entry struct {
 	name string
 	data []byte
 	mode int64 // 0: 0644
 }
 
-// layerOf packs entries, with the folders that they are in. Times are 1970, owners root: the same entries give the same bytes.
+// layerOf packs entries, with their parent folders. Times are 1970, owners root: the same entries result in the same bytes.
 func layerOf(entries []entry) (v1.Layer, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// licensesFile has the licenses of everything that is linked into the program, in archives and in the image.
+// licensesFile contains the licenses of all modules that are linked into the program, in archives and in the image.
 const licensesFile = "THIRD_PARTY_LICENSES"
 
 var (
@@ -23,7 +23,7 @@ var (
 	noticeName  = regexp.MustCompile(`(?i)^(notice|patents|copyright)s?([-._].*)?$`)
 )
 
-// licenseText is a text and what it is the license of: "module version: file".
+// licenseText is a license text and where it applies: "module version: file".
 type licenseText struct {
 	text string
 	of   []string
@@ -35,8 +35,8 @@ type linked struct {
 	packages              []string
 }
 
-// licensesOf returns the licenses of the modules from which the binary of the checkout at root was made, of the parts of them that have
-// a license of their own, and of Go itself. A module without a license is an error. The same modules give the same bytes.
+// licensesOf returns the licenses of the modules that are linked into the binary of the checkout at root, of parts of these modules with
+// their own license, and of Go. A module without a license is an error. The same modules result in the same bytes.
 func (o *options) licensesOf(ctx context.Context, root, binary string, p platform) ([]byte, error) {
 	modules, err := linkedModules(ctx, root, p)
 	if err != nil {
@@ -65,7 +65,7 @@ func (o *options) licensesOf(ctx context.Context, root, binary string, p platfor
 	return writeLicenses(texts), nil
 }
 
-// linkedModules lists what go list says that the program needs, without the checkout's own module, by path.
+// linkedModules lists the modules of the program's packages according to go list, by path, without the checkout's own module.
 func linkedModules(ctx context.Context, root string, p platform) (map[string]*linked, error) {
 	const format = `{{if not .Standard}}{{with .Module}}{{if not .Main}}{{.Path}}|{{.Version}}|{{.Dir}}|{{end}}{{end}}{{.Dir}}{{end}}`
 	text, err := goOutput(ctx, root, p, "list", "-deps", "-f", format, "./cmd/joiner")
@@ -129,7 +129,7 @@ func (m *linked) collect(texts map[string]*licenseText) error {
 	return nil
 }
 
-// writeLicenses writes each text once, after the files that have it.
+// writeLicenses writes each text once, after the list of files that contain it.
 func writeLicenses(texts map[string]*licenseText) []byte {
 	sorted := slices.SortedFunc(maps.Values(texts), func(a, b *licenseText) int { return cmp.Compare(a.of[0], b.of[0]) })
 	var out bytes.Buffer
@@ -140,7 +140,7 @@ func writeLicenses(texts map[string]*licenseText) []byte {
 	return out.Bytes()
 }
 
-// goOutput runs the go command for a platform as build does.
+// goOutput runs the go command for a platform, with the environment of build.
 func goOutput(ctx context.Context, root string, p platform, args ...string) (string, error) {
 	env, err := buildEnv(root, p)
 	if err != nil {

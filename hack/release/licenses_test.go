@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLicenses: what is shipped of the product has the license of each module that is linked into it, by the binary's own list, of the
-// parts of modules that have a license of their own, and of Go.
+// TestLicenses: releases contain the license of each module that is linked into the binary, of parts of modules with their own license, and
+// of Go.
 func TestLicenses(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -35,7 +35,7 @@ func TestLicenses(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(data)
-	small := strings.ToLower(text) // some call the file license.md
+	small := strings.ToLower(text) // some name the file license.md
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
@@ -54,7 +54,7 @@ func TestLicenses(t *testing.T) {
 	}
 }
 
-// TestNoLicense: a module without a license is linked into no release.
+// TestNoLicense: a release with a module without a license is an error.
 func TestNoLicense(t *testing.T) {
 	t.Parallel()
 	o := small(t)

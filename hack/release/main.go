@@ -1,9 +1,9 @@
-// Command release makes what is published of Joiner: the container image for both architectures, the archives of the command line, a bill
-// of materials for each binary, the checksums, krew's manifest, and the Helm chart. The same sources give the same bytes, wherever and whenever.
+// Command release builds the published files of Joiner: the container image for both architectures, the archives of the command line, a
+// bill of materials for each binary, the checksums, krew's manifest, and the Helm chart. The same sources result in the same bytes.
 //
-//	go -C hack/release run . -o dist            all of it, for the checkout that it is run in
+//	go -C hack/release run . -o dist            everything, for the checkout that contains this command
 //	go -C hack/release run . -o dist -only image -twice
-//	go -C hack/release run . -o dist -only push -push ghcr.io/joiner-sh/joiner   the image that is there already
+//	go -C hack/release run . -o dist -only push -push ghcr.io/joiner-sh/joiner   push the image that exists already
 package main
 
 import (
@@ -19,15 +19,15 @@ import (
 	"strings"
 )
 
-// options are what a release is made from.
+// options configure a release.
 type options struct {
 	root     string // of the checkout
-	out      string // folder; made anew
+	out      string // folder; deleted and created again
 	release  string // "v0.2.0"
 	revision string // the commit
-	only     string // "image", "archives", "chart", "push", or "" for all that is made
-	twice    bool   // build from a copy of the sources, too, and compare
-	push     string // repository that the image is sent to; empty: nowhere
+	only     string // "image", "archives", "chart", "push", or "" for all that is built
+	twice    bool   // also build from a copy of the sources, and compare
+	push     string // repository for pushing the image; empty: do not push
 }
 
 func main() {
@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// complete finds out where and what the checkout is.
+// complete fills in the folder, version and commit of the checkout.
 func (o *options) complete(ctx context.Context) error {
 	root, err := filepath.Abs(o.root)
 	if err != nil {

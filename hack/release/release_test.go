@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// small is a checkout of a program that is quickly built, with everything that a release is made from.
+// small returns the checkout of a small program, with all files that a release needs.
 func small(t *testing.T) options {
 	t.Helper()
 	root := t.TempDir()
@@ -49,8 +49,8 @@ func small(t *testing.T) options {
 	return options{root: root, out: t.TempDir(), release: "v1.2.3", revision: "abc", twice: true}
 }
 
-// TestImage: two builds of the same sources are one image; it runs as nobody, and holds the program, its bill, certificates, and a
-// place for temporary files.
+// TestImage: two builds of the same sources result in the same image. It runs as an unprivileged user, and contains the program, its bill
+// of materials, certificates, and a folder for temporary files.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	o := small(t)
@@ -68,7 +68,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The layout lists one index, that of the architectures.
+	// The layout contains one index, that of the architectures.
 	inner, err := index.ImageIndex(manifest.Manifests[0].Digest)
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func readTar(t *testing.T, r io.Reader, files map[string]*tar.Header, content ma
 	}
 }
 
-// TestDifferentSourcesDiffer: that two builds are compared would mean nothing otherwise.
+// TestDifferentSourcesDiffer: the comparison of two builds detects a difference.
 func TestDifferentSourcesDiffer(t *testing.T) {
 	t.Parallel()
 	o := small(t)
@@ -182,7 +182,7 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 	}
 }
 
-// TestArchives: the sums are those of the archives, krew's manifest has them, and the archive holds what krew looks for.
+// TestArchives: the checksums are those of the archives, krew's manifest contains them, and the archive contains the files that krew needs.
 func TestArchives(t *testing.T) {
 	t.Parallel()
 	o := small(t)
@@ -218,7 +218,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestBill: the bill of a binary lists its modules, each once and with its version, and says the same every time.
+// TestBill: the bill of materials lists each module of a binary once, with its version, and is reproducible.
 func TestBill(t *testing.T) {
 	t.Parallel()
 	own, err := os.Executable()

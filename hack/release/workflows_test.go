@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workflow is what GitHub reads of a workflow, as far as it is held to something here.
+// workflow has the checked fields of a GitHub workflow.
 type workflow struct {
 	Name        string            `json:"name"`
 	Permissions map[string]string `json:"permissions"`
@@ -61,7 +61,7 @@ func readWorkflows(t *testing.T) []workflow {
 	return out
 }
 
-// TestWorkflows: jobs end by themselves, never build a command from an expression, and run what there is.
+// TestWorkflows: jobs have a timeout, never build a command from an expression, and run only files that exist.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	ours := regexp.MustCompile(`(?:^|\s)(\.ci/\S+|hack/[\w-]+|deploy/\S+)`)
@@ -84,7 +84,7 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// TestActionsArePinned: each action is pinned by the digest of a commit, with its version in a comment; one action has one digest.
+// TestActionsArePinned: each action is pinned to a commit, with its version in a comment, and all uses of an action have the same digest.
 func TestActionsArePinned(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`(?m)^\s*(?:- )?uses: *(.*)$`)
@@ -117,7 +117,7 @@ func TestActionsArePinned(t *testing.T) {
 	}
 }
 
-// needed are the permissions without which a job's steps fail, and no others.
+// needed returns exactly the permissions that a job's steps need.
 func needed(j job) map[string]string {
 	out := map[string]string{}
 	for _, s := range j.Steps {
@@ -138,8 +138,8 @@ func needed(j job) map[string]string {
 	return out
 }
 
-// TestLeastPermissions: a workflow gives no permission, and each job those that its steps need. A job that may write to the repository
-// runs no code of the checkout, keeps no credentials in it, and no job of a release uses a cache.
+// TestLeastPermissions: a workflow has no permissions, and each job exactly those that its steps need. A job that may write to the
+// repository runs no code of the checkout and keeps no credentials in it. No job of a release uses a cache.
 func TestLeastPermissions(t *testing.T) {
 	t.Parallel()
 	for _, w := range readWorkflows(t) {
@@ -163,8 +163,7 @@ func TestLeastPermissions(t *testing.T) {
 	}
 }
 
-// TestOneToolchain: every module, the workflows and the release tool use one compiler, that of the toolchain line in go.mod. So does
-// make, which reads that line.
+// TestOneToolchain: every module, the workflows, the release tool and make use the compiler of the toolchain line in go.mod.
 func TestOneToolchain(t *testing.T) {
 	want, err := toolchainOf("../../go.mod")
 	if err != nil {
@@ -198,7 +197,7 @@ func TestOneToolchain(t *testing.T) {
 	last := ""
 	for _, e := range env {
 		if v, ok := strings.CutPrefix(e, "GOTOOLCHAIN="); ok {
-			last = v // the last one counts
+			last = v // the last value is used
 		}
 	}
 	if err != nil || last != want {
@@ -206,8 +205,7 @@ func TestOneToolchain(t *testing.T) {
 	}
 }
 
-// TestEverythingIsAttested: each file of a release is a subject of an attestation, and published; and so are the image and the chart in
-// the registry.
+// TestEverythingIsAttested: each file of a release is attested and published, and so are the image and the chart in the registry.
 func TestEverythingIsAttested(t *testing.T) {
 	t.Parallel()
 	o := small(t)
@@ -249,7 +247,7 @@ func TestEverythingIsAttested(t *testing.T) {
 			return err == nil && ok
 		}
 		if f.IsDir() {
-			continue // the image, which is pushed
+			continue // the image, which is pushed instead
 		}
 		if !slices.ContainsFunc(subjects, matches) {
 			t.Errorf("%s is not attested: the subjects are %v", f.Name(), subjects)

@@ -17,7 +17,7 @@ import (
 // databaseModule holds the entries of the Go vulnerability database, below data/osv.
 const databaseModule = "golang.org/x/vulndb"
 
-// entry is what the indexes say of one vulnerability. The entry itself is copied as it is.
+// entry is the part of a vulnerability that the indexes contain. The entry's file is copied unchanged.
 type entry struct {
 	ID       string    `json:"id"`
 	Modified time.Time `json:"modified"`
@@ -34,7 +34,7 @@ type moduleIndex struct {
 	Vulns []moduleEntry `json:"vulns"`
 }
 
-// moduleEntry has no "fixed", which is optional: govulncheck reads the versions from the entry.
+// moduleEntry omits the optional field "fixed": govulncheck reads the versions from the entry.
 type moduleEntry struct {
 	ID       string    `json:"id"`
 	Modified time.Time `json:"modified"`
@@ -46,7 +46,7 @@ type vulnIndex struct {
 	Aliases  []string  `json:"aliases,omitempty"`
 }
 
-// pinnedDatabase is the folder of the database at the version in go.mod. A module that is not in the cache is downloaded, and checked
+// pinnedDatabase returns the folder of the database at the version in go.mod. A module that is not in the cache is downloaded, and checked
 // against go.sum.
 func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", databaseModule)
@@ -58,8 +58,8 @@ func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 	return m.Dir, m.Version, nil
 }
 
-// layOut writes the entries of a folder (ID.json) to another one, in the format of a Go vulnerability database:
-// index/db.json, index/modules.json, index/vulns.json and ID/*.json (https://go.dev/security/vuln/database#api).
+// layOut writes the entries of a folder (ID.json) to another folder, in the format of a Go vulnerability database: index/db.json,
+// index/modules.json, index/vulns.json and ID/*.json (https://go.dev/security/vuln/database#api).
 func layOut(from, to string) error {
 	entries, err := filepath.Glob(filepath.Join(from, "*.json"))
 	if err != nil || len(entries) == 0 {
@@ -124,7 +124,7 @@ func copyEntry(file, to string) (entry, error) {
 	return e, os.WriteFile(filepath.Join(to, e.ID+".json"), data, 0o644)
 }
 
-// database is the address of the database that govulncheck reads: the pinned one, laid out below cache once for each version.
+// database returns the address of the database for govulncheck: the pinned one, written below cache once per version.
 func database(ctx context.Context, cache string) (string, error) {
 	module, version, err := pinnedDatabase(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func database(ctx context.Context, cache string) (string, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
 	}
-	// A folder that was half written must not count: it gets its name when it is whole.
+	// The folder is renamed when it is complete, so that an incomplete one is never used.
 	unfinished, err := os.MkdirTemp(cache, "vulndb-")
 	if err != nil {
 		return "", err

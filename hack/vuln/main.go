@@ -39,8 +39,8 @@ type check struct {
 	args []string
 }
 
-// accepted has, by program, the vulnerabilities of which no version of the module is free. The lab listens on loopback only and is
-// not part of a release; the product has none.
+// accepted lists, by program, the vulnerabilities that no version of the module fixes. The lab listens on loopback only and is not part of
+// a release. The product has none.
 var accepted = map[string]map[string]bool{
 	"bin/lab": {"GO-2025-3521": true, "GO-2025-3547": true},
 }
@@ -119,7 +119,7 @@ func (c check) run(ctx context.Context, db string) ([]finding, error) {
 	return found, nil
 }
 
-// finding is one vulnerability by which a program is affected.
+// finding is a vulnerability that affects a program.
 type finding struct {
 	ID    string  `json:"osv"`
 	Fixed string  `json:"fixed_version"`
@@ -151,9 +151,9 @@ func (f finding) String() string {
 	return text
 }
 
-// reachableOf reads govulncheck's messages. A finding counts where it names a function; the others are about modules and packages of
-// which no vulnerable function is linked. Each vulnerability is returned once, in the order of its ID. A stream without the message
-// that govulncheck begins with is an error: no output is not the same as no finding.
+// reachableOf parses govulncheck's messages. Only findings that name a function count; the others are about modules and packages without a
+// linked vulnerable function. Each vulnerability is returned once, in the order of its ID. A stream without govulncheck's first message is
+// an error: no output does not mean no finding.
 func reachableOf(r io.Reader) ([]finding, error) {
 	byID := map[string]finding{}
 	started := false

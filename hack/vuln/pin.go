@@ -2,5 +2,5 @@
 
 package main
 
-// The vulnerability database is a Go module: go.mod says which version of it is used, and go mod tidy keeps that line for this import.
+// The vulnerability database is a Go module. go.mod pins its version, and this import makes go mod tidy keep that line.
 import _ "golang.org/x/vulndb/report"

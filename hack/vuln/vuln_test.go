@@ -22,7 +22,7 @@ func build(t *testing.T, module string, flags ...string) string {
 	return out
 }
 
-// within returns a path as run wants it, relative to the checkout.
+// within returns a path relative to the checkout, for run.
 func within(t *testing.T, path string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -37,7 +37,7 @@ func within(t *testing.T, path string) string {
 }
 
 // TestReachableFails: a program that links a vulnerable function fails, from its binary, from a binary without symbols, and from its
-// sources; the line names the vulnerability, the module, the version that fixes it, and the function.
+// sources. The output names the vulnerability, the module, the version that fixes it, and the function.
 func TestReachableFails(t *testing.T) {
 	t.Setenv("VULNDB", "")
 	for name, args := range map[string][]string{
@@ -60,7 +60,7 @@ func TestReachableFails(t *testing.T) {
 	}
 }
 
-// TestUnreachedPasses: a vulnerable module of which no vulnerable function is linked is not counted.
+// TestUnreachedPasses: a vulnerable module without a linked vulnerable function does not count.
 func TestUnreachedPasses(t *testing.T) {
 	t.Setenv("VULNDB", "")
 	var out bytes.Buffer
@@ -72,7 +72,7 @@ func TestUnreachedPasses(t *testing.T) {
 	}
 }
 
-// TestFailuresAreNotPasses: what cannot be checked fails.
+// TestFailuresAreNotPasses: a check that cannot be completed fails.
 func TestFailuresAreNotPasses(t *testing.T) {
 	for name, args := range map[string][]string{"no file": {"bin/none"}, "no program": {"go.mod"}, "nothing": {}} {
 		t.Setenv("VULNDB", "")
@@ -92,7 +92,7 @@ func TestFailuresAreNotPasses(t *testing.T) {
 	}
 }
 
-// TestDatabase: the database has every entry of the module, and its indexes name each once for each module.
+// TestDatabase: the database contains every entry of the module, and its indexes list each entry once per module.
 func TestDatabase(t *testing.T) {
 	t.Parallel()
 	module, _, err := pinnedDatabase(t.Context())

@@ -10,9 +10,8 @@ import (
 	"syscall"
 )
 
-// writeBundle writes a bundle whole or not at all: what was there before is not given up for one that a full disk cuts off. Only its
-// owner may read it. What is no file, such as a pipe, is written to as it is, and so is a file that may be written and not replaced,
-// which keeps its mode.
+// writeBundle writes a bundle atomically, with mode 0600, so that a full disk does not destroy a previous bundle. It writes directly to
+// paths that are no regular files, such as pipes, and to files that can be written but not replaced; those keep their mode.
 func writeBundle(path string, text []byte) error {
 	err := writerFor(&path)(path, text)
 	var wrong *os.PathError
@@ -28,7 +27,7 @@ func writeBundle(path string, text []byte) error {
 	return fmt.Errorf("write bundle: %s: %w", path, err) // nobody has heard of a name beside it
 }
 
-// writerFor returns how to write to the path, which becomes that of the file where it is one of a link.
+// writerFor returns the function that writes to the path. It replaces the path of a symbolic link with that of its target.
 func writerFor(path *string) func(path string, text []byte) error {
 	switch clean := filepath.ToSlash(filepath.Clean(*path)); {
 	case clean == "/dev/stdout": // not opened once more, for then what is said on the screen would be written over it
@@ -39,7 +38,7 @@ func writerFor(path *string) func(path string, text []byte) error {
 		return writeThrough
 	}
 	if real, err := filepath.EvalSymlinks(*path); err == nil {
-		*path = real // the file is replaced, and not the link to it
+		*path = real // replace the file, not the link
 	}
 	if info, err := os.Stat(*path); err == nil && !info.Mode().IsRegular() {
 		return writeThrough
@@ -49,14 +48,13 @@ func writerFor(path *string) func(path string, text []byte) error {
 
 func writeThrough(path string, text []byte) error { return os.WriteFile(path, text, 0o600) }
 
-// replaceOrOverwrite replaces a file, or writes over one that cannot be replaced: one that is mounted by itself, or that is in a folder
-// where nothing may be created.
+// replaceOrOverwrite replaces a file. If that fails because the file is a mount point or its folder is read-only, it overwrites the file.
 func replaceOrOverwrite(path string, text []byte) error {
 	err := replaceFile(path, text)
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EROFS) {
 		return err
 	}
-	file, err2 := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) // one that is not there is not created: that was tried
+	file, err2 := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) // without O_CREATE: creating it has already failed
 	if err2 != nil {
 		return err
 	}
@@ -67,7 +65,7 @@ func replaceOrOverwrite(path string, text []byte) error {
 	return err
 }
 
-// replaceFile writes a file beside the one of the path, and puts it in its place.
+// replaceFile writes a temporary file in the same folder, and renames it to the path.
 func replaceFile(path string, text []byte) error {
 	beside, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // with mode 0600
 	if err != nil {

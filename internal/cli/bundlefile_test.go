@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBundleInClosedFolder: a file that may be written is, although nothing may be created beside it; what is not there, or may not be
-// written, is an error.
+// TestBundleInClosedFolder: an existing writable file is overwritten although its folder is read-only. A missing or read-only file is an
+// error.
 func TestBundleInClosedFolder(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 || runtime.GOOS == "windows" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The shapes of values of the chart.
+// Types of values of the chart.
 const (
 	shapeMapping = "a mapping"
 	shapeList    = "a list"
@@ -16,7 +16,8 @@ const (
 	shapeText    = "a text"
 )
 
-// chartShapes are what values of Joiner's chart have to be where they may be no text, by their paths. TestChartShapes holds them to the chart.
+// chartShapes returns the types of values of Joiner's chart, by path. Paths that are not listed accept text. TestChartShapes compares
+// them with the chart.
 func chartShapes() map[string]string {
 	out := map[string]string{}
 	for shape, paths := range map[string]string{
@@ -52,7 +53,7 @@ func chartShapes() map[string]string {
 	return out
 }
 
-// misshapen are sentences about values that the chart refuses since they are of another shape, in the order of their paths.
+// misshapen returns a sentence about each value of a type that the chart refuses, sorted by path.
 func misshapen(tree map[string]any) []string {
 	shapes := chartShapes()
 	var out []string
@@ -78,7 +79,7 @@ func misshapen(tree map[string]any) []string {
 	return out
 }
 
-// shapeOf is what a value is.
+// shapeOf returns the type of a value.
 func shapeOf(value any) string {
 	switch v := value.(type) {
 	case map[string]any:
@@ -96,7 +97,7 @@ func shapeOf(value any) string {
 	return shapeText
 }
 
-// chartName is the name that the charts have for a setting: batchMaxDuration for the flag batch-max-duration.
+// chartName returns the name of a setting in the charts: batchMaxDuration for the flag batch-max-duration.
 func chartName(flag string) string {
 	var b strings.Builder
 	for i, word := range strings.Split(flag, "-") {
@@ -113,5 +114,5 @@ func chartName(flag string) string {
 	return b.String()
 }
 
-// abbreviations are words that the charts' names have in capitals.
+// abbreviations are the words that the charts' names write in capitals.
 var abbreviations = map[string]string{"api": "API", "ca": "CA", "dra": "DRA", "enis": "ENIs", "vpc": "VPC"}

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// chartPaths are the values of Joiner's chart besides settings, which has all of Karpenter's. A path that holds a map or a list of the
-// user's own, such as nodeSelector, stands for everything below it. TestChartPaths holds them to the chart.
+// chartPaths returns the paths of the values of Joiner's chart, without settings. Paths whose value is a free-form map or list, such as
+// nodeSelector, include everything below. TestChartPaths compares them with the chart.
 func chartPaths() []string {
 	return []string{
 		"additionalAnnotations", "additionalClusterRoleRules", "additionalLabels", "affinity.nodeAffinity", "affinity.podAffinity",
@@ -30,8 +30,8 @@ func chartPaths() []string {
 	}
 }
 
-// unknownValues are the values that no chart has, by their paths in order, with what is probably meant. Those below settings are judged
-// with the environment that they become.
+// unknownValues returns the values that no chart has, sorted by path, with the path that is probably meant. Values below settings are
+// checked with the environment instead.
 func unknownValues(flat map[string]string) []migration.UnknownValue {
 	paths := chartPaths()
 	var out []migration.UnknownValue
@@ -48,7 +48,7 @@ func unknownValues(flat map[string]string) []migration.UnknownValue {
 	return out
 }
 
-// unknownValue returns the shortest part of a path that no chart has, and the path that is probably meant; "" if the chart has it.
+// unknownValue returns the shortest part of a path that no chart has, and the path that is probably meant. Both are empty if the chart has it.
 func unknownValue(path string, known []string) (bad, near string) {
 	parent := ""
 	for _, name := range strings.Split(path, ".") {
@@ -77,7 +77,7 @@ func unknownValue(path string, known []string) (bad, near string) {
 	return "", ""
 }
 
-// elsewhere finds a value of the same name at another place of the chart, or among its settings; "" if there is none.
+// elsewhere returns the path of a value with the same name elsewhere in the chart, or in its settings; empty if there is none.
 func elsewhere(name string, known []string) string {
 	for _, k := range known {
 		if k[strings.LastIndexByte(k, '.')+1:] == name {

@@ -20,7 +20,7 @@ type rule struct {
 	Additional any             `json:"additionalProperties"`
 }
 
-// TestChartPaths: the values that migrate check knows are those of the chart.
+// TestChartPaths compares the value paths that migrate check knows with those of the chart.
 func TestChartPaths(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/charts/joiner/values.rules.json")
@@ -59,7 +59,7 @@ func TestChartPaths(t *testing.T) {
 	}
 }
 
-// TestChartShapes: the shapes that migrate check wants of values, and the names of settings, are those of the chart.
+// TestChartShapes compares the value types that migrate check requires, and the names of settings, with those of the chart.
 func TestChartShapes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/charts/joiner/values.rules.json")
@@ -123,7 +123,7 @@ func TestChartShapes(t *testing.T) {
 	}
 }
 
-// TestChartValues: of a value that the chart refuses, the path is named and what to write; names are told apart by case, as Helm does.
+// TestChartValues: the problem of a refused value names its path and the valid values. Names are case-sensitive, as in Helm.
 func TestChartValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -152,7 +152,7 @@ func TestChartValues(t *testing.T) {
 	}
 }
 
-// TestUnknownValues: what no chart has is found at any depth, with what is meant; what the chart has, and what is the user's own, is not.
+// TestUnknownValues: unknown values are found at any depth, with the path that is probably meant. Known and free-form values are not reported.
 func TestUnknownValues(t *testing.T) {
 	t.Parallel()
 	got := unknownValues(map[string]string{

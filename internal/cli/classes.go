@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// objects returns the pools and classes of the manifests, or those of the cluster where none are named.
+// objects returns the NodePools and EC2NodeClasses of the manifests, or those of the cluster without manifests.
 func (r *renderFlags) objects(ctx context.Context, s Streams) (kube.Manifests, error) {
 	if len(r.files) > 0 {
 		return kube.ReadFiles(r.files, s.In)
@@ -46,7 +46,7 @@ func (r *renderFlags) objects(ctx context.Context, s Streams) (kube.Manifests, e
 	return m, nil
 }
 
-// where says where objects were looked for.
+// where names the source of the objects, for error messages.
 func (r *renderFlags) where() string {
 	if len(r.files) > 0 {
 		return "among the manifests"

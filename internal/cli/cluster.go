@@ -17,15 +17,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// clusterFlags say which cluster is meant.
+// clusterFlags select a cluster.
 type clusterFlags struct {
 	kubeconfig string
 	context    string
 
-	instead string // what the command takes in place of a cluster; empty: nothing
+	instead string // input that the command accepts instead of a cluster; empty: none
 }
 
-// manifestsGiven is what most commands take in place of a cluster.
+// manifestsGiven is the input that most commands accept instead of a cluster.
 const manifestsGiven = "manifests with -f"
 
 func (c *clusterFlags) flags(flags *pflag.FlagSet) {
@@ -33,10 +33,10 @@ func (c *clusterFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.context, "context", "", "the context of the kubeconfig")
 }
 
-// apiPatience is how long the API server may take for one answer.
+// apiPatience is the timeout of one request to the API server.
 const apiPatience = 30 * time.Second
 
-// read returns what the cluster holds now.
+// read returns the objects of the cluster.
 func (c *clusterFlags) read(ctx context.Context) (kube.Objects, error) {
 	api, host, err := c.api()
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *clusterFlags) read(ctx context.Context) (kube.Objects, error) {
 	return objects, nil
 }
 
-// api returns a way to the cluster, and its address.
+// api returns a client of the cluster, and the address of its API server.
 func (c *clusterFlags) api() (client.Client, string, error) {
 	cfg, err := c.config()
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// chosen is the context that is meant; ok is false if there is none.
+// chosen returns the selected context; ok is false if there is none.
 func (c *clusterFlags) chosen() (*clientcmdapi.Context, bool) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
@@ -105,8 +105,8 @@ func (c *clusterFlags) chosen() (*clientcmdapi.Context, bool) {
 	return chosen, ok
 }
 
-// eks returns which EKS cluster the kubeconfig is for, as the tools name it that write kubeconfigs for EKS: the AWS command line by
-// its ARN, eksctl as NAME.REGION.eksctl.io. Both are empty where the kubeconfig does not say.
+// eks returns the name and region of the EKS cluster that the kubeconfig is for. The AWS CLI names the cluster by its ARN, eksctl as
+// NAME.REGION.eksctl.io. Both results are empty for other kubeconfigs.
 func (c *clusterFlags) eks() (name, region string) {
 	chosen, ok := c.chosen()
 	if !ok {
@@ -122,7 +122,7 @@ func (c *clusterFlags) eks() (name, region string) {
 	return name, region
 }
 
-// hinted adds what to do to an error of the API server.
+// hinted adds a hint to an error of the API server.
 func hinted(err error) error {
 	hint := kube.Hint(err)
 	text, silent := strings.CutSuffix(err.Error(), ": ")
@@ -132,7 +132,7 @@ func hinted(err error) error {
 	switch {
 	case hint == "":
 		return err
-	case silent: // the answer had no text
+	case silent: // the response had no text
 		return fmt.Errorf("%s: %s", text, hint)
 	}
 	return fmt.Errorf("%w; %s", err, hint)

@@ -23,31 +23,33 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Who presses Tab does not wait: how long the cluster may take, and how many names are of use.
+// Limits of shell completion: the timeout of the cluster, and the maximum number of names.
 const (
 	completionPatience = 2 * time.Second
 	completionNames    = 500
 )
 
-// nodePools and nodeClasses are kinds whose names are completed.
+// nodePools returns the resource of NodePools, for the completion of their names.
 func nodePools() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodepools"}
 }
 
+// nodeClasses returns the resource of EC2NodeClasses.
 func nodeClasses() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: awsv1.Group, Version: "v1", Resource: "ec2nodeclasses"}
 }
 
-// nodes and nodeClaims are kinds whose names joiner explain node takes.
+// nodes returns the resource of Nodes.
 func nodes() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 }
 
+// nodeClaims returns the resource of NodeClaims.
 func nodeClaims() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodeclaims"}
 }
 
-// all completes what any of the functions does.
+// all merges the completions of the functions.
 func all(of ...cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var out []cobra.Completion
@@ -59,7 +61,7 @@ func all(of ...cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// checkNames completes the names of checks of joiner doctor.
+// checkNames completes the ids of the checks of joiner doctor.
 func checkNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
 	for _, c := range diagnosis.Checks() {
@@ -68,7 +70,7 @@ func checkNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion,
 	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names completes the names of the cluster's objects of a kind. Where the cluster does not say, the shell shows why not.
+// names completes the names of the cluster's objects of a kind. If the cluster cannot be read, the shell shows the reason.
 func (c *clusterFlags) names(kind schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, err := c.list(cmd.Context(), kind)
@@ -119,14 +121,14 @@ func (c *clusterFlags) contexts(_ *cobra.Command, _ []string, typed string) ([]c
 	return beginning(slices.Sorted(maps.Keys(cfg.Contexts)), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// ofManifests completes the names that pick finds among the manifests, or the live ones where there are none.
+// ofManifests completes the names that pick returns for the manifests, or names of the cluster without manifests.
 func ofManifests(files *[]string, pick func(kube.Manifests) []string, live cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(*files) == 0 {
 			return live(cmd, args, typed)
 		}
 		if slices.Contains(*files, "-") {
-			return nil, cobra.ShellCompDirectiveNoFileComp // what was piped would be lost for the command
+			return nil, cobra.ShellCompDirectiveNoFileComp // reading standard input here would consume it
 		}
 		m, _ := kube.ReadFiles(*files, strings.NewReader("")) // what could be read comes beside the error
 		names := pick(m)
@@ -135,7 +137,7 @@ func ofManifests(files *[]string, pick func(kube.Manifests) []string, live cobra
 	}
 }
 
-// words completes one of a few words.
+// words completes one of the given words.
 func words(of ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return beginning(of, typed), cobra.ShellCompDirectiveNoFileComp
@@ -164,7 +166,7 @@ func instanceTypes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completi
 	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// Settings completes the settings of the controller, which reads its flags itself.
+// Settings completes the flags of the controller, which parses its flags itself.
 func Settings(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
 	for _, s := range config.All() {
@@ -179,8 +181,8 @@ func beginning(names []string, typed string) []cobra.Completion {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, typed) })
 }
 
-// completeFlags tells cobra how the values of flags are completed that mean the same in every command below cmd. Commands add those that
-// are theirs by completes.
+// completeFlags registers the completion of flags that mean the same in every command below cmd. Commands register their own
+// with completes.
 func completeFlags(cmd *cobra.Command) {
 	completes(cmd, map[string]cobra.CompletionFunc{
 		"output": words(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),
@@ -202,7 +204,7 @@ func completeFlags(cmd *cobra.Command) {
 	}
 }
 
-// completes tells cobra how the values of a command's flags are completed. Flags that it does not have are left out.
+// completes registers the completion of a command's flags. It ignores flags that the command does not have.
 func completes(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 	for name, how := range flags {
 		if cmd.Flags().Lookup(name) == nil {

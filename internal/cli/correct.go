@@ -20,10 +20,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// correctFlags are those of joiner correct.
+// correctFlags are the flags of joiner correct.
 type correctFlags struct {
 	class  string
-	name   string // of the cluster
+	name   string // cluster name
 	render renderFlags
 	checks []string
 	wish   userdata.Wish
@@ -85,14 +85,14 @@ func (c *correctFlags) run(ctx context.Context, s Streams) error {
 		return err
 	}
 
-	// 2. Decide.
+	// 2. Correct.
 	patch := c.patch(class)
 	own := value(class.Spec.UserData)
 	if patch.isEmpty(own) {
 		return fmt.Errorf("EC2NodeClass %s: no problem can be fixed automatically: joiner doctor lists the problems", class.Name)
 	}
 
-	// 3. Tell.
+	// 3. Print.
 	if c.diff {
 		after := own
 		if patch.data != nil {
@@ -105,14 +105,14 @@ func (c *correctFlags) run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	if c.out.isText() { // a program reads it, character by character
+	if c.out.isText() { // kubectl reads the patch, so it is printed unchanged
 		_, err := fmt.Fprintln(s.Out, text)
 		return err
 	}
 	return c.out.write(s.Out, nil, func() any { return json.RawMessage(text) })
 }
 
-// value is text that may not be there.
+// value returns the text; empty for nil.
 func value(text *string) string {
 	if text == nil {
 		return ""
@@ -120,7 +120,7 @@ func value(text *string) string {
 	return *text
 }
 
-// knowCluster finds out what cluster it is, where no manifests are given.
+// knowCluster sets the facts of the cluster. Without manifests it reads them from the cluster and the kubeconfig.
 func (c *correctFlags) knowCluster(ctx context.Context) error {
 	c.render.cluster.Name = c.name
 	if len(c.render.files) == 0 {
@@ -133,7 +133,7 @@ func (c *correctFlags) knowCluster(ctx context.Context) error {
 	return c.render.completeCluster()
 }
 
-// read finds the class.
+// read returns the EC2NodeClass of the argument.
 func (c *correctFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass, error) {
 	m, err := c.render.objects(ctx, s)
 	if err != nil {
@@ -149,17 +149,17 @@ func (c *correctFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass
 	return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s", c.class, c.render.where(), suggest.Hint(c.class, names))
 }
 
-// correction is what changes in an EC2NodeClass.
+// correction is a change of an EC2NodeClass.
 type correction struct {
-	data    *string // spec.userData as it should be; nil: as it is
-	kubelet string  // field of spec.kubelet that is taken out; empty: none
+	data    *string // new spec.userData; nil: unchanged
+	kubelet string  // field of spec.kubelet to remove; empty: none
 }
 
 func (c correction) isEmpty(own string) bool {
 	return c.kubelet == "" && (c.data == nil || *c.data == own)
 }
 
-// json is the correction as a merge patch.
+// json returns the correction as a merge patch.
 func (c correction) json() (string, error) {
 	spec := map[string]any{}
 	switch {
@@ -178,7 +178,7 @@ func (c correction) json() (string, error) {
 	return string(text), nil
 }
 
-// patch works out what changes.
+// patch computes the correction.
 func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	in := c.render.input(class)
 	out := correction{kubelet: kubeletField(class, c.wish.Flag)}
@@ -193,7 +193,7 @@ func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	return out
 }
 
-// kubeletField is the field of spec.kubelet that sets a flag of the kubelet; empty if none does.
+// kubeletField returns the field of spec.kubelet that sets a flag of the kubelet; empty if none does.
 func kubeletField(class *awsv1.EC2NodeClass, flag string) string {
 	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "-", "")
 	if flag == "" || class.Spec.Kubelet == nil {
@@ -216,5 +216,5 @@ func kubeletField(class *awsv1.EC2NodeClass, flag string) string {
 	return slices.Min(found)
 }
 
-// inBase64 is PEM as EKS writes it; empty stays so.
+// inBase64 encodes PEM as EKS does. Empty text stays empty.
 func inBase64(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }

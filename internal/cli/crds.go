@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// crdsPatience is how long all definitions may take.
+// crdsPatience is the timeout of a command that handles all CRDs.
 const crdsPatience = time.Minute
 
 func newCRDs() *cobra.Command {
@@ -155,7 +155,7 @@ there is a NodePool, NodeClaim, NodeOverlay or EC2NodeClass, which would go too.
 	return cmd
 }
 
-// withDefinitions does something with the definitions of a cluster.
+// withDefinitions calls do with the CRDs of a cluster, within crdsPatience.
 func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context.Context, *kube.Definitions) error) error {
 	cfg, err := cluster.config()
 	if err != nil {
@@ -177,7 +177,7 @@ func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context
 	return nil
 }
 
-// tellDefinitions prints a line for each, and ends with those that are wrong.
+// tellDefinitions prints a line for each CRD. It returns Findings if isWrong holds for any.
 func tellDefinitions(format *format, out io.Writer, seen []kube.DefinitionSeen, isWrong func(kube.DefinitionSeen) bool) error {
 	wrong := 0
 	err := format.lines(out, func(w io.Writer) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// CredentialsProblem says in one line why AWS's SDK has no credentials, of the
-// chain of errors that it gives.
+// CredentialsProblem returns a one-line text that says why the AWS SDK has no
+// credentials, from the SDK's error.
 func CredentialsProblem(err error) string {
 	var call *smithy.OperationError
 	text := err.Error()

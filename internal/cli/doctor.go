@@ -28,22 +28,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// doctorFlags are those of joiner doctor.
+// doctorFlags are the flags of joiner doctor.
 type doctorFlags struct {
 	file    string
 	bundle  string
 	mask    bool
 	name    string
 	region  string
-	own     string // Deployment of the controller, as namespace/name; empty: it is found
-	fix     string // id of the check whose fix is to be made
+	own     string // Deployment of the controller, as namespace/name; empty: searched in the cluster
+	fix     string // id of the check whose fix is applied; empty: none
 	yes     bool
 	cluster clusterFlags
 	out     format
 
-	aws       *aws.Config // as the doors were opened with; nil if they were not
-	progress  *progress   // nil: none is shown
-	authority string      // the cluster's certificates, as base64 of PEM; empty: not known
+	aws       *aws.Config // configuration of the AWS clients; nil: no clients
+	progress  *progress   // nil: no progress is shown
+	authority string      // the cluster's certificate authority, as base64 of PEM; empty: unknown
 }
 
 func newDoctor() *cobra.Command {
@@ -111,7 +111,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 			return err
 		}
 	}
-	var lost error // of the bundle, and no reason to keep quiet about the cluster
+	var lost error // of the bundle; findings are printed nevertheless
 	if d.bundle != "" {
 		text, err := diagnosis.Write(e)
 		if err != nil {
@@ -126,7 +126,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 	}
 	if d.fix != "" {
 		if lost != nil {
-			return lost // who wants to keep what was seen does not want it changed before
+			return lost // without the bundle, a fix would destroy the evidence
 		}
 		return d.mend(ctx, s, e, findings)
 	}
@@ -142,7 +142,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 	return blind(unseen)
 }
 
-// blind is the error of having found nothing wrong in what was not seen; nil if all could be seen.
+// blind returns an error that names the systems that could not be read at all; nil if both were read.
 func blind(unseen []diagnosis.Unseen) error {
 	if len(unseen) == 0 {
 		return nil
@@ -154,7 +154,7 @@ func blind(unseen []diagnosis.Unseen) error {
 	return out
 }
 
-// check holds the flags against one another.
+// check validates combinations of flags.
 func (d *doctorFlags) check() error {
 	switch {
 	case d.own != "" && !isObjectKey(d.own):
@@ -174,7 +174,7 @@ func (d *doctorFlags) check() error {
 	return nil
 }
 
-// isObjectKey reports whether the text is a namespace and a name as Kubernetes has them.
+// isObjectKey reports whether the text is NAMESPACE/NAME with valid Kubernetes names.
 func isObjectKey(text string) bool {
 	namespace, name, ok := strings.Cut(text, "/")
 	return ok && len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(name)) == 0
@@ -187,14 +187,14 @@ func whyNot[T any](i diagnosis.Item[T]) string {
 	return oneLine(i.Why)
 }
 
-// doctorReport is joiner doctor -o json.
+// doctorReport is the output of joiner doctor -o json.
 type doctorReport struct {
 	Cluster  string              `json:"cluster"`
 	Region   string              `json:"region"`
 	At       time.Time           `json:"at"`
 	Findings []diagnosis.Finding `json:"findings"` // all checks, worst first
 	Unseen   []diagnosis.Unseen  `json:"unseen,omitempty"`
-	// Truncated are the lists of which only a part was read, each with how much that was.
+	// Truncated names the lists that were read only in part, each with the number of objects read.
 	Truncated []string `json:"truncated,omitempty"`
 }
 
@@ -202,7 +202,7 @@ func report(e diagnosis.Evidence, findings []diagnosis.Finding) doctorReport {
 	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.Unseen(), Truncated: e.Truncated()}
 }
 
-// evidence is that of a bundle, or what there is to see now.
+// evidence returns the evidence of the bundle of -f, or collects it from the cluster and AWS.
 func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Evidence, error) {
 	switch d.file {
 	case "":
@@ -229,7 +229,7 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 	return e, nil
 }
 
-// collect opens what doors it can, and asks them.
+// collect creates the clients that it can, and collects evidence with them.
 func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	doors := collector.Doors{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.note}
 	uid := d.openKube(ctx, &doors)
@@ -238,7 +238,7 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	if name == doors.Cluster && d.region == "" && os.Getenv("AWS_REGION") == "" {
 		d.region = region
 	}
-	if err := d.openAWS(ctx, &doors, uid); err != nil { // what Kubernetes says is worth telling all the same
+	if err := d.openAWS(ctx, &doors, uid); err != nil { // the checks of Kubernetes still run
 		doors.NoAWS = oneLine(err.Error())
 	}
 	if doors.Kube != nil {
@@ -247,7 +247,8 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	return collector.Collect(ctx, doors)
 }
 
-// openKube opens the door to Kubernetes, and finds out of which cluster and, where nobody said it, by what name.
+// openKube creates the client of Kubernetes. It returns the UID of the cluster, and takes the cluster's name from the controller's settings
+// if no flag gives it.
 func (d *doctorFlags) openKube(ctx context.Context, doors *collector.Doors) (uid string) {
 	cfg, err := d.cluster.config()
 	if err != nil {
@@ -265,7 +266,7 @@ func (d *doctorFlags) openKube(ctx context.Context, doors *collector.Doors) (uid
 	d.progress.note(source, false)
 	defer d.progress.note(source, true)
 	home, err := w.Home(ctx)
-	if err != nil && !kube.IsForbidden(err) { // who may not see that one may see others
+	if err != nil && !kube.IsForbidden(err) { // other objects may be readable
 		doors.NoKube = oneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
 		return ""
 	}
@@ -276,8 +277,8 @@ func (d *doctorFlags) openKube(ctx context.Context, doors *collector.Doors) (uid
 	return home.UID
 }
 
-// openAWS opens the doors to AWS; without credentials or a cluster's name it says why it does not. The error is what is wrong with
-// the AWS configuration.
+// openAWS creates the AWS clients. Without credentials, region or cluster name it sets NoAWS instead. The error is about the AWS
+// configuration.
 func (d *doctorFlags) openAWS(ctx context.Context, doors *collector.Doors, uid string) error {
 	quiet := awsconfig.WithLogger(logging.Nop{})
 	options := []func(*awsconfig.LoadOptions) error{quiet}

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// mend makes the fix of a check, when the user says yes. Nothing is changed before what would be changed was shown.
+// mend applies the fix of a check. It prints each change and asks the user before it makes it.
 func (d *doctorFlags) mend(ctx context.Context, s Streams, e diagnosis.Evidence, findings []diagnosis.Finding) error {
 	id, err := knownCheck(d.fix)
 	if err != nil {
@@ -62,7 +62,7 @@ func (d *doctorFlags) mend(ctx context.Context, s Streams, e diagnosis.Evidence,
 	return nil
 }
 
-// knownCheck is the id of a check, as it is written.
+// knownCheck returns the id of a check in its canonical case. The error hints at a similar id.
 func knownCheck(name string) (string, error) {
 	var all []string
 	for _, c := range diagnosis.Checks() {
@@ -78,7 +78,7 @@ func knownCheck(name string) (string, error) {
 	return "", fmt.Errorf("--fix %s: there is no such check: %s", name, hint)
 }
 
-// fixable are the findings of a check that have a fix of their own; none if all is well.
+// fixable returns the findings of a check that have a fix of their own; none if the check passed.
 func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagnosis.Finding, error) {
 	var out []diagnosis.Finding
 	for _, f := range findings {
@@ -99,7 +99,7 @@ func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagno
 	return out, nil
 }
 
-// writers opens the doors through which a person's own rights lead.
+// writers returns clients that apply changes with the permissions of the user.
 func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Doors {
 	out := remedy.Doors{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
 	if cfg, err := d.cluster.config(); err != nil {
@@ -115,7 +115,7 @@ func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Doors {
 	return out
 }
 
-// ask runs joiner correct, beside the same cluster.
+// ask runs joiner correct with the same kubeconfig, and returns its output.
 func (d *doctorFlags) ask(ctx context.Context, args []string) (string, error) {
 	cmd := newCorrect()
 	var out, notes bytes.Buffer
@@ -129,7 +129,7 @@ func (d *doctorFlags) ask(ctx context.Context, args []string) (string, error) {
 	return out.String(), nil
 }
 
-// tellChanges shows what is wrong and what would be changed.
+// tellChanges prints the problem and the changes of its fix.
 func tellChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) error {
 	lines := inFull(f)[:2]
 	for _, c := range changes {
@@ -152,7 +152,7 @@ func tellChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) erro
 	return err
 }
 
-// consent asks. Without a terminal nobody is there to say yes, and nothing is changed.
+// consent asks the user whether to apply the fix. Without a terminal the answer is no.
 func (d *doctorFlags) consent(s Streams, f diagnosis.Finding) (bool, error) {
 	if d.yes {
 		return true, nil
@@ -175,7 +175,7 @@ func (d *doctorFlags) consent(s Streams, f diagnosis.Finding) (bool, error) {
 	return false, err
 }
 
-// isTerminal reports whether somebody can answer there.
+// isTerminal reports whether the reader is a terminal: a character device other than the null device.
 func isTerminal(r io.Reader) bool {
 	file, ok := r.(*os.File)
 	if !ok {
@@ -185,6 +185,6 @@ func isTerminal(r io.Reader) bool {
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return false
 	}
-	nothing, err := os.Stat(os.DevNull) // a device of characters too
+	nothing, err := os.Stat(os.DevNull) // also a character device
 	return err != nil || !os.SameFile(info, nothing)
 }

@@ -33,7 +33,8 @@ func sample(t *testing.T, file string, into any) {
 	}
 }
 
-// TestDoctorHostile: what tenants write into pods, events and Deployments is reported by doctor -f, and is no command, printed or carried out.
+// TestDoctorHostile: texts that tenants write into pods, events and Deployments are reported by doctor -f, but never become a command that is
+// printed or executed.
 func TestDoctorHostile(t *testing.T) {
 	t.Parallel()
 	var failed, denial corev1.Event
@@ -42,7 +43,7 @@ func TestDoctorHostile(t *testing.T) {
 	pods := func(file string) func(*diagnosis.Evidence) {
 		var pod corev1.Pod
 		sample(t, file, &pod)
-		return func(e *diagnosis.Evidence) { // as a bundle has it that an older joiner wrote: without the API group of the owner
+		return func(e *diagnosis.Evidence) { // as in a bundle of an older joiner: without the API group of the owner
 			owner := pod.OwnerReferences[0]
 			e.Pods.Value = []diagnosis.Pod{{Namespace: pod.Namespace, Name: pod.Name, Node: "node-1", Owner: owner.Kind + "/" + owner.Name,
 				Selector: pod.Spec.NodeSelector, Messages: []string{failed.Message}}}
@@ -50,7 +51,7 @@ func TestDoctorHostile(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*diagnosis.Evidence)
-		check  string // that reports it; empty: it counts as nothing
+		check  string // that reports it; empty: none
 	}{
 		"ownerref-pod.yaml": {pods("ownerref-pod.yaml"), "ARCH-5"},
 		"ownerref-fix.json": {pods("ownerref-fix.json"), "ARCH-5"},
@@ -101,7 +102,7 @@ func TestDoctorHostile(t *testing.T) {
 	}
 }
 
-// tenanted is evidence of a cluster in which a tenant has a pod on a node.
+// tenanted returns evidence of a cluster in which a tenant has a pod on a node.
 func tenanted() diagnosis.Evidence {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	return diagnosis.Evidence{Format: diagnosis.Format, At: at, Name: "prod", Region: "us-east-1",
@@ -158,7 +159,7 @@ func judgeOutput(t *testing.T, bundle, format, check string) {
 	}
 }
 
-// untouched is a cluster in which nothing may be changed.
+// untouched is a cluster that fails the test on any change.
 type untouched struct{ t *testing.T }
 
 func (u untouched) Try(_ context.Context, p kube.Patch) (kube.Trial, error) {

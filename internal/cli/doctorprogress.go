@@ -12,13 +12,13 @@ import (
 // Times of the progress display.
 const (
 	progressEvery = 250 * time.Millisecond // between two updates
-	progressAfter = time.Second            // until something is shown at all
-	progressSlow  = 3 * time.Second        // after which an item is reported in a line, where there is no terminal
+	progressAfter = time.Second            // before the first update
+	progressSlow  = 3 * time.Second        // before an item gets a line of its own, without a terminal
 	progressWidth = 78
 )
 
-// progress shows on stderr what is being read and for how long: one line that changes, on a terminal; elsewhere one line for each item that is
-// slow. Its methods may be called concurrently.
+// progress prints to stderr what is being read, and for how long. On a terminal it updates one line; elsewhere it prints a line for each slow
+// item. Its methods may be called concurrently.
 type progress struct {
 	w          io.Writer
 	isTerminal bool
@@ -27,10 +27,10 @@ type progress struct {
 	mu     sync.Mutex
 	begun  time.Time
 	active []item // in the order in which they began
-	shown  int    // length of the line that stands on the terminal
+	shown  int    // length of the line on the terminal
 }
 
-// item is what is being read.
+// item is a source that is being read.
 type item struct {
 	source string
 	begun  time.Time
@@ -47,7 +47,7 @@ func newProgress(w io.Writer, now func() time.Time) *progress {
 	return p
 }
 
-// note is called when an item begins to be read, and when it was read. A nil progress notes nothing.
+// note records that reading an item starts or is done. A nil progress does nothing.
 func (p *progress) note(source string, isDone bool) {
 	if p == nil {
 		return
@@ -70,7 +70,7 @@ func (p *progress) note(source string, isDone bool) {
 	}
 }
 
-// show brings the display up to date.
+// show updates the display.
 func (p *progress) show() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,14 +93,14 @@ func (p *progress) show() {
 	}
 }
 
-// replace writes a line over the one that stands there.
+// replace overwrites the line on the terminal.
 func (p *progress) replace(text string) {
 	length := len([]rune(text))
 	fmt.Fprintf(p.w, "\r%s%s\r", text, strings.Repeat(" ", max(0, p.shown-length)))
 	p.shown = length
 }
 
-// watch shows the progress until the returned function is called, which takes the line off the terminal.
+// watch shows the progress until the returned function is called, which clears the line. A nil progress does nothing.
 func (p *progress) watch() (end func()) {
 	if p == nil {
 		return func() {}

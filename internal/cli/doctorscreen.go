@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// A screen of a terminal as it is opened. The evidence of the causes fits on one; their fixes are printed beyond that.
+// Limits of the text output. Evidence is shortened to fit into screenLines, the height of a default terminal; fixes never are.
 const (
 	screenLines = 24
 	mostLines   = 2  // of evidence for one cause
@@ -20,16 +20,16 @@ const (
 	mostUnknown = 3
 )
 
-// cause is what several findings have in common: one check, one sentence, different subjects.
+// cause groups findings with the same check and sentence, but different subjects.
 type cause struct {
 	diagnosis.Finding
 	subjects []string
-	fix      []string // the steps of all subjects that correct it
-	look     []string // those that only show something
+	fix      []string // steps that correct the cause, of all subjects
+	look     []string // steps that only show something
 	follows  []diagnosis.Finding
 }
 
-// causes groups findings by cause, in the order of the first of each. What follows from a cause is put under it.
+// causes groups findings by cause, in the order of their first findings. Findings that follow from a cause are listed under it.
 func causes(worst []diagnosis.Finding) []*cause {
 	var out []*cause
 	find := func(is func(*cause) bool) *cause {
@@ -61,7 +61,7 @@ func causes(worst []diagnosis.Finding) []*cause {
 	return out
 }
 
-// withSteps adds steps to those that are there, each once.
+// withSteps appends the steps that lines does not have yet.
 func withSteps(lines []string, steps []fix.Step) []string {
 	for _, s := range steps {
 		if line := s.String(); !slices.Contains(lines, line) {
@@ -71,8 +71,8 @@ func withSteps(lines []string, steps []fix.Step) []string {
 	return lines
 }
 
-// screen tells the findings, one block for each cause: its subjects, the cause, its fix, and the evidence as far as there is room. The first cause
-// stands in the first lines; those of classes that no NodePool uses come last. It ends with of what nothing could be seen.
+// screen returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence. The worst cause comes
+// first; causes of EC2NodeClasses that no NodePool uses come last. The last lines name the systems that could not be read.
 func screen(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) string {
 	all := causes(diagnosis.Worst(findings))
 	tail := closing(findings, unseen, truncated)
@@ -91,12 +91,12 @@ func screen(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated [
 	return strings.Join(append(out, tail...), "\n") + "\n"
 }
 
-// inFull is the block of one finding by itself.
+// inFull returns the block of one finding, with all of its evidence.
 func inFull(f diagnosis.Finding) []string {
 	return append(causes([]diagnosis.Finding{f})[0].lines(true), "")
 }
 
-// lines are the block of a cause. Without room it has neither evidence nor page.
+// lines returns the block of a cause, without evidence and page unless isRoomy.
 func (c *cause) lines(isRoomy bool) []string {
 	head := fmt.Sprintf("%s %s, %s", c.Check, c.Verdict, c.Certainty)
 	if len(c.subjects) > 0 {
@@ -137,7 +137,7 @@ func (c *cause) lines(isRoomy bool) []string {
 	return out
 }
 
-// joined names subjects, those of one kind together: "EC2NodeClass a, b; NodePool c".
+// joined lists subjects by kind: "EC2NodeClass a, b; NodePool c".
 func joined(subjects []string) string {
 	var kinds []string
 	names := map[string][]string{}
@@ -160,7 +160,7 @@ func joined(subjects []string) string {
 	return strings.Join(out, "; ")
 }
 
-// inShort tells a finding in one line.
+// inShort returns a finding as one line.
 func inShort(f diagnosis.Finding) string {
 	text := fmt.Sprintf("%s %s", f.Check, f.Verdict)
 	if f.Subject != "" {
@@ -169,8 +169,8 @@ func inShort(f diagnosis.Finding) string {
 	return oneLine(text + ": " + f.Cause)
 }
 
-// closing tells what could not be judged, grouped by reason, how many checks are fine, and in the last lines, which are what stands
-// above the prompt, of what nothing could be seen.
+// closing returns the last lines of the output: the checks that could not run, grouped by reason, the number of passed checks, and the
+// systems that could not be read.
 func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) []string {
 	fine, reasons := map[string]bool{}, map[string][]string{}
 	bad, open := map[string]bool{}, map[string]bool{}
@@ -181,7 +181,7 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 		case diagnosis.Unknown:
 			bad[f.Check], open[f.Check] = true, true
 			if slices.ContainsFunc(unseen, func(u diagnosis.Unseen) bool { return u.Explains(f) }) {
-				continue // said once, below
+				continue // reported once, below
 			}
 			if !slices.Contains(reasons[f.Cause], f.Check) {
 				reasons[f.Cause] = append(reasons[f.Cause], f.Check)
@@ -224,7 +224,7 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 	return out
 }
 
-// listed names the first few checks.
+// listed names the first few checks and the number of the others.
 func listed(checks []string) string {
 	const most = 4
 	if len(checks) <= most {

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// TestScreen: the first cause is in the first lines, each cause has its fix, and the evidence fits on one screen.
+// TestScreen: the worst cause is in the first lines, each cause has its fix, and the evidence fits on one screen.
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 60)
@@ -53,7 +53,8 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestScreenCauses: one block for each cause, with all of its subjects and fixes; what no NodePool uses says so; cut lists are reported.
+// TestScreenCauses: each cause has one block with all of its subjects and fixes. Classes that no NodePool uses are marked, and partly read
+// lists are reported.
 func TestScreenCauses(t *testing.T) {
 	t.Parallel()
 	f := func(check, subject, cause string, say ...string) diagnosis.Finding {

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// userDataProblems reads the user data of the cluster's EC2NodeClasses as their instances would.
+// userDataProblems returns a function that parses the user data of the cluster's EC2NodeClasses as their instances would.
 func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]diagnosis.UserDataProblem, error) {
 	return func(ctx context.Context) ([]diagnosis.UserDataProblem, error) {
 		r := renderFlags{live: d.cluster}
@@ -40,20 +40,19 @@ func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]dia
 	}
 }
 
-// trust notes the cluster's certificate authority, as base64 of PEM, if it is one.
+// trust sets the cluster's certificate authority, as base64 of PEM. It ignores text that is no certificate.
 func (r *renderFlags) trust(authority string) {
 	if isCertificate(authority) {
 		r.authority, r.cluster.CA = authority, authority
 	}
 }
 
-// problemsOf returns what is wrong with the user data of one class, on machines of either architecture; what is wrong on both is
-// there once.
+// problemsOf returns the problems of the user data of one EC2NodeClass, for both architectures, without duplicates.
 func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserDataProblem {
 	var out []diagnosis.UserDataProblem
 	read := r.judged(class)
 	in := r.input(class)
-	problems, left := read(in.Own), map[string][]userdata.Problem{} // what is left once all of a check is put right
+	problems, left := read(in.Own), map[string][]userdata.Problem{} // left: problems that remain after the correction of a check
 	for _, p := range problems {
 		check := p.Check()
 		if _, known := left[check]; !known {
@@ -69,7 +68,7 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 	return out
 }
 
-// input is what is known of whoever reads the user data of a class.
+// input returns the user data of a class with what is known about its AMI family and the cluster.
 func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
 	in := userdata.Input{Family: class.Spec.ResolvedAMIFamily(), Own: value(class.Spec.UserData), CA: r.authority}
 	if !r.nameless {
@@ -78,7 +77,7 @@ func (r *renderFlags) input(class *awsv1.EC2NodeClass) userdata.Input {
 	return in
 }
 
-// judged reads any user data as instances of a class would, and returns its problems.
+// judged returns a function that parses user data as instances of the class would, and returns its problems.
 func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userdata.Problem {
 	class = class.DeepCopy()
 	system := corev1.Linux
@@ -91,7 +90,7 @@ func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userd
 		for _, arch := range []string{karpv1.ArchitectureAMD64, karpv1.ArchitectureARM64} {
 			image, found := kube.ImageFor(class, requirements.Labels{corev1.LabelArchStable: arch, corev1.LabelOSStable: string(system)})
 			if !found && len(class.Status.AMIs) > 0 {
-				continue // no machine of this architecture can be bought
+				continue // the class has no image for this architecture
 			}
 			for _, p := range r.judge(class, userdata.Input{Image: image.Name, Arch: arch, CA: r.authority}) {
 				if !slices.Contains(out, p) {
@@ -103,12 +102,12 @@ func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userd
 	}
 }
 
-// judge reads the user data of a class as one of its instances would.
+// judge parses the user data of a class as one of its instances would, and returns its problems.
 func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []userdata.Problem {
 	unwritable := func(err error) []userdata.Problem {
 		return []userdata.Problem{{Kind: userdata.Unwritable, Certainty: userdata.Certain, Harm: userdata.NeverJoins, Cause: err.Error()}}
 	}
-	// The type makes no difference to what is wrong: none is bought.
+	// The problems do not depend on the instance type.
 	node, err := kube.BootOfPool(nil, class, packing.Choice{InstanceType: "m5.large", CapacityType: karpv1.CapacityTypeOnDemand}, 110)
 	if err != nil {
 		return unwritable(err)
@@ -129,7 +128,7 @@ func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []user
 	return unwritable(err)
 }
 
-// evident is a problem as evidence.
+// evident converts a problem to evidence.
 func evident(p userdata.Problem) diagnosis.UserDataProblem {
 	out := diagnosis.UserDataProblem{ID: p.Check(), Sentence: p.Cause, Certainty: diagnosis.Certainty(p.Certainty), Fix: p.Fix}
 	if p.Write != "" {

@@ -11,11 +11,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// endpointVariable is where AWS's SDK reads the address of all services; that of one has its name behind it.
+// endpointVariable is the AWS SDK's variable for the endpoint of all services. With a suffix _SERVICE it is that of one service.
 const endpointVariable = "AWS_ENDPOINT_URL"
 
-// EndpointProblem says which variable sends the SDK to what is no address; nil if none does. The SDK tries such an
-// address for seconds and does not say where it is from.
+// EndpointProblem returns an error that names the variable with an invalid endpoint; nil if all are valid. The SDK retries an
+// invalid endpoint for seconds, and its error does not name the variable.
 func EndpointProblem(cfg aws.Config) error {
 	if at := aws.ToString(cfg.BaseEndpoint); !isEndpoint(at) {
 		name := endpointVariable
@@ -36,13 +36,14 @@ func EndpointProblem(cfg aws.Config) error {
 	return nil
 }
 
-// isEndpoint reports whether the SDK can ask there; where nothing is written, it knows the address.
+// isEndpoint reports whether the SDK can use an endpoint. An empty one selects the default of the SDK.
 func isEndpoint(at string) bool {
 	address, err := url.Parse(at)
 	return at == "" || err == nil && address.Host != "" && (address.Scheme == "http" || address.Scheme == "https")
 }
 
-// noEndpoint quotes what is no address, but not who it says that somebody is: in what is no URL nothing else finds a password.
+// noEndpoint returns the error about an invalid endpoint. It hides everything before the last @, which may be a password: the masking of
+// URLs does not find it in invalid ones.
 func noEndpoint(name, at string) error {
 	if end := strings.LastIndex(at, "@"); end >= 0 {
 		at = diagnosis.Hidden + at[end:]

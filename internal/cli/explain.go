@@ -22,7 +22,7 @@ func newExplain() *cobra.Command {
 	return cmd
 }
 
-// blockersFlags are those of joiner explain blockers.
+// blockersFlags are the flags of joiner explain blockers.
 type blockersFlags struct {
 	cluster clusterFlags
 	out     format
@@ -80,7 +80,7 @@ func (b *blockersFlags) tell(out io.Writer, found []kube.Blocker) error {
 	return nil
 }
 
-// blockersText is a paragraph for each.
+// blockersText returns a paragraph for each blocker.
 func blockersText(rows []output.Blocker) string {
 	if len(rows) == 0 {
 		return "Nothing keeps a node from being emptied.\n"
@@ -106,10 +106,10 @@ func blockersText(rows []output.Blocker) string {
 	return b.String()
 }
 
-// mostNamed is how many names a line has.
+// mostNamed is the maximum number of names in a line.
 const mostNamed = 5
 
-// some lists the first names, and how many there are besides.
+// some lists the first names and the number of the others.
 func some(names []string) string {
 	if len(names) <= mostNamed {
 		return strings.Join(names, ", ")

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/cli/output"
 )
 
-// apiKinds are the kinds that the API server of these tests knows, by group and version.
+// apiKinds are the kinds that the API server of these tests serves, by group and version.
 var apiKinds = map[string]map[string]string{
 	"v1": {"nodes": "Node", "pods": "Pod", "namespaces": "Namespace", "services": "Service", "configmaps": "ConfigMap", "serviceaccounts": "ServiceAccount",
 		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "replicationcontrollers": "ReplicationController"},
@@ -30,7 +30,7 @@ var apiKinds = map[string]map[string]string{
 	"karpenter.k8s.aws/v1":         {"ec2nodeclasses": "EC2NodeClass"},
 }
 
-// listServer is an API server with these objects, as JSON by resource; nobody may list what is denied.
+// listServer starts an API server with these objects, as JSON by resource. Listing the denied resource is forbidden.
 func listServer(t *testing.T, items map[string]string, denied string) string {
 	t.Helper()
 	answers := map[string]any{"/api": map[string]any{"kind": "APIVersions", "versions": []string{"v1"}}}
@@ -76,7 +76,7 @@ func listServer(t *testing.T, items map[string]string, denied string) string {
 	return file
 }
 
-// withoutNamespace is the path of a list in all namespaces.
+// withoutNamespace returns the path of a list in all namespaces.
 func withoutNamespace(path string) string {
 	before, rest, ok := strings.Cut(path, "/namespaces/")
 	_, resource, in := strings.Cut(rest, "/")
@@ -86,7 +86,7 @@ func withoutNamespace(path string) string {
 	return before + "/" + resource
 }
 
-// TestNoControllerIsNoted: joiner explain node says once since when no controller acts, and nothing where that is not known.
+// TestNoControllerIsNoted: joiner explain node prints one note since when no controller is active, and none if that is unknown.
 func TestNoControllerIsNoted(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Second)

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// explainNodeFlags are those of joiner explain node.
+// explainNodeFlags are the flags of joiner explain node.
 type explainNodeFlags struct {
 	all     bool
 	cluster clusterFlags
@@ -70,7 +70,8 @@ func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) e
 	return e.tell(s, rows, e.leaderless(ctx))
 }
 
-// leaderless is since when no controller acts; zero where one does, or that cannot be seen: what is said of nodes is worth telling all the same.
+// leaderless returns since when no controller is active. It is zero if one is active or the Lease cannot be read, because the explanation
+// of the nodes is useful without it.
 func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	cfg, err := e.cluster.config()
 	if err != nil {
@@ -83,7 +84,7 @@ func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	return collector.Leader(ctx, w).Leaderless()
 }
 
-// tell writes the rows and, where no controller acts since then, a note. No row then says that the controller will look again.
+// tell prints the rows and, if no controller is active since the given time, a note. It then removes looksAgain from the rows.
 func (e *explainNodeFlags) tell(s Streams, rows []output.NodeStay, since time.Time) error {
 	for i := range rows {
 		if !since.IsZero() {
@@ -99,7 +100,8 @@ func (e *explainNodeFlags) tell(s Streams, rows []output.NodeStay, since time.Ti
 	return nil
 }
 
-// nodeStays says of each claim with one of the names, of all without names, what keeps its node. Sorted by Node.
+// nodeStays returns a row for each claim with one of the names, or for all claims without names. Rows are sorted by Node.
+// The error names each name that no Node or NodeClaim has.
 func nodeStays(o kube.Objects, names []string, now time.Time) ([]output.NodeStay, error) {
 	rows, known := []output.NodeStay{}, []string{}
 	found := map[string]bool{}
@@ -130,10 +132,10 @@ func nodeStays(o kube.Objects, names []string, now time.Time) ([]output.NodeStay
 	return rows, errors.Join(wrong...)
 }
 
-// looksAgain is what becomes of a node that nothing is known to keep.
+// looksAgain is what happens next to a node without a known reason.
 const looksAgain = "; the controller checks it again within seconds"
 
-// Causes as the controller counts them in joiner_nodes_staying: the values of disruption.Cause, which this package does not import.
+// Causes as in the metric joiner_nodes_staying. They are values of disruption.Cause, which this package must not import.
 const (
 	blocked        = "Blocked"
 	leaving        = "Leaving"
@@ -141,7 +143,7 @@ const (
 	undecided      = "Undecided"
 )
 
-// nodeStay says what keeps the claim's node, or what else there is to say of it.
+// nodeStay returns why the claim's node is not being disrupted, or that it is being disrupted or not ready.
 func nodeStay(claim *karpv1.NodeClaim, holds map[string]kube.Hold) output.NodeStay {
 	out := output.NodeStay{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
 	conditions := claim.StatusConditions()
@@ -159,9 +161,9 @@ func nodeStay(claim *karpv1.NodeClaim, holds map[string]kube.Hold) output.NodeSt
 		out.Cause, out.Why = notInitialized, "it is not ready for pods yet"
 	case stays && stay.Reason != blocked:
 		out.Cause, out.Why = stay.Reason, stay.Message
-	case stays && isHeld: // by what is there now, which need not be what was written
+	case stays && isHeld: // the current blocker may differ from the one in the condition
 		out.Cause, out.Why = blocked, hold.String()
-	case isHeld: // the controller has not named a cause, and does not count the node as blocked
+	case isHeld: // the controller has written no cause yet, and does not count the node as blocked
 		out.Cause, out.Why = undecided, hold.String()+looksAgain
 	case stays:
 		out.Cause, out.Why = undecided, "the reason that kept it is gone ("+stay.Message+")"+looksAgain

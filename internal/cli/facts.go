@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// completeCluster puts placeholders where nothing was given.
+// completeCluster validates the settings of the cluster, and sets placeholders for missing ones.
 func (r *renderFlags) completeCluster() error {
 	c := &r.cluster
 	if err := r.clusterProblem(); err != nil {
@@ -36,7 +36,7 @@ func (r *renderFlags) completeCluster() error {
 	return nil
 }
 
-// clusterProblem returns the first thing that is wrong with what was given of the cluster, with the flag that says it.
+// clusterProblem returns an error about the first invalid setting of the cluster. The error names its flag.
 func (r *renderFlags) clusterProblem() error {
 	c := r.cluster
 	if c.Name != "" && !clusterPattern.MatchString(c.Name) {
@@ -65,7 +65,7 @@ func isCertificate(text string) bool {
 	return block != nil && block.Type == "CERTIFICATE"
 }
 
-// shortened is the beginning of a text that may be long.
+// shortened returns at most the first 20 bytes of a text.
 func shortened(text string) string {
 	const most = 20
 	if len(text) <= most {

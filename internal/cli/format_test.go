@@ -14,14 +14,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/cli"
 )
 
-// TestEveryCommandTakesFormats: all commands that print an answer take -o.
+// TestEveryCommandTakesFormats: all commands that print results have the flag -o.
 func TestEveryCommandTakesFormats(t *testing.T) {
 	t.Parallel()
 	root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Name() == "completion" || cmd.Name() == "help" {
-			return // scripts for shells, and texts
+			return // shell scripts and help texts
 		}
 		if !cmd.HasSubCommands() && cmd.Flags().Lookup("output") == nil {
 			t.Errorf("%s takes no -o", cmd.CommandPath())
@@ -40,7 +40,7 @@ func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals ar
 		code   int
 		says   string
 	}{{syscall.SIGINT, 130, "joiner: stopped by SIGINT\n"}, {syscall.SIGTERM, 143, "joiner: stopped by SIGTERM\n"}} {
-		guard := make(chan os.Signal, 1) // the test is not to end by it
+		guard := make(chan os.Signal, 1) // so that the signal does not stop the test
 		signal.Notify(guard, c.signal)
 		works, release := make(chan struct{}), make(chan struct{})
 		var errs strings.Builder

@@ -11,8 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// inFlight returns the pods that kube-scheduler has no node for and that a plan need not place, because NodeClaims are on their way; nil if there
-// are none.
+// inFlight returns the pending pods that need no new node because NodeClaims for them are being launched; nil if there are none.
 func inFlight(o kube.Objects, s cluster.Snapshot, now time.Time) *output.InFlight {
 	planned := map[string]bool{}
 	for i := range s.Pods {
@@ -43,7 +42,7 @@ func inFlight(o kube.Objects, s cluster.Snapshot, now time.Time) *output.InFligh
 	return out
 }
 
-// stepOf is the last step that a NodeClaim has taken.
+// stepOf returns the last lifecycle step of a NodeClaim: Created, Launched or Registered.
 func stepOf(c *karpv1.NodeClaim) string {
 	for _, step := range []string{karpv1.ConditionRegistered, karpv1.ConditionLaunched} {
 		if c.StatusConditions().IsTrue(step) {

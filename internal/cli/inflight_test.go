@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestPodsInFlight: pods that a plan need not place, because NodeClaims are on their way, are named with these.
+// TestPodsInFlight: pods that need no new node, because NodeClaims are being launched, are listed with these NodeClaims.
 func TestPodsInFlight(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

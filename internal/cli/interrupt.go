@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// OwnSignals is the annotation of a command that handles signals itself, because it has something to bring to an end first.
+// OwnSignals is the annotation of a command that handles signals itself, because it must shut down gracefully.
 const OwnSignals = "own-signals"
 
 // Interrupted is the error of a command that a signal stopped.
@@ -22,7 +22,7 @@ func (i Interrupted) Error() string {
 	return "stopped by SIGINT"
 }
 
-// exitCode is what shells make of the signal.
+// exitCode returns 128 plus the signal's number, as shells do.
 func (i Interrupted) exitCode() int {
 	if number, ok := i.By.(syscall.Signal); ok {
 		return 128 + int(number)
@@ -30,8 +30,8 @@ func (i Interrupted) exitCode() int {
 	return ExitFailed
 }
 
-// execute runs the command until it is done or a signal comes. A command whose work cannot be interrupted, such as a plan, is left behind: the
-// process is about to end.
+// execute runs the command until it is done or a signal arrives. It does not wait for a command that cannot be interrupted, such as a plan:
+// the process exits.
 func execute(ctx context.Context, root *cobra.Command, args []string) error {
 	if cmd, _, err := root.Find(args); err == nil && cmd.Annotations[OwnSignals] != "" {
 		return root.ExecuteContext(ctx)

@@ -16,10 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// KubeconfigProblem says in one line what keeps the kubeconfig files at paths
-// from leading to a cluster, with their names. It returns err, which is client-go's
-// answer to them, where the files themselves are in order: a context or a
-// certificate is missing then.
+// KubeconfigProblem returns a one-line error that says which of the kubeconfig files
+// at paths is broken or missing. It returns err, the error of client-go, if the files
+// themselves are valid.
 func KubeconfigProblem(paths []string, err error) error {
 	var there []string
 	for _, path := range paths {
@@ -51,10 +50,10 @@ func KubeconfigProblem(paths []string, err error) error {
 // writeAnew is what to do about a kubeconfig that is damaged.
 const writeAnew = "write it anew, for instance with aws eks update-kubeconfig --name CLUSTER"
 
-// mostContexts is how many contexts are listed; who has more looks into the file.
+// mostContexts is the maximum number of contexts that an error lists.
 const mostContexts = 10
 
-// missingContext says which contexts the files have instead of the one of which err says that there is none.
+// missingContext adds the contexts of the files to err, the error about a context that does not exist.
 func missingContext(files []string, err error) error {
 	all, wrong := (&clientcmd.ClientConfigLoadingRules{Precedence: files}).Load()
 	if wrong != nil {
@@ -82,7 +81,7 @@ type keyFields struct {
 	Key         string `json:"client-key-data"`
 }
 
-// undecodable names the first field of a kubeconfig that should be base64 and is not; empty if there is none. client-go does not name it.
+// undecodable returns the first field of a kubeconfig that is not valid base64; empty if there is none. client-go's error does not name it.
 func undecodable(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -122,7 +121,7 @@ func isBase64(text string) bool {
 	return err == nil
 }
 
-// unlike says in what a file differs from a kubeconfig. client-go tells of Go's types and of its own source.
+// unlike says why a file is not a kubeconfig. The text of client-go names Go types and its own source files instead.
 func unlike(err error) string {
 	if _, problem, ok := strings.Cut(err.Error(), "yaml: "); ok {
 		return "it is not YAML: " + problem

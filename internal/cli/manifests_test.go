@@ -13,13 +13,13 @@ import (
 // manifestFolder holds manifests as users write them for Karpenter.
 const manifestFolder = "../../bench/conformance/testdata/manifests"
 
-// said is what a plan for a file notes, by file; of all others it has nothing to note.
+// said has the expected notes of a plan, by file. Other files have none.
 var said = map[string]string{
 	"node-overlay.yaml": "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: 3 NodeOverlays",
 	"static.yaml":       "left out: NodePool warm is kept at 6 nodes (spec.replicas) by the controller, whatever pods there are",
 }
 
-// TestManifestsOfKarpenter plans for each file, which must have a place for each of its pods and nothing to say but what is said here.
+// TestManifestsOfKarpenter plans each file. Each plan must place all pods and print only the notes of said.
 func TestManifestsOfKarpenter(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(manifestFolder + "/*.yaml")

@@ -31,37 +31,37 @@ const (
 	fromEmbedded = "embedded"
 )
 
-// usualRegion is that of a user who names none.
+// usualRegion is the region if neither flags nor the AWS configuration have one.
 const usualRegion = "us-east-1"
 
-// usualSpotShare is what spot is estimated to cost where no prices of it are known, as a share of the on-demand price. EC2 sells spot at up to
-// 90 % off, most types at half to two thirds off.
+// usualSpotShare is the default estimate of a spot price, as a share of the on-demand price. EC2 offers spot at up to 90 % below the
+// on-demand price, and most types at 50 to 67 % below.
 const usualSpotShare = 0.4
 
-// awsPatience is how long AWS may take, with all attempts, to say what it sells
-// and at what prices: some forty pages. Who runs a command waits for it.
+// awsPatience is the timeout for reading instance types and prices from AWS,
+// about forty pages, including retries. The user waits for it.
 const awsPatience = 30 * time.Second
 
-// awsAttempts is how often a call is made, unless AWS_MAX_ATTEMPTS says otherwise.
+// awsAttempts is the maximum number of attempts of a call, unless AWS_MAX_ATTEMPTS is set.
 const awsAttempts = 4
 
-// What to do when AWS gives no answer that can be used.
+// Hints for requests that AWS did not answer.
 const (
 	checkAWS  = "check the network, AWS_ENDPOINT_URL and the credentials"
 	doWithout = "--from embedded needs no AWS"
 )
 
-// marketFlags say where the market is looked up.
+// marketFlags select the source of instance types and prices.
 type marketFlags struct {
 	region string
 	from   string
 	file   string
 
-	spotShare float64 // of the on-demand price, where spot prices are not known
+	spotShare float64 // estimate of unknown spot prices, as a share of the on-demand price
 
-	prices *output.Prices // once open: where the prices are from, in words
+	prices *output.Prices // sources of the prices, set by open
 
-	patience time.Duration          // with AWS
+	patience time.Duration          // timeout of AWS
 	given    func(flag string) bool // reports whether the user set the flag
 }
 
@@ -73,17 +73,17 @@ func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
 	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json; instead of --region and --from")
 }
 
-// wanted is what a node class wants of a market.
+// wanted is what the catalog of an EC2NodeClass depends on.
 type wanted struct {
 	settings catalog.Settings
-	zones    []catalog.Zone // where it has subnets; none: not known, so all zones
+	zones    []catalog.Zone // zones with subnets; none: unknown, so all zones
 	reserved []catalog.ReservedCapacity
 }
 
-// goods builds the catalog of a node class.
+// goods builds the catalog for the settings of an EC2NodeClass.
 type goods func(catalog.Settings) (catalog.Catalog, error)
 
-// market returns the catalog of each node class.
+// market returns the catalog of each EC2NodeClass.
 func (m *marketFlags) market(ctx context.Context, classes map[string]wanted, notes io.Writer) (catalog.Market, error) {
 	goods, err := m.open(ctx, notes)
 	if err != nil {
@@ -100,7 +100,7 @@ func (m *marketFlags) market(ctx context.Context, classes map[string]wanted, not
 	return market, nil
 }
 
-// open finds the source that the flags name.
+// open returns the source that the flags select.
 func (m *marketFlags) open(ctx context.Context, notes io.Writer) (goods, error) {
 	switch {
 	case m.file != "":
@@ -139,7 +139,7 @@ func (m *marketFlags) fromFile() (goods, error) {
 		return nil, fmt.Errorf("read the catalog %s: %w", m.file, err)
 	}
 	m.prices = &output.Prices{OnDemand: "the file " + m.file, Spot: "the file " + m.file}
-	// The file says what a node has; settings cannot change it any more.
+	// The file has the allocatable resources, so settings have no effect.
 	return func(catalog.Settings) (catalog.Catalog, error) { return c, nil }, nil
 }
 
@@ -200,14 +200,14 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	}, nil
 }
 
-// pricesOf says where the prices of a book are from.
+// pricesOf returns the sources of the prices of a book.
 func pricesOf(book pricing.Book) *output.Prices {
 	onDemand, spot := book.Origins(time.Now())
 	return &output.Prices{OnDemand: onDemand, Spot: spot}
 }
 
-// advised returns err with one piece of advice: its own, unless it has none or it
-// is about the way to AWS while the user has named another address.
+// advised returns err with one hint: its own, or checkAWS if it has none. An own hint about
+// the network to AWS is replaced too if the user has set another endpoint.
 func advised(err error, endpoint string) error {
 	f := *awserr.Of(err)
 	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
@@ -216,9 +216,9 @@ func advised(err error, endpoint string) error {
 	return &f
 }
 
-// configure finds region and credentials.
+// configure loads region and credentials.
 func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
-	// What goes wrong is said once, by us: the SDK would add lines of its own.
+	// The SDK must not log: errors are printed once, by the command.
 	options := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(logging.Nop{})}
 	if os.Getenv("AWS_MAX_ATTEMPTS") == "" {
 		options = append(options, awsconfig.WithRetryMaxAttempts(awsAttempts))
@@ -241,7 +241,7 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// assemble puts together what AWS sells and what it costs.
+// assemble builds the catalog from the instance types of AWS and their prices.
 func assemble(region string, sold ec2.Market, table catalog.Table, book pricing.Book, s catalog.Settings) catalog.Catalog {
 	c := catalog.Catalog{Region: region, PodVolume: catalog.PodVolume(s)}
 	for _, f := range sold.Facts {
@@ -259,8 +259,8 @@ func assemble(region string, sold ec2.Market, table catalog.Table, book pricing.
 	return c
 }
 
-// within keeps the offerings in these zones, and gives them the zones' ids. No
-// zones: all are kept.
+// within keeps the offerings in these zones, and sets the zones' ids. Without
+// zones it keeps all offerings.
 func within(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
 	if len(zones) == 0 {
 		return c
@@ -284,7 +284,7 @@ func within(c catalog.Catalog, zones []catalog.Zone) catalog.Catalog {
 	return c
 }
 
-// reserving adds the capacity reservations that the node class has found.
+// reserving adds the capacity reservations of the EC2NodeClass.
 func reserving(c catalog.Catalog, class wanted) catalog.Catalog {
 	types := make([]catalog.Type, 0, len(c.Types))
 	for _, t := range c.Types {
@@ -294,7 +294,7 @@ func reserving(c catalog.Catalog, class wanted) catalog.Catalog {
 	return c
 }
 
-// plain takes the operation out of a file error: "open x: no such file" says no more than "x: no such file".
+// plain removes the system call from a file error: "open x: no such file" becomes "x: no such file".
 func plain(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {

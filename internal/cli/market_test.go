@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TestImpatience asks an AWS that never answers: the whole of asking ends in time, with one line that says what to do.
+// TestImpatience: if AWS never answers, reading the catalog ends after the timeout, with a one-line error that has a hint.
 func TestImpatience(t *testing.T) {
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the client went away
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the client closes the connection
 		<-r.Context().Done()
 	}))
 	t.Cleanup(hanging.Close)

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// migrateFlags are those of joiner migrate check.
+// migrateFlags are the flags of joiner migrate check.
 type migrateFlags struct {
 	files    []string
 	values   []string
@@ -80,7 +80,7 @@ something that may block it. AWS without credentials does not lead to 2.`,
 	return cmd
 }
 
-// check finds what is wrong with the flags alone: much later, or never, would anybody stumble over it.
+// check validates the flags, before anything is read.
 func (m *migrateFlags) check(flags *pflag.FlagSet) error {
 	if err := emptyFlag(flags, "cluster-name", "account", "region", "role"); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (m *migrateFlags) run(ctx context.Context, s Streams) error {
 	return nil
 }
 
-// look reads what there is: the files that were given, or the cluster and AWS.
+// look reads the installation: from the files of -f and --values, or from the cluster and AWS.
 func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installation, error) {
 	offline := len(m.files) > 0 || len(m.values) > 0
 	chart, err := readValues(m.values)
@@ -146,7 +146,7 @@ func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installat
 	return seen, err
 }
 
-// objects reads manifests, or the cluster.
+// objects reads manifests, or the cluster if offline is false.
 func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (migration.Installation, []kube.Installed, error) {
 	if offline {
 		all, err := kube.ReadAny(m.files, s.In)

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// migrationAWS looks at AWS for joiner migrate check: at instances, and at what the role may do.
+// migrationAWS reads AWS for joiner migrate check: instances, and the permissions of Karpenter's role.
 type migrationAWS struct {
 	*migrateFlags
 	settings config.Settings
@@ -25,7 +25,7 @@ type migrationAWS struct {
 	doors    collector.Doors
 }
 
-// look writes into what was seen what AWS has.
+// look adds what AWS answers to seen. Offline reads no AWS API, only the policy files.
 func (m *migrationAWS) look(ctx context.Context, offline bool) error {
 	policies, err := m.readPolicies()
 	if err != nil {
@@ -41,7 +41,7 @@ func (m *migrationAWS) look(ctx context.Context, offline bool) error {
 	return m.permissions(ctx, policies)
 }
 
-// open opens the doors to AWS as joiner doctor does.
+// open creates the AWS clients, as joiner doctor does.
 func (m *migrationAWS) open(ctx context.Context) error {
 	m.doors.Cluster = m.seen.Cluster
 	d := doctorFlags{region: m.region}
@@ -56,12 +56,12 @@ func (m *migrationAWS) unseen(what, why string) {
 	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: oneLine(why)})
 }
 
-// refused notes what AWS was asked for and did not tell.
+// refused records a request that AWS did not answer.
 func (m *migrationAWS) refused(what string, err error) {
 	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: oneLine(err.Error()), Asked: true})
 }
 
-// instances asks EC2 for what carries the cluster's name.
+// instances reads the instances that have the cluster's tags.
 func (m *migrationAWS) instances(ctx context.Context) {
 	if m.doors.EC2 == nil {
 		m.unseen("instances", m.doors.NoAWS)
@@ -81,7 +81,7 @@ func (m *migrationAWS) instances(ctx context.Context) {
 	m.strays(ctx)
 }
 
-// ownerOf puts one closed set into the words of the other.
+// ownerOf converts an ec2.Ownership to the owner that package migration knows.
 func ownerOf(o ec2.Ownership) migration.Owner {
 	switch o {
 	case ec2.Ours:
@@ -96,8 +96,8 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 	return migration.Stranger
 }
 
-// strays asks about the instances of claims that do not carry the tags that instances are found by. What is gone is no stray; what is not
-// told may be one, and is noted once, as one refusal is mostly that of all.
+// strays reads the instances of NodeClaims that lack the tags by which instances are found. Instances that no longer exist are left out.
+// Failed requests are recorded once, because they usually have the same cause.
 func (m *migrationAWS) strays(ctx context.Context) {
 	var lost error
 	for _, c := range m.seen.Claims {
@@ -118,7 +118,7 @@ func (m *migrationAWS) strays(ctx context.Context) {
 	}
 }
 
-// readPolicies reads the policies that were given as files; one that has what is not played here is told of, and not judged.
+// readPolicies reads the policies of --policy. A policy with an element that package iampolicy does not evaluate is an error.
 func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
 	var out []iampolicy.Policy
 	for _, file := range m.policies {
@@ -154,7 +154,7 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 	}
 }
 
-// scope is whom the policies must be for. Missing says what of it is not known.
+// scope returns the cluster, account and roles that the policies must cover. missing names the flag to give for an unknown part.
 func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 	s = permissions.Scope{Account: m.account, Region: m.region, Cluster: m.seen.Cluster, UID: m.seen.UID, Queue: m.settings.InterruptionQueue}
 	if parts := strings.SplitN(m.role, ":", 6); len(parts) == 6 {
@@ -176,7 +176,7 @@ func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 	return s, ""
 }
 
-// permissions judges what the role may do: by the policies that were given, else by asking IAM.
+// permissions evaluates the permissions of the role: by the policies of --policy, else with IAM's policy simulator.
 func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Policy) error {
 	s, missing := m.scope()
 	switch {
@@ -217,7 +217,7 @@ func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Pol
 	return nil
 }
 
-// judgeAsk returns the actions that policies do not allow on one of the resources.
+// judgeAsk returns the actions that the policies do not allow, once for each resource.
 func judgeAsk(policies []iampolicy.Policy, ask permissions.Ask) []string {
 	var out []string
 	for _, action := range ask.Actions {
@@ -230,7 +230,7 @@ func judgeAsk(policies []iampolicy.Policy, ask permissions.Ask) []string {
 	return out
 }
 
-// isOptional reports whether an ask is of use only with a setting that is off.
+// isOptional reports whether a permission is needed only with a setting that is off.
 func (m *migrationAWS) isOptional(ask permissions.Ask) bool {
 	switch {
 	case ask.Policy == "interruption":

@@ -11,10 +11,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// migrationGuide is the guide whose commands are held to the program.
+// migrationGuide is the guide whose commands are compared with the program.
 const migrationGuide = "../../docs/guides/from-karpenter.md"
 
-// shellBlocks are the blocks of commands of a document.
+// shellBlocks returns the shell code blocks of a document.
 func shellBlocks(t *testing.T, file string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -32,8 +32,8 @@ func shellBlocks(t *testing.T, file string) [][]string {
 	return out
 }
 
-// TestMigrationGuide: the steps of the guide are those that the program writes for an installation by Karpenter's guide, and the commands
-// that ask nobody do what the guide says, as they are written.
+// TestMigrationGuide: the steps of the guide are those that the program prints for an installation by Karpenter's guide. The offline commands
+// of the guide have the documented results.
 func TestMigrationGuide(t *testing.T) {
 	blocks := shellBlocks(t, migrationGuide)
 	steps := migration.StepsFor(migration.Installation{})

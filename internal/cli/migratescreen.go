@@ -8,13 +8,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// What stays is told one by one as far as there is room: all of it, where there is little else to tell.
+// Number of "stays" findings that are printed: mostStays if there are no other findings, at least leastStays.
 const (
 	mostStays  = 10
 	leastStays = 3
 )
 
-// migrationScreen tells what was found, the weightiest first and as far as there is room, then the commands.
+// migrationScreen returns the text output: the findings by weight, limited to about one screen, then the commands.
 func migrationScreen(r migration.Report) string {
 	by := map[migration.Weight][]migration.Finding{}
 	for _, f := range r.Findings {
@@ -32,7 +32,7 @@ func migrationScreen(r migration.Report) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// verdictOn is the first line.
+// verdictOn returns the first line of the output.
 func verdictOn(r migration.Report, stopping, unseen int) string {
 	name := ""
 	if r.Cluster != "" {
@@ -49,7 +49,7 @@ func verdictOn(r migration.Report, stopping, unseen int) string {
 	return oneLine(fmt.Sprintf("go: nothing stops the hand-over%s", name))
 }
 
-// found tells findings of one weight, a line each and one for the fix, no more than fit.
+// found returns the lines of findings of one weight: one for each finding and one for its fix, for at most room findings.
 func found(head string, all []migration.Finding, room int) []string {
 	var out []string
 	for i, f := range all {
@@ -69,7 +69,7 @@ func found(head string, all []migration.Finding, room int) []string {
 	return out
 }
 
-// commands writes steps below their head.
+// commands returns the commands, indented below a heading.
 func commands(head string, all []string) []string {
 	out := []string{"", head + ":"}
 	for _, c := range all {

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestStrays: an instance that EC2 does not tell of may be one that stops a hand-over, and is not one that is gone.
+// TestStrays: an instance that EC2 does not return may stop a hand-over; an instance that no longer exists does not.
 func TestStrays(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -16,15 +16,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// chartValues are what Karpenter's chart was given.
+// chartValues are the Helm values of Karpenter's chart.
 type chartValues struct {
 	flat    map[string]string   // by path; nil: no file was given
-	environ []string            // what the container gets by them
-	problem string              // what Joiner's chart refuses, in a sentence; empty: nothing
+	environ []string            // environment of the container that the chart renders
+	problem string              // the values that Joiner's chart refuses, as a sentence; empty: none
 	left    []migration.Ignored // values of charts before 1.0, which both charts ignore
 }
 
-// readValues reads files of values; a later one wins.
+// readValues reads files of Helm values. A later file overrides an earlier one.
 func readValues(files []string) (chartValues, error) {
 	if len(files) == 0 {
 		return chartValues{}, nil
@@ -58,7 +58,7 @@ func readValues(files []string) (chartValues, error) {
 	return out, nil
 }
 
-// takeLeftovers removes the values of Karpenter's charts before 1.0, and returns what takes their place.
+// takeLeftovers removes the values of Karpenter's charts before 1.0, and returns them with their replacements.
 func takeLeftovers(flat map[string]string) []migration.Ignored {
 	var out []migration.Ignored
 	for _, l := range config.Leftovers() {
@@ -76,7 +76,7 @@ func takeLeftovers(flat map[string]string) []migration.Ignored {
 	return out
 }
 
-// flatten writes values by their paths. A list is one value, its items with commas.
+// flatten writes the values of tree by their paths into a map. A list becomes one value, its items joined with commas.
 func flatten(tree map[string]any, path string, into map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		switch v := tree[name].(type) {
@@ -95,7 +95,7 @@ func flatten(tree map[string]any, path string, into map[string]string) {
 	}
 }
 
-// environOf is the environment that the chart makes of its values, and what of them Joiner's does not know.
+// environOf returns the environment that the chart renders from its values, and a sentence about a setting that Joiner's chart does not have.
 func environOf(flat map[string]string) (environ []string, problem string) {
 	variables := map[string]string{} // by the chart's name
 	for _, s := range slices.Concat(config.All(), config.Unsupported()) {
@@ -128,7 +128,7 @@ func environOf(flat map[string]string) (environ []string, problem string) {
 	return environ, problem
 }
 
-// installed is the controller that the chart makes of the values.
+// installed returns the controller that the chart renders from the values.
 func (v chartValues) installed() kube.Installed {
 	out := kube.Installed{Controller: migration.Controller{Product: migration.Karpenter, Version: v.flat["controller.image.tag"], Account: v.flat["serviceAccount.name"],
 		Role: v.flat["serviceAccount.annotations.eks.amazonaws.com/role-arn"]}, Environ: v.environ}
@@ -136,8 +136,8 @@ func (v chartValues) installed() kube.Installed {
 	return out
 }
 
-// settingsOf writes into what was seen the controllers with what Joiner makes of their settings. It returns Karpenter's settings, as far as
-// they are in order.
+// settingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings; of settings with an
+// error only the cluster name is set.
 func settingsOf(seen *migration.Installation, installed []kube.Installed, chart chartValues) config.Settings {
 	isTheirs := func(i kube.Installed) bool { return i.Product == migration.Karpenter }
 	if chart.flat != nil && !slices.ContainsFunc(installed, isTheirs) {
@@ -171,7 +171,7 @@ func settingsOf(seen *migration.Installation, installed []kube.Installed, chart 
 	return own
 }
 
-// variableOf is the value of a variable in an environment; empty if it is not there.
+// variableOf returns the value of a variable in an environment; empty if it is not set.
 func variableOf(environ []string, name string) string {
 	for _, v := range environ {
 		if key, value, _ := strings.Cut(v, "="); key == name {

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// notesOn says what a plan for these objects takes for granted. Live: they are
-// those of a cluster, and not of a folder that may lack some.
+// notesOn returns notes about the assumptions of a plan for these objects. live
+// means that they come from a cluster; manifests may lack some objects.
 func notesOn(o kube.Objects, live bool) []string {
 	if live {
 		return slices.Concat(gated(o.Pods), schedulers(o.Pods, kube.Provisionable), transientTaints(o.Pools))
@@ -25,8 +25,8 @@ func notesOn(o kube.Objects, live bool) []string {
 	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o), static(o.Pools), transientTaints(o.Pools))
 }
 
-// transientTaints reports taints of NodePools that a component removes when a node is ready. Among taints, they keep off all pods that do
-// not tolerate them, for a plan and for the controller.
+// transientTaints returns notes about taints of NodePools that a component removes when a node is ready. Such a taint belongs in
+// startupTaints: in taints it excludes all pods that do not tolerate it, from a plan as well as in the controller.
 func transientTaints(pools []*karpv1.NodePool) []string {
 	var out []string
 	for _, p := range pools {
@@ -41,7 +41,7 @@ func transientTaints(pools []*karpv1.NodePool) []string {
 	return out
 }
 
-// static says which NodePools have a size of their own, which no pod changes.
+// static returns notes about static NodePools, whose number of nodes does not depend on pods.
 func static(pools []*karpv1.NodePool) []string {
 	var out []string
 	for _, p := range pools {
@@ -52,7 +52,7 @@ func static(pools []*karpv1.NodePool) []string {
 	return out
 }
 
-// gated says which pods are left out until somebody takes their scheduling gates away.
+// gated returns notes about pods that are not planned because of their scheduling gates.
 func gated(pods []*corev1.Pod) []string {
 	by := map[string][]string{}
 	for _, p := range pods {
@@ -68,10 +68,10 @@ func gated(pods []*corev1.Pod) []string {
 	return out
 }
 
-// fargate is the scheduler of pods that never run on EC2: package kube leaves them out.
+// fargate is the scheduler of pods that run on Fargate. Package kube ignores them.
 const fargate = "fargate-scheduler"
 
-// schedulers says of which pods to plan for another scheduler decides where they go.
+// schedulers returns notes about the pods for which isToPlan holds and that name another scheduler than kube-scheduler.
 func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
 	by := map[string][]string{}
 	for _, p := range pods {
@@ -91,7 +91,7 @@ func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
 	return out
 }
 
-// missingVolumes says which volume claims of pods are not among the manifests.
+// missingVolumes returns a note about the PersistentVolumeClaims of pods that the manifests lack.
 func missingVolumes(o kube.Objects) []string {
 	given, missing := map[string]bool{}, map[string]bool{}
 	for _, c := range o.VolumeClaims {
@@ -116,7 +116,7 @@ func missingVolumes(o kube.Objects) []string {
 		output.Count(len(names), "volume claim"), first(names))}
 }
 
-// reservedAll says which node classes reserve so much of a resource that no instance type has any left for pods.
+// reservedAll returns notes about EC2NodeClasses that reserve so much of a resource that no instance type has any left for pods.
 func reservedAll(classes map[string]wanted, market catalog.Market) []string {
 	var out []string
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
@@ -141,12 +141,12 @@ func reservedAll(classes map[string]wanted, market catalog.Market) []string {
 	return out
 }
 
-// waits reports whether a pod of a manifest is one to find a place for.
+// waits reports whether a pod of a manifest is to be planned: not bound, not gated, not finished.
 func waits(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && !kube.IsFinished(p)
 }
 
-// first is the first of some names, and how many there are besides.
+// first returns the first of the names and the number of the others.
 func first(names []string) string {
 	if len(names) == 1 {
 		return names[0]
@@ -154,10 +154,10 @@ func first(names []string) string {
 	return fmt.Sprintf("%s and %d more", slices.Min(names), len(names)-1)
 }
 
-// overlayKind is how package kube counts NodeOverlays.
+// overlayKind is the key of NodeOverlays in kube.Manifests.Skipped.
 const overlayKind = "NodeOverlay.karpenter.sh"
 
-// skipped says what was left out.
+// skipped returns notes about the objects of the manifests that a plan ignores.
 func skipped(m kube.Manifests) []string {
 	var out []string
 	if len(m.Strange) > 0 {
@@ -174,7 +174,7 @@ func skipped(m kube.Manifests) []string {
 	return out
 }
 
-// byKind lists how many objects there are of each kind.
+// byKind lists the number of objects of each kind.
 func byKind(counts map[string]int) string {
 	var out []string
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {

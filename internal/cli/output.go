@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// format is how a command writes its answer: the value of -o.
+// format is the output format of a command: the value of -o.
 type format string
 
 const (
@@ -49,13 +49,14 @@ func (o *format) Set(text string) error {
 	return fmt.Errorf("want table, wide, json or yaml%s", suggest.Hint(text, []string{string(asTable), string(asWide), string(asJSON), string(asYAML)}))
 }
 
-// isText reports whether the answer is for people.
+// isText reports whether the format is a table, which people read.
 func (o *format) isText() bool { return *o == asTable || *o == asWide }
 
-// usualWidth is how wide tables are where nothing says how wide the terminal is.
+// usualWidth is the width of tables, in characters, if the width of the terminal is unknown.
 const usualWidth = 100
 
-// width is how wide lines of tables may be: as the terminal that COLUMNS or standard output says, else usualWidth; 0: as wide as they are.
+// width returns the maximum width of tables, in characters: that of COLUMNS, of the terminal on standard output, or usualWidth.
+// 0 means no limit.
 func (o *format) width(w io.Writer) int {
 	if *o == asWide {
 		return 0
@@ -74,13 +75,13 @@ func (o *format) width(w io.Writer) int {
 	return usualWidth
 }
 
-// reported is one line of an answer about an object.
+// reported is one line of output about an object.
 type reported struct {
 	Object string `json:"object,omitempty"` // empty: the line is about none
 	Says   string `json:"says"`
 }
 
-// lines writes what do writes, lines of "OBJECT: what was done", in the format of -o. What was done before an error is written, too.
+// lines writes the lines that do writes, "OBJECT: result", in the format of -o. It also writes the lines before an error of do.
 func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 	if o.isText() {
 		return do(harmlessWriter{w})
@@ -101,7 +102,7 @@ func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 	return err
 }
 
-// write writes text as a table, or value as JSON or YAML. No text of others commands the terminal in any of them.
+// write writes text as a table, or value as JSON or YAML. It replaces or escapes control characters in all of them.
 func (o *format) write(w io.Writer, text func() string, value func() any) error {
 	if o.isText() {
 		_, err := io.WriteString(w, harmless(text()))
@@ -122,10 +123,10 @@ func (o *format) write(w io.Writer, text func() string, value func() any) error 
 	return err
 }
 
-// harmlessWriter writes whole lines without what a terminal acts on.
+// harmlessWriter replaces control characters in what it writes.
 type harmlessWriter struct{ to io.Writer }
 
-// Write writes the text, and counts it as it was given.
+// Write writes the text with control characters replaced. It returns the length of the original text.
 func (w harmlessWriter) Write(text []byte) (int, error) {
 	if _, err := io.WriteString(w.to, harmless(string(text))); err != nil {
 		return 0, err
@@ -133,7 +134,7 @@ func (w harmlessWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// harmless keeps the lines and columns of a text, and nothing else that a terminal acts on.
+// harmless replaces the control characters of a text, except for newlines and tabs.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
@@ -143,8 +144,8 @@ func harmless(text string) string {
 	}, text)
 }
 
-// escaped writes what a terminal acts on as JSON may write it too: \u202e. The values stay the same, but where YAML is made of them, which shows
-// text as it is: there it is shown escaped.
+// escaped replaces control characters in JSON with escapes such as \u202e, which keeps the values. For YAML, which does not escape them, the
+// backslash is doubled, so that the value itself has the escape.
 func escaped(data []byte, forYAML bool) []byte {
 	var b bytes.Buffer
 	slash := `\`

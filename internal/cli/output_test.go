@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLinesAreHarmless: lines about objects act on no terminal.
+// TestLinesAreHarmless: lines about objects contain no control characters.
 func TestLinesAreHarmless(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[format]string{

@@ -17,11 +17,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// pauseFlags are those of joiner pause and joiner resume.
+// pauseFlags are the flags of joiner pause and joiner resume.
 type pauseFlags struct {
 	namespace string
 	span      span
-	bounded   bool // it ends after span
+	bounded   bool // the pause ends after span
 	cluster   clusterFlags
 	out       format
 }
@@ -82,7 +82,7 @@ func (p *pauseFlags) flags(cmd *cobra.Command) {
 	completes(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
 }
 
-// value is what a pause that begins now is written as.
+// value returns the text of a pause that starts now: "true", or the time when it ends.
 func (p *pauseFlags) value(now time.Time) (string, error) {
 	switch {
 	case p.bounded && time.Duration(p.span) < time.Second:
@@ -93,7 +93,7 @@ func (p *pauseFlags) value(now time.Time) (string, error) {
 	return now.Add(time.Duration(p.span)).UTC().Format(time.RFC3339), nil
 }
 
-// set pauses with a value, or ends a pause with none.
+// set pauses with a value, or resumes with an empty one. Without pools it acts on all NodePools.
 func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, value string) error {
 	api, _, err := p.cluster.api()
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, val
 	return p.sayOfAll(ctx, out, api)
 }
 
-// setPools writes the annotation on each of the pools.
+// setPools sets the annotation on each of the NodePools, or none if one of them does not exist.
 func setPools(ctx context.Context, out io.Writer, api client.Client, pools []string, value string) error {
 	var all karpv1.NodePoolList
 	if err := api.List(ctx, &all); err != nil {
@@ -126,7 +126,7 @@ func setPools(ctx context.Context, out io.Writer, api client.Client, pools []str
 		}
 	}
 	if len(wrong) > 0 {
-		return errors.Join(wrong...) // before anything is written
+		return errors.Join(wrong...) // before any NodePool is changed
 	}
 	for _, pool := range pools {
 		was, changed, err := kube.SetPoolPause(ctx, api, pool, value)
@@ -140,7 +140,7 @@ func setPools(ctx context.Context, out io.Writer, api client.Client, pools []str
 	return nil
 }
 
-// quoteEmpty shows a name that a shell has made of a variable that is not set.
+// quoteEmpty makes an empty name visible, for example one from an unset shell variable.
 func quoteEmpty(name string) string {
 	if name == "" {
 		return `""`
@@ -148,7 +148,7 @@ func quoteEmpty(name string) string {
 	return name
 }
 
-// setAll writes the switch for all pools, and says which of them have a pause of their own.
+// setAll writes the pause of all NodePools. On resume it prints the NodePools that have a pause of their own.
 func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Client, value string) error {
 	namespace, err := p.find(ctx, api)
 	if err != nil {
@@ -188,14 +188,14 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 	return nil
 }
 
-// doubt says if no controller is known that looks for the switch in the namespace that the user named.
+// doubt prints a note if no known controller reads the pause ConfigMap in the namespace of --namespace.
 func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader) error {
 	if p.namespace == "" {
 		return nil
 	}
 	found, err := kube.PauseNamespaces(ctx, api)
 	if err != nil || slices.Contains(found, p.namespace) {
-		return nil // who may not list Deployments is not told that there are none
+		return nil // without permission to list Deployments, nothing is known about them
 	}
 	note := fmt.Sprintf("there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=%s", p.namespace)
 	if len(found) > 0 {
@@ -211,7 +211,7 @@ func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader
 func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Client) error {
 	namespace, err := p.find(ctx, api)
 	if err != nil {
-		return nil // where the controller is does not matter to a pause of some pools
+		return nil // a pause of single NodePools does not depend on the controller's namespace
 	}
 	lever := kube.PauseSwitch{Live: api, Namespace: namespace}
 	value, err := lever.Read(ctx)
@@ -224,7 +224,7 @@ func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Cli
 	return nil
 }
 
-// find returns the namespace in which the controller looks for the switch.
+// find returns the namespace in which the controller reads the pause ConfigMap.
 func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error) {
 	if p.namespace != "" {
 		return p.namespace, nil
@@ -241,7 +241,7 @@ func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error
 	return found[0], nil
 }
 
-// say prints what was done. Was is what stood there before: two people may pause at the same time, and the last one's word counts.
+// say prints the result. was is the previous value, which is printed because it may be another user's pause that is now replaced.
 func say(out io.Writer, what, value, was string, changed bool) error {
 	text := "resumed"
 	switch {

@@ -133,7 +133,7 @@ func TestPauseOfPools(t *testing.T) {
 	}
 }
 
-// TestPauseOfNobody: a switch in a namespace where no controller looks is said to be that.
+// TestPauseOfNobody: a pause in a namespace that no controller reads prints a note.
 func TestPauseOfNobody(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -159,7 +159,7 @@ func TestPauseOfNobody(t *testing.T) {
 	}
 }
 
-// TestResumeOfAPausedFleet: whoever resumes one pool is told that all are paused.
+// TestResumeOfAPausedFleet: resuming one NodePool prints that all NodePools are paused.
 func TestResumeOfAPausedFleet(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -184,7 +184,7 @@ func TestResumeOfAPausedFleet(t *testing.T) {
 	}
 }
 
-// TestPauseOverAPause: who shortens somebody else's pause is told what it was.
+// TestPauseOverAPause: replacing another user's pause prints the previous value.
 func TestPauseOverAPause(t *testing.T) {
 	t.Parallel()
 	long, over := time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339), time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)

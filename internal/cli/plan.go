@@ -74,8 +74,8 @@ pod is unschedulable; 2 an input cannot be read.`,
 	return cmd
 }
 
-// manifestsByFlag refuses arguments: what to plan for is named by -f, and a shell
-// may have made several paths of one.
+// manifestsByFlag refuses arguments. Manifests are named by -f, and a shell may
+// have expanded the pattern after -f into several arguments.
 func manifestsByFlag(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 			return fmt.Errorf("--reservation %s=%d: there cannot be less than none left; want a count of instances, from 0", id, n)
 		}
 	}
-	// 1. See the cluster and the market.
+	// 1. Read the cluster and the catalogs.
 	objects, notes, err := p.objects(ctx, s.In)
 	if err != nil {
 		return err
@@ -119,12 +119,12 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: relax,
 	})
 
-	// 2. Decide.
+	// 2. Plan.
 	start := time.Now()
 	plan := packing.Solve(snapshot, market, packing.Usual)
 	seconds := time.Since(start).Seconds()
 
-	// 3. Tell.
+	// 3. Print.
 	for _, note := range notes {
 		fmt.Fprintln(s.Err, "note: "+oneLine(note))
 	}
@@ -142,7 +142,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	return nil
 }
 
-// objects reads the manifests, or the cluster, and returns what is worth noting about them.
+// objects reads the manifests, or the cluster without -f, and returns notes about them.
 func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []string, error) {
 	if len(p.files) == 0 {
 		objects, err := p.cluster.read(ctx)
@@ -159,8 +159,8 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []
 	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skipped(m)), nil
 }
 
-// classesOf returns what each node class wants of the market, and a note on capacity reservations that
-// are left out.
+// classesOf returns what the catalog of each EC2NodeClass depends on, and a note about the capacity reservations that
+// are ignored because their available instance count is not known.
 func (p *planFlags) classesOf(o kube.Objects) (map[string]wanted, []string, error) {
 	settings, err := o.Settings()
 	if err != nil {

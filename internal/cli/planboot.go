@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// bootNotes report what is wrong with the user data and the kubelet settings of the EC2NodeClasses that NodePools use: with some of it the
-// nodes of a plan would never be there. What is no more than possible is left out.
+// bootNotes returns the problems of the user data and kubelet settings of the EC2NodeClasses that NodePools use. With some of them the nodes
+// of a plan would never join. Problems that are only possible are left out.
 func bootNotes(o kube.Objects) []string {
 	used := map[string]bool{}
 	for _, p := range o.Pools {
@@ -22,7 +22,7 @@ func bootNotes(o kube.Objects) []string {
 		}
 		r := &renderFlags{}
 		if r.completeCluster() != nil {
-			return nil // no flag can be wrong here
+			return nil // cannot happen: there are no flags
 		}
 		for _, p := range r.judged(class)(value(class.Spec.UserData)) {
 			if note := bootNote(class.Name, p); note != "" && !slices.Contains(out, note) {
@@ -33,7 +33,7 @@ func bootNotes(o kube.Objects) []string {
 	return out
 }
 
-// bootNote is the note about one problem; empty if it is not worth one.
+// bootNote returns the note about one problem; empty if the problem is only possible.
 func bootNote(class string, p userdata.Problem) string {
 	text := p.String()
 	if p.Kind == userdata.Unwritable {

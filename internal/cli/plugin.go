@@ -13,14 +13,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// The names by which kubectl finds the program: as a plugin, and to complete what is typed after it.
+// Program names by which kubectl finds its plugins and their shell completion.
 const (
 	pluginName   = "kubectl-joiner"
 	completeName = "kubectl_complete-joiner"
 )
 
-// CalledAs makes root speak of itself as it was called, by the program's path and name, and returns the arguments to run it with: as
-// kubectl-joiner it is "kubectl joiner", and kubectl_complete-joiner completes. Call it when root has all of its commands.
+// CalledAs adapts root to the program name that it was called by, and returns the arguments to run it with. As kubectl-joiner, help texts
+// say "kubectl joiner"; as kubectl_complete-joiner, it runs shell completion. Call it after all commands are added to root.
 func CalledAs(root *cobra.Command, program string, args []string) []string {
 	switch strings.TrimSuffix(filepath.Base(program), ".exe") {
 	case completeName:
@@ -41,7 +41,7 @@ func CalledAs(root *cobra.Command, program string, args []string) []string {
 	return args
 }
 
-// speak writes "kubectl joiner plan" in place of "joiner plan" in the texts of a command and of those below it.
+// speak replaces "joiner plan" with "kubectl joiner plan" in the texts of a command and its subcommands.
 func speak(cmd *cobra.Command, own *regexp.Regexp) {
 	as := func(text string) string { return own.ReplaceAllString(text, "kubectl ${0}") }
 	cmd.Short, cmd.Long, cmd.Example = as(cmd.Short), as(cmd.Long), as(cmd.Example)
@@ -51,8 +51,8 @@ func speak(cmd *cobra.Command, own *regexp.Regexp) {
 	}
 }
 
-// group makes every command that only holds others print its help when it is alone, and refuse a name that none of them has. Cobra would
-// print the help of both, and end as if all were well.
+// group makes every command without a Run function print its help if it has no arguments, and return an error for an unknown
+// subcommand. Cobra would print the help in both cases, with exit status 0.
 func group(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		group(c)
@@ -69,7 +69,7 @@ func group(cmd *cobra.Command) {
 	}
 }
 
-// unknownCommand is the error about a name that no command below cmd has, with what there is.
+// unknownCommand returns the error about an unknown subcommand of cmd. It lists the subcommands.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -84,8 +84,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q%s: %s", name, cmd.CommandPath(), suggest.Hint(name, names), there)
 }
 
-// strayHelp is the error about a name that no command has and for which help was asked: cobra would show the help of the command above it,
-// and end as if all were well. Nil if there is none.
+// strayHelp returns an error if the arguments ask for the help of an unknown command; nil otherwise. Cobra would show the help of the parent
+// command, with exit status 0.
 func strayHelp(root *cobra.Command, args []string) error {
 	cmd, rest, err := root.Find(args)
 	if err != nil || !cmd.HasSubCommands() {
@@ -108,7 +108,7 @@ func strayHelp(root *cobra.Command, args []string) error {
 	return unknownCommand(cmd, name)
 }
 
-// helpful makes "help" refuse a command that is not there.
+// helpful makes the help command return an error for an unknown command.
 func helpful(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
@@ -124,12 +124,12 @@ func helpful(root *cobra.Command) {
 		case len(rest) > 0 && cmd.HasSubCommands():
 			return unknownCommand(cmd, rest[0])
 		}
-		cmd.InitDefaultHelpFlag() // which its help lists
+		cmd.InitDefaultHelpFlag() // so that the help lists it
 		return cmd.Help()
 	}
 }
 
-// flagProblem adds to the error about a flag that is not there which one was probably meant.
+// flagProblem adds a hint to the error about an unknown flag, and the valid values to the error about an invalid value.
 func flagProblem(cmd *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) {
@@ -147,10 +147,10 @@ func flagProblem(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, suggest.Hint(missing.GetSpecifiedName(), names))
 }
 
-// isLong matches durations that are written as they should be, and so are longer than a time.Duration can be.
+// isLong matches well-formed durations. One that is refused nevertheless is longer than a time.Duration can be.
 var isLong = regexp.MustCompile(`^-?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
-// valueOf says what a flag takes that was given a value which it does not; empty for one whose own words for it are not those of Go.
+// valueOf describes the valid values of a flag that was given an invalid one; empty for flags whose own error says it.
 func valueOf(flag *pflag.Flag, value string) string {
 	switch name, _ := pflag.UnquoteUsage(flag); {
 	case flag.Value.Type() == "bool":

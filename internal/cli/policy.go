@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// policyFlags are those of joiner render iam-policy.
+// policyFlags are the flags of joiner render iam-policy.
 type policyFlags struct {
 	scope permissions.Scope
 	names []string

@@ -25,21 +25,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// renderFlags are those of joiner render userdata.
+// renderFlags are the flags of joiner render userdata.
 type renderFlags struct {
 	files  []string
 	market marketFlags
 	out    format
 	live   clusterFlags
 
-	class, pool   string // names; empty: the only one
+	class, pool   string // names; empty: the only one there is
 	instanceType  string
 	capacityType  string
 	cluster       bootstrap.Cluster
 	reservedENIs  int64
-	clusterIsMade bool   // some fact about the cluster is a placeholder
-	nameless      bool   // its name is one
-	authority     string // base64 of PEM, where it is known for certain; empty: it is not
+	clusterIsMade bool   // some setting of the cluster is a placeholder
+	nameless      bool   // the cluster's name is a placeholder
+	authority     string // certificate authority read from the cluster, as base64 of PEM; empty: unknown
 }
 
 func newRender() *cobra.Command {
@@ -104,7 +104,7 @@ func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	r.out.flag(flags)
 }
 
-// rendered is the answer, as -o json writes it.
+// rendered is the output of joiner render userdata -o json.
 type rendered struct {
 	NodeClass    string             `json:"nodeClass"`
 	NodePool     string             `json:"nodePool,omitempty"`
@@ -136,7 +136,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 		return err
 	}
 
-	// 2. Decide.
+	// 2. Render.
 	bought := packing.Choice{InstanceType: kind.Name, CapacityType: r.capacityType}
 	node, err := kube.BootOfPool(pool, class, bought, kind.Capacity.Pods)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 		return err
 	}
 
-	// 3. Tell.
+	// 3. Print.
 	for _, note := range r.notes(class, found, reading.Problems) {
 		fmt.Fprintln(s.Err, "note: "+oneLine(note))
 	}
@@ -172,8 +172,8 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	return r.out.write(s.Out, func() string { return text }, func() any { return answer })
 }
 
-// reading writes the user data and reads it as the instance will. The error says
-// why it cannot be written, or why no instance with it can ever join.
+// reading renders the user data and parses it as the instance will. The error says
+// why it cannot be rendered, or why no instance with it can join.
 func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, userdata.Reading, error) {
 	in.Family, in.Own = node.Family, node.UserData
 	if !r.nameless {
@@ -196,7 +196,7 @@ func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, u
 	return data, reading, nil
 }
 
-// read finds the class and the pool among the manifests, or in the cluster. The pool is nil if none uses the class.
+// read returns the EC2NodeClass and the NodePool from the manifests or the cluster. The NodePool is nil if none uses the class.
 func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass, *karpv1.NodePool, error) {
 	if r.instanceType == "" {
 		return nil, nil, errors.New("name the instance type: --instance-type m5.large")
@@ -221,7 +221,7 @@ func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass,
 	return class, pool, err
 }
 
-// pickClass returns the class that is named, that of the pool, or the only one.
+// pickClass returns the class of --nodeclass, the class of the pool, or the only class.
 func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.NodePool) (*awsv1.EC2NodeClass, error) {
 	name := r.class
 	if pool != nil {
@@ -250,7 +250,7 @@ func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.Node
 	return classes[0], nil
 }
 
-// pickPool returns the only pool that uses the class, nil if none does.
+// pickPool returns the only NodePool that uses the class; nil if none does.
 func pickPool(pools []*karpv1.NodePool, class string) (*karpv1.NodePool, error) {
 	var names []string
 	var found *karpv1.NodePool
@@ -267,7 +267,7 @@ func pickPool(pools []*karpv1.NodePool, class string) (*karpv1.NodePool, error) 
 	return found, nil
 }
 
-// usedBy is the name of the node class that the pool uses, empty if it is not ours.
+// usedBy returns the name of the EC2NodeClass that the pool uses; empty if it uses another kind.
 func usedBy(pool *karpv1.NodePool) string {
 	if ref := pool.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Kind == awsv1.Kind {
 		return ref.Name
@@ -275,7 +275,7 @@ func usedBy(pool *karpv1.NodePool) string {
 	return ""
 }
 
-// kind finds the instance type, as large as it is under the class.
+// kind returns the instance type with the resources that it has under the class.
 func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Streams) (catalog.Type, error) {
 	if !slices.Contains([]string{catalog.OnDemand, catalog.Spot, catalog.Reserved}, r.capacityType) {
 		return catalog.Type{}, fmt.Errorf("--capacity-type %s: want on-demand, spot or reserved%s", r.capacityType,
@@ -302,7 +302,7 @@ func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Str
 	return c.Types[i], nil
 }
 
-// notes says what the answer takes for granted.
+// notes returns the problems of the user data, and the assumptions of the output.
 func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, problems []userdata.Problem) []string {
 	var out []string
 	for _, p := range problems {
@@ -317,7 +317,7 @@ func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, problems [
 	return out
 }
 
-// text is the answer for people.
+// text returns the output for -o table.
 func (r rendered) text() (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "EC2NodeClass %s", r.NodeClass)
@@ -346,7 +346,7 @@ func (r rendered) text() (string, error) {
 	return b.String() + r.registers(), nil
 }
 
-// registers says with which taints and labels the node registers, and where each comes from.
+// registers lists the taints and labels that the node registers with, and their origin.
 func (r rendered) registers() string {
 	var b strings.Builder
 	tell := func(kind string, what fmt.Stringer, where userdata.Spot) {

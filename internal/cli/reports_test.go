@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// TestReports runs the cases of testdata/reports: inputs after public reports about node autoscalers on EKS, each with its right answer. A
+// TestReports runs the cases of testdata/reports: inputs from public reports about node autoscalers on EKS, with the correct results. A
 // case is a file of lines:
 //
-//	# what is right
-//	run ARGUMENTS      joiner with these, in the folder of the inputs; what follows is about it
-//	exit CODE          it ends with the code; without this line with 0
-//	want PATTERN       its output, of both streams, has it
-//	not PATTERN        its output does not have it
+//	# the correct result
+//	run ARGUMENTS      runs joiner in the folder of the inputs; the following lines check this run
+//	exit CODE          expected exit status; 0 without this line
+//	want PATTERN       the output of both streams matches
+//	not PATTERN        the output does not match
 //	file NAME          an input of a case that another test covers
 //	covered FILE TEST  that test
 //
@@ -110,7 +110,7 @@ func judge(t *testing.T, folder string, lines []string) {
 	finish()
 }
 
-// runReport runs joiner in the folder, and returns what it prints and the code that it ends with.
+// runReport runs joiner in the folder, and returns its output and exit status.
 func runReport(t *testing.T, folder string, args []string) (out string, code int) {
 	t.Helper()
 	joiner, err := exec.LookPath("joiner")
@@ -123,6 +123,6 @@ func runReport(t *testing.T, folder string, args []string) (out string, code int
 	cmd.Env = []string{"HOME=" + home, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=" + home + "/none", "AWS_SHARED_CREDENTIALS_FILE=" + home + "/none"}
 	var both bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &both, &both
-	_ = cmd.Run() // its code is judged
+	_ = cmd.Run() // the exit status is checked below
 	return both.String(), cmd.ProcessState.ExitCode()
 }

@@ -1,8 +1,8 @@
-// Package cli is the command line: one command per file, and how each ends.
+// Package cli has the commands of the command line, one per file, and their exit codes.
 //
 // In: arguments, files, a kubeconfig, an AWS configuration.
-// Out: tables, JSON or YAML on standard output, one line on standard error, an exit code.
-// Never: a decision. It reads, asks the engine, and prints what it says.
+// Out: tables, JSON or YAML on standard output, one line per error on standard error, an exit code.
+// Never: a decision. It reads input, calls the packages that decide, and prints their results.
 package cli
 
 import (
@@ -21,12 +21,12 @@ import (
 
 // Exit codes of every command.
 const (
-	ExitOK       = 0 // done, and nothing to complain about
-	ExitFindings = 1 // done, and the answer is that something is wrong
-	ExitFailed   = 2 // could not look: bad input, no access, an outage
+	ExitOK       = 0 // the command succeeded and found no problem
+	ExitFindings = 1 // the command succeeded and found a problem
+	ExitFailed   = 2 // the command failed: bad input, no access, an outage
 )
 
-// Streams are where commands read and write.
+// Streams are the standard input, output and error of a command.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -61,8 +61,8 @@ SIGTERM stopped it.`,
 	return root
 }
 
-// Run executes root with args and returns the exit code. An error is printed as
-// one line; several errors that were joined, one line each.
+// Run executes root with args and returns the exit code. It prints each error,
+// also each of several joined ones, as one line.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := strayHelp(root, args)
@@ -90,13 +90,13 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	return ExitFailed
 }
 
-// answer is standard output, and remembers that some of it could not be written.
+// answer is standard output. It keeps the first write error.
 type answer struct {
 	w    io.Writer
-	lost error // the first
+	lost error // first write error; nil: none
 }
 
-// Write writes on.
+// Write writes to the underlying writer.
 func (a *answer) Write(p []byte) (int, error) {
 	n, err := a.w.Write(p)
 	if a.lost == nil {
@@ -105,7 +105,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// mostErrors is how many errors are printed; who mends ten looks again anyway.
+// mostErrors is the maximum number of errors that are printed.
 const mostErrors = 10
 
 func complain(w io.Writer, err error) {
@@ -122,18 +122,18 @@ func complain(w io.Writer, err error) {
 	}
 }
 
-// Findings is the error of a command that has printed its answer and whose
-// answer is that something is wrong.
+// Findings is the error of a command that printed its output and found
+// problems. Count is the number of problems.
 type Findings struct{ Count int }
 
 func (f Findings) Error() string { return fmt.Sprintf("%d findings", f.Count) }
 
-// Unseen is the error of a command that has printed its answer, and in it of what nothing could be seen.
+// Unseen is the error of a command that printed its output, but could not read some of its input. What names that input.
 type Unseen struct{ What []string }
 
 func (u Unseen) Error() string { return "could not look at " + strings.Join(u.What, " and ") }
 
-// emptyFlag is the error of a flag that was given without a value, as by a variable of a shell that is not set; nil if there is none.
+// emptyFlag returns an error if one of the flags was given an empty value, for example by an unset shell variable.
 func emptyFlag(flags *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
@@ -144,8 +144,8 @@ func emptyFlag(flags *pflag.FlagSet, names ...string) error {
 	return nil
 }
 
-// oneLine keeps a message on one line, whatever a library or a file put into it, without what may be a password in an address
-// and without what would command the terminal.
+// oneLine puts a message on one line. It masks credentials in URLs and replaces control characters, since texts of
+// libraries and files may contain either.
 func oneLine(s string) string {
 	s = diagnosis.MaskURLs(s)
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// What AWS and Kubernetes accept as names. A policy of IAM takes * and ? for any characters, so that a name with one of them would
-// allow more than it says.
+// Patterns of names that AWS and Kubernetes accept. They exclude * and ?, which are wildcards in an IAM policy and would allow more than
+// one name.
 var (
 	clusterPattern   = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 	accountPattern   = regexp.MustCompile(`^[0-9]{12}$`)
@@ -24,7 +24,7 @@ var (
 	parameterPattern = regexp.MustCompile(`^/?([\w.-]+/)*[\w.-]+$`)
 )
 
-// scopeProblem returns the first thing that is wrong with a scope, with the flag that says it; nil if nothing is.
+// scopeProblem returns an error about the first invalid value of a scope, nil if there is none. The error names its flag.
 func scopeProblem(s permissions.Scope) error {
 	switch {
 	case s.Cluster == "":
@@ -60,7 +60,7 @@ func noAccount(id string) error {
 	return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", id)
 }
 
-// given is the value as a list, which is empty if there is none.
+// given returns the value as a list; empty for an empty value.
 func given(value string) []string {
 	if value == "" {
 		return nil

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the command line as a user does. Each script has its own
-// folder and environment; AWS, BROKEN and STRANGER are the addresses of an emulated AWS,
-// of a server that answers whatever its path says, and of one that nobody vouches for.
+// folder and environment. AWS is the address of an emulated AWS, BROKEN of a server
+// that is broken as its path says, and STRANGER of a server with an untrusted certificate.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	aws := httptest.NewServer(newAWS(t))
@@ -59,8 +59,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exitsTwo runs a command that must fail with code 2, print nothing on standard
-// output, and one line on standard error, which is no stack trace.
+// exitsTwo runs a command that must fail with status 2, print nothing on standard
+// output, and print one line on standard error, which is no stack trace.
 func exitsTwo(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec(args[0], args[1:]...)
 	var exit *exec.ExitError
@@ -76,7 +76,7 @@ func exitsTwo(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// newAWS sells three types in us-east-1.
+// newAWS starts an emulated AWS that offers three instance types in us-east-1.
 func newAWS(t *testing.T) *emulator.Server {
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -101,9 +101,8 @@ func newAWS(t *testing.T) *emulator.Server {
 	return &emulator.Server{World: w}
 }
 
-// answerBadly is a service that is broken in the way that the path names. Below /names it is an API server that knows names and no
-// more; below /walled it does not even let those who are known see which kinds there are; below /slow it says nothing until the client
-// has gone.
+// answerBadly is a service that is broken as its path says. Below /names it is an API server that only serves names of objects. Below /walled
+// it denies discovery even to authenticated users. Below /slow it does not answer until the client disconnects.
 func answerBadly(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/names/"):
@@ -133,7 +132,7 @@ func answerBadly(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forbid is an API server that knows Jane and lets her see which kinds there are, and nothing else.
+// forbid is an API server that authenticates Jane and allows her discovery, but nothing else.
 func forbid(w http.ResponseWriter, path string) {
 	w.Header().Set("Content-Type", "application/json")
 	answer, ok := map[string]string{
@@ -149,7 +148,7 @@ func forbid(w http.ResponseWriter, path string) {
 	_, _ = w.Write([]byte(answer))
 }
 
-// nameObjects is an API server that is asked for the names of objects.
+// nameObjects is an API server that serves the names of objects.
 func nameObjects(w http.ResponseWriter, path string) {
 	names, ok := map[string]string{
 		"/apis/karpenter.sh/v1/nodepools":           `{"metadata": {"name": "spot"}}, {"metadata": {"name": "general"}}, {"metadata": {"name": "gpu"}}`,

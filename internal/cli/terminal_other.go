@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// terminalWidth returns how many columns the terminal behind a file has; 0 if it is none, or not known.
+// terminalWidth returns the number of columns of a terminal; 0 if the file is no terminal, or its width is unknown.
 func terminalWidth(*os.File) int { return 0 }

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versionFacts are the answer of joiner version, as -o json writes it.
+// versionFacts is the output of joiner version -o json.
 type versionFacts struct {
 	Version  string `json:"version"` // and the commit, if it is known
 	Go       string `json:"go"`

@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Variables by which a pod with IAM roles for service accounts finds its role and its token.
+// Environment variables of pods with IAM roles for service accounts (IRSA).
 const (
 	tokenVariable = "AWS_WEB_IDENTITY_TOKEN_FILE"
 	roleVariable  = "AWS_ROLE_ARN"
 )
 
-// webIdentityProblem says in one line why the token of a service account opens no role, and what to change where.
+// webIdentityProblem returns a one-line text that says why STS does not accept the token of the service account, and how to fix it.
 func webIdentityProblem(call *smithy.OperationError) string {
 	sorted := *awserr.Of(awserr.Sort(call.Operation(), call))
 	token := readServiceToken(os.Getenv(tokenVariable))
@@ -29,7 +29,7 @@ func webIdentityProblem(call *smithy.OperationError) string {
 	return sorted.Error()
 }
 
-// serviceToken is what a service account's token says of itself; nobody has checked it here.
+// serviceToken has the claims of a service account's token. Its signature is not verified.
 type serviceToken struct {
 	file      string
 	Issuer    string `json:"iss"`
@@ -38,7 +38,7 @@ type serviceToken struct {
 	Expires   int64  `json:"exp"`
 }
 
-// readServiceToken reads a token's file. What cannot be read is left empty: AWS has said more of it.
+// readServiceToken reads a token's file. Claims that cannot be read stay empty: the error of STS is more helpful than one about the file.
 func readServiceToken(file string) serviceToken {
 	out := serviceToken{file: file}
 	text, err := os.ReadFile(file)
@@ -55,10 +55,10 @@ func readServiceToken(file string) serviceToken {
 	return out
 }
 
-// host is the issuer as IAM writes it in condition keys and in the provider's ARN.
+// host returns the issuer as IAM writes it in condition keys and in the provider's ARN.
 func (t serviceToken) host() string { return strings.TrimPrefix(t.Issuer, "https://") }
 
-// audience is whom the token is meant for.
+// audience returns the first audience of the token.
 func (t serviceToken) audience() string {
 	if list, ok := t.Audiences.([]any); ok && len(list) > 0 {
 		return fmt.Sprint(list[0])
@@ -69,7 +69,7 @@ func (t serviceToken) audience() string {
 	return "nobody"
 }
 
-// hint is what to change, by the code and the message that STS refused the token with; "" if that says nothing.
+// hint returns how to fix the error of STS with this code and message; empty if there is no hint for it.
 func (t serviceToken) hint(code, message, role string) string {
 	switch {
 	case t.Issuer == "":

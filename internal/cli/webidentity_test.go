@@ -10,8 +10,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// TestWebIdentityProblem: what is wrong with IAM roles for service accounts is one line that says what to change, with the names of this
-// service account and this cluster in it.
+// TestWebIdentityProblem: an error of IAM roles for service accounts is one line with a fix, which has the names of this service account
+// and this cluster.
 func TestWebIdentityProblem(t *testing.T) {
 	claims := `{"iss":"https://oidc.example.com/id/A","sub":"system:serviceaccount:kube-system:joiner","aud":["sts.amazonaws.com"],"exp":1700000000}`
 	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// authority reads certificates in PEM, in base64 once, and keeps them on one line: instances get them in their user data. That they
-// are not this cluster's is found out when EKS is asked.
+// authority parses base64 of PEM certificates, and stores it on one line, as the user data of instances needs it. Whether the
+// certificates are those of the cluster is checked later, with EKS.
 func authority(to *string) func(string) error {
 	return func(s string) error {
 		line := strings.Join(strings.Fields(s), "") // base64 breaks lines unless it is told otherwise
@@ -33,7 +33,7 @@ func authority(to *string) func(string) error {
 	}
 }
 
-// certificates makes sure that a text is certificates in PEM, one at least, and nothing else.
+// certificates checks that a text has one or more PEM certificates, and nothing else.
 func certificates(text []byte) error {
 	if inner, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(text)), "")); err == nil && strings.HasPrefix(string(inner), "-----BEGIN ") {
 		return errors.New("it is in base64 twice: want the PEM of a certificate in base64, once")

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// someAuthority is a certificate authority, PEM in base64, that no cluster has.
+// someAuthority is a certificate authority, PEM in base64, that belongs to no cluster.
 const someAuthority = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJjVENDQVJhZ0F3SUJBZ0lVVm1uMzVWaFcxam5Bc3RkWW95ZDFaZ3F6cm04d0NnWUlLb1pJemowRUF3SXcKRlRFVE1CRUdBMVVFQXd3S2EzVmlaWEp1WlhSbGN6QWdGdzB5TmpFeE1qSXhOREUxTWpCYUdBOHlNVEkyTVRBeQpPVEUwTVRVeU1Gb3dGVEVUTUJFR0ExVUVBd3dLYTNWaVpYSnVaWFJsY3pCWk1CTUdCeXFHU000OUFnRUdDQ3FHClNNNDlBd0VIQTBJQUJFZjZJdVY5TTFPMk9ScVk4c2Fzd1QraTExbjBlSDdUZkxvTENPSzIrMUh6YW5pK0lyOW4KekFRNUdiVGdqaUx3UWVYTEphS0NRSmNJN0JSZ2RzcEhEdktqUWpCQU1BOEdBMVVkRXdFQi93UUZNQU1CQWY4dwpEZ1lEVlIwUEFRSC9CQVFEQWdJRU1CMEdBMVVkRGdRV0JCUnkxdXlDeGYzSEFGeTJYVnlFUFhkM3Fwd3JoakFLCkJnZ3Foa2pPUFFRREFnTkpBREJHQWlFQTFyVUE2N0NuSEJYU3RVd3JQYnFnZnRSOXVQRlYrRUhCWEJSMFhNVEMKUElvQ0lRQzhrQktYeDZKcFJqVDBzYmZ1RGh0Z3NXUFJoVXN1TlBzWmRTWHZnVms1Y2c9PQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg=="
 
-// TestAuthority: certificates are taken however base64 breaks its lines; what instances could not trust is refused, in one line.
+// TestAuthority: certificates are accepted with any line breaks in base64. Other text is refused with a one-line error.
 func TestAuthority(t *testing.T) {
 	t.Parallel()
 	pem, err := base64.StdEncoding.DecodeString(someAuthority)

@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// misspelt finds the first variable, by name, that is almost one of ours. A setting that was given under its own name was not
-// misspelt, so a variable of another program that resembles it is let be; ours have no prefix, so one with the name of the product
-// before that of a setting is wrong in any case. Where args cannot be read, that comes first, and nothing is said here.
+// misspelt returns an error about the first variable, by name, that is probably a misspelled setting. A variable that resembles a setting
+// which has a value is ignored, because it may belong to another program. A setting with the prefix JOINER_ or KARPENTER_ is always an
+// error. It returns nil if args are invalid, because Load reports that.
 func misspelt(args []string, variables map[string]string) error {
 	flags := (&Settings{}).byFlag()
 	given, err := parse(args, flags)
@@ -42,8 +42,7 @@ func misspelt(args []string, variables map[string]string) error {
 	return nil
 }
 
-// flagsByVariable are the flags of settings by the names of their variables. Those that change nothing are left out: they are misspelt
-// without harm.
+// flagsByVariable returns the flags of settings by variable. It omits settings without any effect, because misspelling them does no harm.
 func flagsByVariable(flags map[string]setting) map[string]string {
 	out := map[string]string{}
 	for flag, s := range flags {
@@ -57,21 +56,21 @@ func flagsByVariable(flags map[string]setting) map[string]string {
 	return out
 }
 
-// isIgnored reports whether a variable is that of a setting of Karpenter's that is taken and changes nothing.
+// isIgnored reports whether a variable is that of an accepted setting of Karpenter without effect.
 func isIgnored(variable string) bool {
 	_, ok := unsupported()[strings.ToLower(strings.ReplaceAll(variable, "_", "-"))]
 	return ok
 }
 
-// serviceLink is how Kubernetes calls variables that it writes for the services of the pod's namespace.
+// serviceLink matches the variables that the kubelet sets for the Services of the pod's namespace.
 var serviceLink = regexp.MustCompile(`_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// isServiceLink reports whether a variable comes from a service, which may well be called joiner: JOINER_PORT=tcp://10.0.0.1:8080.
+// isServiceLink reports whether a variable comes from a Service, which may be named joiner: JOINER_PORT=tcp://10.0.0.1:8080.
 func isServiceLink(variable, value string) bool {
 	return serviceLink.MatchString(variable) || strings.HasSuffix(variable, "_PORT") && strings.Contains(value, "://")
 }
 
-// withoutPrefix takes away the name of a product.
+// withoutPrefix removes the prefix JOINER_ or KARPENTER_ from an upper-cased variable.
 func withoutPrefix(variable string) (rest string, prefixed bool) {
 	upper := strings.ToUpper(variable)
 	for _, prefix := range []string{"JOINER_", "KARPENTER_"} {
@@ -82,8 +81,8 @@ func withoutPrefix(variable string) (rest string, prefixed bool) {
 	return upper, false
 }
 
-// isNear is stricter than a suggestion may be: the controller does not start for it. Two edits in a name of eight letters or more, one
-// in a shorter one.
+// isNear reports whether two names differ by at most two edits, or one if a name has less than eight letters. It is stricter than package
+// suggest, because the controller does not start with such a variable.
 func isNear(a, b string) bool {
 	most := 2
 	if min(len(a), len(b)) < 8 {

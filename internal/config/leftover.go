@@ -1,12 +1,12 @@
 package config
 
-// Leftover is a value of Karpenter's chart before 1.0. Its chart ignores the value since, and ours reports it.
+// Leftover is a value of Karpenter's chart before 1.0. Newer charts of Karpenter ignore it, and Joiner's chart reports it.
 type Leftover struct {
 	Path string // "settings.aws.defaultInstanceProfile"
-	Says string // what takes its place
+	Says string // the replacement
 }
 
-// Leftovers are these values, sorted by path. What is below a path belongs to it.
+// Leftovers returns these values, sorted by path. A path includes everything below it.
 func Leftovers() []Leftover {
 	const (
 		class      = "set spec.instanceProfile of the EC2NodeClass"

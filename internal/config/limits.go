@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// ec2Actions are the calls to EC2 that have a limit worth giving: those that Joiner makes.
+// ec2Actions returns the EC2 actions that Joiner calls, and for which a limit may be set.
 func ec2Actions() []string {
 	return []string{
 		"CreateFleet", "CreateLaunchTemplate", "CreateTags", "DeleteLaunchTemplate", "DeleteTags", "DescribeCapacityReservations", "DescribeImages",
@@ -20,7 +20,7 @@ func ec2Actions() []string {
 	}
 }
 
-// rates reads limits: ACTION=BURST:PERSECOND with commas. A limit of what is never called would be no limit.
+// rates parses limits: ACTION=BURST:PERSECOND, separated by commas. A limit of an action that Joiner never calls is an error.
 func rates(to *map[string]Rate) func(string) error {
 	return func(s string) error {
 		out := map[string]Rate{}

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// TestActionsAreThoseGranted: whatever EC2 is asked for may have a limit.
+// TestActionsAreThoseGranted: every EC2 action of the IAM policies may have a limit.
 func TestActionsAreThoseGranted(t *testing.T) {
 	t.Parallel()
 	policies, err := permissions.Policies(permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "c", UID: "u", NodeRoles: []string{"n"}, Queue: "q"})

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Note says that something was asked for which this version does not do.
+// Note reports a setting of Karpenter that has no effect.
 type Note struct {
 	Setting string // "--feature-gates (FEATURE_GATES)"
 	Value   string
@@ -19,8 +19,8 @@ type Note struct {
 // ErrHelp is returned when the arguments ask for help.
 var ErrHelp = errors.New("help was asked for")
 
-// FromProcess reads the settings as Load does, from the arguments and the environment ("NAME=value") of a process. A variable
-// that is nobody's, and all but the name of a setting that was not given, is an error that names that setting.
+// FromProcess reads the settings as Load does, from the arguments and the environment ("NAME=value") of a process. An unknown
+// variable whose name is similar to that of a setting without a value is an error that names the setting.
 func FromProcess(args, environ []string) (Settings, []Note, error) {
 	variables := map[string]string{}
 	for _, v := range environ {
@@ -37,8 +37,8 @@ func FromProcess(args, environ []string) (Settings, []Note, error) {
 	})
 }
 
-// Load reads the settings: a flag wins over its variable, a variable over the default. An empty variable counts as not
-// set. Flags are written --name=value or --name value; those of true-or-false settings may stand alone.
+// Load reads the settings. A flag overrides its variable, and a variable the default. An empty variable counts as not
+// set. Flags are written --name=value or --name value; --name alone sets a boolean to true.
 func Load(args []string, lookup func(variable string) (string, bool)) (Settings, []Note, error) {
 	c := Settings{ReservedCapacity: true}
 	given, err := parse(args, c.byFlag())
@@ -70,15 +70,15 @@ func Load(args []string, lookup func(variable string) (string, bool)) (Settings,
 	return c, notes(given, lookup), nil
 }
 
-// Setting is how one setting is called, and what it does.
+// Setting describes one setting.
 type Setting struct {
-	Flag     string // without hyphens before it: "batch-max-duration"
+	Flag     string // without leading hyphens: "batch-max-duration"
 	Variable string // "BATCH_MAX_DURATION"
 	Default  string // as text; empty for none
 	Help     string
 }
 
-// All returns the settings that this version honours, those that belong together side by side.
+// All returns the supported settings, in the order of their topics.
 func All() []Setting {
 	var c Settings
 	var out []Setting
@@ -88,8 +88,8 @@ func All() []Setting {
 	return out
 }
 
-// Unsupported returns the settings of Karpenter's that are taken and not honoured, by flag; Help says what is missing, or is empty
-// where nothing is. Default is the value that asks for nothing that is missing.
+// Unsupported returns the settings of Karpenter that are accepted and have no effect, sorted by flag. Default is the value that needs no
+// support. Help says what is missing for other values; it is empty if nothing is.
 func Unsupported() []Setting {
 	all := unsupported()
 	var out []Setting
@@ -148,7 +148,7 @@ func parse(args []string, known map[string]setting) (map[string]string, error) {
 	return given, nil
 }
 
-// withoutMargin says of a wrong value that would be right without the spaces or quotes around it what it should be.
+// withoutMargin replaces the error about a value that is valid without the spaces or quotes around it.
 func withoutMargin(s setting, value string, err error) error {
 	inner := strings.Trim(value, " \t\r\n\"'")
 	if inner == "" || inner == value || s.set(inner) != nil {
@@ -157,7 +157,7 @@ func withoutMargin(s setting, value string, err error) error {
 	return fmt.Errorf("there are spaces or quotes around it (is %s meant?)", inner)
 }
 
-// notes lists what was asked for in vain.
+// notes returns a note for each setting of Karpenter that has no effect.
 func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 	var out []Note
 	all := unsupported()
@@ -180,14 +180,14 @@ func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 	return append(out, gateNotes(gates.named(), value)...)
 }
 
-// gateNotes lists the gates that are switched on and not built.
+// gateNotes returns a note for each feature gate that is on and not supported.
 func gateNotes(setting, value string) []Note {
 	theirs := (&Settings{}).karpentersGates()
 	on := map[string]bool{}
 	for _, gate := range strings.Split(value, ",") {
 		name, state, _ := strings.Cut(strings.TrimSpace(gate), "=")
 		if _, ok := theirs[name]; ok {
-			on[name], _ = strconv.ParseBool(state) // which was checked before; the last one counts
+			on[name], _ = strconv.ParseBool(state) // validated before; the last one wins
 		}
 	}
 	var out []Note
@@ -199,7 +199,7 @@ func gateNotes(setting, value string) []Note {
 	return out
 }
 
-// gatesOff reports whether a list of feature gates switches nothing on.
+// gatesOff reports whether a list of feature gates turns none on.
 func gatesOff(name, value string) bool {
 	if !strings.HasSuffix(name, "feature-gates") {
 		return false

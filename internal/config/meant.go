@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// meantFlag names the setting that was probably meant. What stands before the last dot is how a chart groups its values.
+// meantFlag returns a hint with the setting that was probably meant. It ignores everything before the last dot, which is a group of chart values.
 func meantFlag(name string, known map[string]setting) string {
 	if near := suggest.Nearest(name[strings.LastIndex(name, ".")+1:], slices.Collect(maps.Keys(known))); near != "" {
 		return fmt.Sprintf(" (is --%s meant?)", near)
@@ -24,7 +24,7 @@ func meantFlag(name string, known map[string]setting) string {
 	return ""
 }
 
-// withUnit is what a duration without its unit, or in days, probably means.
+// withUnit returns a hint for a duration without unit, or in days.
 func withUnit(s string) string {
 	if days, err := strconv.Atoi(strings.TrimSuffix(s, "d")); err == nil && strings.HasSuffix(s, "d") && days < 1000 {
 		return fmt.Sprintf(" (is %dh meant?)", 24*days)
@@ -38,10 +38,10 @@ func withUnit(s string) string {
 	return ""
 }
 
-// wordyUnit is a duration with its unit as a word, or after a blank: 10 sec, 5min, 2 hours.
+// wordyUnit matches a duration whose unit is a word, or follows a blank: 10 sec, 5min, 2 hours.
 var wordyUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([smh])(?:|ecs?|econds?|ins?|inutes?|rs?|ours?)$`)
 
-// asTruth is true or false, for what other languages say in their place.
+// asTruth returns a hint for the booleans of other languages.
 func asTruth(s string) string {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "yes", "y", "on", "enabled":
@@ -52,7 +52,7 @@ func asTruth(s string) string {
 	return suggest.Hint(s, []string{"true", "false"})
 }
 
-// oneMeant is the one of the words that was probably meant. Who wants warnings logged gets them with what is more.
+// oneMeant returns a hint with the word that was probably meant. For the log level warn it is info, which includes warnings.
 func oneMeant(s string, words []string) string {
 	if strings.HasPrefix(strings.ToLower(s), "warn") && slices.Contains(words, "info") {
 		return " (is info meant? it has the warnings)"
@@ -60,7 +60,7 @@ func oneMeant(s string, words []string) string {
 	return suggest.Hint(s, words)
 }
 
-// gateMeant is the feature gate that was probably meant, whatever stands between its name and its state.
+// gateMeant returns a hint with the feature gate that was probably meant, also for NAME:STATE.
 func gateMeant(name string, known []string) string {
 	plain, state, isSet := strings.Cut(name, ":")
 	near := suggest.Nearest(plain, known)
@@ -73,7 +73,7 @@ func gateMeant(name string, known []string) string {
 	return " (is " + near + " meant?)"
 }
 
-// asIP is the address in what is more than one, or in the name of this machine.
+// asIP returns a hint for an address with a port, or for localhost.
 func asIP(s string) string {
 	if s == "localhost" {
 		return " (is 127.0.0.1 meant?)"
@@ -84,7 +84,7 @@ func asIP(s string) string {
 	return ""
 }
 
-// withoutPath is a URL that has no more than it needs, if there is one.
+// withoutPath returns a hint with the scheme and host of a URL.
 func withoutPath(u *url.URL) string {
 	host, err := url.Parse(u.Scheme + "://" + u.Host)
 	if err != nil || host.Hostname() == "https" || host.Hostname() == "http" {
@@ -93,7 +93,7 @@ func withoutPath(u *url.URL) string {
 	return fmt.Sprintf(" (is %s://%s meant?)", u.Scheme, u.Host)
 }
 
-// inMebibytes is a number of bytes, where one of mebibytes was probably given.
+// inMebibytes returns a hint for a number that is probably in mebibytes.
 func inMebibytes(n int64) string {
 	if n < 64 || n > 1<<20 {
 		return ""
@@ -101,7 +101,7 @@ func inMebibytes(n int64) string {
 	return fmt.Sprintf(" (is %d meant?)", n<<20)
 }
 
-// wholeNumber is the number in the range that is nearest to what was given.
+// wholeNumber returns a hint with the nearest number in the range.
 func wholeNumber(s string, least, most int) string {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) {
@@ -110,7 +110,7 @@ func wholeNumber(s string, least, most int) string {
 	return fmt.Sprintf(" (is %.0f meant?)", min(max(f, float64(least)), float64(most)))
 }
 
-// inBytes reads sizes as Kubernetes and people write them: 1Gi, 512MiB, 2 GB.
+// inBytes returns a hint for sizes with a unit: 1Gi, 512MiB, 2 GB.
 func inBytes(s string) string {
 	m := regexp.MustCompile(`(?i)^(\d+)\s*([kmgt])(i?)b?$`).FindStringSubmatch(s)
 	if m == nil {
@@ -130,7 +130,7 @@ func inBytes(s string) string {
 	return fmt.Sprintf(" (is %d meant?)", n)
 }
 
-// asShare is the fraction that a percentage probably means.
+// asShare returns a hint for percentages and decimal commas.
 func asShare(s string) string {
 	if f, err := strconv.ParseFloat(strings.Replace(s, ",", ".", 1), 64); err == nil && strings.Contains(s, ",") && f > 0 && f < 1 {
 		return fmt.Sprintf(" (is %s meant?)", strconv.FormatFloat(f, 'f', -1, 64))
@@ -142,7 +142,7 @@ func asShare(s string) string {
 	return fmt.Sprintf(" (is %s meant?)", strconv.FormatFloat(f/100, 'f', -1, 64))
 }
 
-// clusterName reads the name of an EKS cluster: up to 100 letters, digits, hyphens and underscores.
+// clusterName parses the name of an EKS cluster: up to 100 letters, digits, hyphens and underscores.
 func clusterName(to *string) func(string) error {
 	name := regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 	return func(s string) error {
@@ -154,7 +154,7 @@ func clusterName(to *string) func(string) error {
 	}
 }
 
-// queue reads the name of an SQS queue: up to 80 letters, digits, hyphens and underscores, and .fifo.
+// queue parses the name of an SQS queue: up to 80 letters, digits, hyphens and underscores, optionally followed by .fifo.
 func queue(to *string) func(string) error {
 	name := regexp.MustCompile(`^[0-9A-Za-z_-]{1,80}(\.fifo)?$`)
 	return func(s string) error {
@@ -166,7 +166,7 @@ func queue(to *string) func(string) error {
 	}
 }
 
-// lastOf is the last part of an ARN, a URL or a path, if that is a name.
+// lastOf returns a hint with the last part of an ARN, URL or path, if it is a valid name.
 func lastOf(s, separators string, name *regexp.Regexp) string {
 	last := s[strings.LastIndexAny(s, separators)+1:]
 	if last == s || !name.MatchString(last) {
@@ -175,7 +175,7 @@ func lastOf(s, separators string, name *regexp.Regexp) string {
 	return " (is " + last + " meant?)"
 }
 
-// withScheme is the URL that a host without its scheme probably means.
+// withScheme returns a hint for a host without scheme.
 func withScheme(s string) string {
 	if u, err := url.Parse("https://" + s); err == nil && strings.Contains(u.Hostname(), ".") && strings.Trim(u.Path, "/") == "" {
 		return " (is https://" + u.Host + " meant?)"
@@ -183,7 +183,7 @@ func withScheme(s string) string {
 	return ""
 }
 
-// objectName reads the name of an object or a namespace of Kubernetes: lower-case letters, digits, hyphens and dots.
+// objectName parses the name of a Kubernetes object: lower-case letters, digits, hyphens and dots.
 func objectName(to *string) func(string) error {
 	name := regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	return func(s string) error {
@@ -199,7 +199,7 @@ func objectName(to *string) func(string) error {
 	}
 }
 
-// namespace reads the name of a namespace: an object's, without dots and of at most 63 letters.
+// namespace parses the name of a namespace: an object name without dots and of at most 63 characters.
 func namespace(to *string) func(string) error {
 	return func(s string) error {
 		if strings.Contains(s, ".") || len(s) > 63 {
@@ -209,10 +209,10 @@ func namespace(to *string) func(string) error {
 	}
 }
 
-// regionName is what regions look like: us-east-1, us-gov-west-1, eusc-de-east-1.
+// regionName matches AWS regions: us-east-1, us-gov-west-1, eusc-de-east-1.
 var regionName = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-\d+$`)
 
-// region reads the name of an AWS region. Which there are is not for this package to know.
+// region parses the name of an AWS region. It checks only the syntax, because there is no complete list of regions.
 func region(to *string) func(string) error {
 	return func(s string) error {
 		switch plain := strings.TrimRight(strings.ToLower(strings.TrimSpace(s)), "abcdefghijklmnopqrstuvwxyz"); {
@@ -230,7 +230,7 @@ func region(to *string) func(string) error {
 	}
 }
 
-// regionOf is the region that stands in an endpoint of EKS, or "" for any other address.
+// regionOf returns the region in an endpoint of EKS; empty for other addresses.
 func regionOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {

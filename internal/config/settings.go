@@ -1,114 +1,119 @@
-// Package config is every setting of the controller, once: its flag, its environment variable, its default, its check.
+// Package config defines the settings of the controller: flag, environment variable, default and validation of each.
 //
 // In: the command line's arguments and the environment.
-// Out: Settings, notes on what was asked for and is not done, or an error that names the setting and the fix.
-// Never: a setting that is read anywhere else, or a wrong value that is silently replaced.
+// Out: Settings, notes on settings without effect, or an error that names the setting and the fix.
+// Never: a setting that is read anywhere else, or an invalid value that is silently replaced.
 package config
 
 import "time"
 
-// Settings are how the controller behaves. Flags and variables have the names that Karpenter gives them, so that an
-// installation can be moved over as it is.
+// Settings configure the controller. Flags and variables have Karpenter's names, so that a configuration of Karpenter
+// works unchanged.
 type Settings struct {
 	// ClusterName is the name of the EKS cluster.
 	ClusterName string
-	// ClusterEndpoint is the URL of the API server as nodes reach it. Empty: EKS is asked.
+	// ClusterEndpoint is the URL of the API server for nodes. Empty: it is read from EKS.
 	ClusterEndpoint string
-	// ClusterCABundle is the API server's certificate authority, PEM in base64. Empty: EKS is asked.
+	// ClusterCABundle is the API server's certificate authority, PEM in base64. Empty: it is read from EKS.
 	ClusterCABundle string
-	// Kubeconfig is the file with the way to the API server. Empty: $KUBECONFIG, the pod's service account, or the
-	// user's default file, in this order.
+	// Kubeconfig is the path of a kubeconfig file. Empty: $KUBECONFIG, the pod's service account, or the user's default
+	// file, in this order.
 	Kubeconfig string
-	// Region is the AWS region. Empty: the AWS SDK finds it.
+	// Region is the AWS region. Empty: the AWS SDK determines it.
 	Region string
 
-	// BatchIdle is how long no new pending pod may appear before a plan is made; BatchMax the longest wait in all.
+	// BatchIdle is the time without a new pending pod after which a plan is made. BatchMax is the maximum time of a batch.
 	BatchIdle, BatchMax time.Duration
 
-	// SchedulerConfig is a text (not a path) with the cluster's default topology spread constraints, YAML or JSON: kube.ReadUsualSpread.
+	// SchedulerConfig is YAML or JSON (not a path) with kube-scheduler's default topology spread constraints, for
+	// kube.ReadUsualSpread.
 	SchedulerConfig string
-	// PreferencePolicy is Respect, or Ignore: then what pods merely prefer is not planned for.
+	// PreferencePolicy is Respect or Ignore. With Ignore, preferences of pods do not affect plans.
 	PreferencePolicy string
-	// MinValuesPolicy is Strict, or BestEffort: then minValues of NodePools give way where they cannot be met.
+	// MinValuesPolicy is Strict or BestEffort. With BestEffort, minValues of NodePools are relaxed if they cannot be met.
 	MinValuesPolicy string
 
-	// MemoryOverheadPercent is the share of an instance's memory that never reaches its nodes: 0.075.
+	// MemoryOverheadPercent is the share of an instance's memory that is not available to its node, for instance 0.075.
 	MemoryOverheadPercent float64
-	// ReservedENIs are network interfaces of each instance that the VPC CNI keeps from pods.
+	// ReservedENIs is the number of network interfaces of each instance that the VPC CNI does not use for pods.
 	ReservedENIs int
-	// IsolatedVPC: there is no way to services without an endpoint in the VPC. The Price List is not asked, and IAM not about
-	// instance profiles that an EC2NodeClass names; one that names a role instead needs IAM all the same.
+	// IsolatedVPC says that services without a VPC endpoint cannot be reached: the Price List API is not called, and IAM
+	// is not called for instance profiles that an EC2NodeClass names. An EC2NodeClass with a role still needs IAM.
 	IsolatedVPC bool
-	// InterruptionQueue is the name of the SQS queue that EventBridge delivers EC2's and Health's notices to. Empty: there is
-	// none, and machines end without notice.
+	// InterruptionQueue is the name of the SQS queue to which EventBridge delivers the interruption messages of EC2 and
+	// AWS Health. Empty: there is none, and nodes are not drained before an interruption.
 	InterruptionQueue string
-	// SubnetRefresh and AMIRefresh are how often node classes look for subnets and security groups, and for images.
+	// SubnetRefresh and AMIRefresh are the intervals at which the subnets and security groups, and the AMIs, of
+	// EC2NodeClasses are resolved.
 	SubnetRefresh, AMIRefresh time.Duration
 
-	// ZonalShift: nothing is launched in zones from which the cluster's traffic is shifted away: package shift.
+	// ZonalShift prevents launches in zones with an active ARC zonal shift of the cluster; see package eks.
 	ZonalShift bool
 
-	// DisableDryRun: EC2 is not asked about a launch before there is one.
+	// DisableDryRun disables the dry run of a launch that validates EC2NodeClasses.
 	DisableDryRun bool
-	// ShortageBackoff is how long what EC2 was short of is not asked for again after the first time: ec2.Shortages.
+	// ShortageBackoff is how long an offering is skipped after the first insufficient-capacity error; see ec2.Shortages.
 	ShortageBackoff time.Duration
-	// LateAfter is how long after its launch an instance may be without a Node before it is looked into why.
+	// LateAfter is the time after the launch when the controller diagnoses why an instance has no Node.
 	LateAfter time.Duration
-	// EC2Limits are EC2's limits of API calls, by action ("CreateFleet", "Describe*"), where they are not those that every
-	// account begins with: package budget.
+	// EC2Limits are the EC2 API limits of the account, by action ("CreateFleet", "Describe*"), if they differ from the
+	// published defaults; see package ratelimit.
 	EC2Limits map[string]Rate
 
-	// BreakerCount and BreakerShare are how much the sweeper may remove at once: it removes nothing when more than so many things, and
-	// more than this share of all of their kind, have lost their counterpart.
+	// BreakerCount and BreakerShare limit how many orphans the sweeper removes at once. It removes none if there are more
+	// than BreakerCount, and more than BreakerShare of all objects of the kind.
 	BreakerCount int
 	BreakerShare float64
-	// DriftBreakerCount and DriftBreakerShare are how many nodes of a NodePool may drift at once by what nobody changed in the cluster:
-	// with at least so many nodes, and more than this share of the pool's, nothing is replaced until the user says so.
+	// DriftBreakerCount and DriftBreakerShare limit drift that no change in the cluster caused. If at least
+	// DriftBreakerCount nodes of a NodePool, and more than DriftBreakerShare of its nodes, drift at once, none is replaced
+	// until the user allows it.
 	DriftBreakerCount int
 	DriftBreakerShare float64
 
-	// ReservedCapacity: capacity reservations that EC2NodeClasses select are launched into. On unless the feature gate says
-	// otherwise.
+	// ReservedCapacity allows launches into the capacity reservations that EC2NodeClasses select. It is the feature gate
+	// ReservedCapacity, and on by default.
 	ReservedCapacity bool
-	// SpotToSpot: spot instances are replaced by cheaper spot instances. Off unless the feature gate says so.
+	// SpotToSpot allows consolidation to replace spot instances with cheaper spot instances. It is the feature gate
+	// SpotToSpotConsolidation, and off by default.
 	SpotToSpot bool
-	// NodeOverlays count: the feature gate NodeOverlay is on.
+	// NodeOverlays applies NodeOverlays to instance types. It is the feature gate NodeOverlay.
 	NodeOverlays bool
-	// NodeRepair: nodes that are unwell for too long are replaced: the feature gate NodeRepair is on.
+	// NodeRepair replaces nodes that are unhealthy for too long. It is the feature gate NodeRepair.
 	NodeRepair bool
-	// StaticPools: NodePools with spec.replicas are kept at that number of nodes: the feature gate StaticCapacity is on.
+	// StaticPools keeps NodePools with spec.replicas at that number of nodes. It is the feature gate StaticCapacity.
 	StaticPools bool
 
-	// KubeQPS and KubeBurst bound the calls to the API server, per second and at once.
+	// KubeQPS and KubeBurst limit the calls to the API server: per second, and in a burst.
 	KubeQPS   float64
 	KubeBurst int
-	// MetricsPort and ProbePort are where /metrics and /healthz, /readyz answer; 0 for nowhere.
+	// MetricsPort is the port of /metrics, ProbePort that of /healthz and /readyz; 0 disables them.
 	MetricsPort, ProbePort int
-	// BindAddress is the IP address that both are on. Empty: all of the machine's.
+	// BindAddress is the IP address on which both ports listen. Empty: all addresses.
 	BindAddress string
 	// Profiling serves /debug/pprof on MetricsPort.
 	Profiling bool
-	// MemoryLimit is the container's, in bytes, 90 % of which the garbage collector tries to stay under; -1 for none.
+	// MemoryLimit is the memory limit of the container in bytes; -1 for none. The soft limit of the Go runtime is 90 % of it.
 	MemoryLimit int64
 
-	// LeaderElection and the Lease it is held by. The default name is Karpenter's: of the two, only one acts.
+	// LeaderElection enables leader election with the Lease of this name and namespace. The default name is that of
+	// Karpenter, so that only one of Joiner and Karpenter is active.
 	LeaderElection                              bool
 	LeaderElectionName, LeaderElectionNamespace string
 
-	// ApplyCRDs: the controller that acts brings the CustomResourceDefinitions of the API up to date.
+	// ApplyCRDs makes the leader apply the CustomResourceDefinitions.
 	ApplyCRDs bool
 
 	// LogLevel is debug, info or error.
 	LogLevel string
 }
 
-// Rate is so many calls at once, and so many a second after that.
+// Rate is a rate limit: a burst of calls, and the calls per second after that.
 type Rate struct {
 	Burst     float64
 	PerSecond float64
 }
 
-// Default values of Settings that matter outside of this package.
+// Defaults of Settings that other packages use.
 const (
 	BatchIdle       = time.Second
 	BatchMax        = 10 * time.Second

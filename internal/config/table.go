@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// setting is one line of the table: how a setting is called, and how a text becomes its value.
+// setting is one row of the table: the names of a setting, its default, its help, and its parser.
 type setting struct {
 	flag     string // "batch-max-duration"; the variable is BATCH_MAX_DURATION
-	fallback string // the default, as text
+	fallback string // default, as text
 	help     string
 	isBool   bool
 	set      func(text string) error
 }
 
-// named is the setting by both of its names.
+// named returns both names of the setting.
 func (s setting) named() string { return fmt.Sprintf("--%s (%s)", s.flag, s.variable()) }
 
 func (s setting) variable() string {
 	return strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
 }
 
-// table lists the settings that this version honours.
+// table lists the supported settings.
 func (c *Settings) table() []setting {
 	return []setting{
 		{flag: "cluster-name", help: "name of the EKS cluster (required)", set: clusterName(&c.ClusterName)},
@@ -82,7 +82,7 @@ func (c *Settings) table() []setting {
 	}
 }
 
-// byFlag is the table by the names of flags.
+// byFlag returns the table by flag.
 func (c *Settings) byFlag() map[string]setting {
 	out := map[string]setting{}
 	for _, s := range c.table() {
@@ -91,22 +91,22 @@ func (c *Settings) byFlag() map[string]setting {
 	return out
 }
 
-// gates are the feature gates that this version knows.
+// gates returns the supported feature gates.
 func (c *Settings) gates() map[string]*bool {
 	return map[string]*bool{"NodeOverlay": &c.NodeOverlays, "NodeRepair": &c.NodeRepair, "ReservedCapacity": &c.ReservedCapacity, "SpotToSpotConsolidation": &c.SpotToSpot, "StaticCapacity": &c.StaticPools}
 }
 
-// karpentersGates are those of Karpenter's that this version knows and does not have, and what happens instead.
+// karpentersGates returns the feature gates of Karpenter that are accepted but not supported, with the consequence.
 func (c *Settings) karpentersGates() map[string]string {
 	return map[string]string{
 		"CapacityBuffer": "CapacityBuffers are not looked at: no room is kept for pods that are not there yet",
 	}
 }
 
-// builtGates names them.
+// builtGates lists the supported feature gates.
 func builtGates() string { return strings.Join(slices.Sorted(maps.Keys((&Settings{}).gates())), ", ") }
 
-// check holds the settings against one another.
+// check validates combinations of settings.
 func (c *Settings) check() error {
 	switch {
 	case c.ClusterName == "":
@@ -124,9 +124,8 @@ func (c *Settings) check() error {
 	return nil
 }
 
-// unsupported lists settings of Karpenter's that this version does not honour, with the value that asks for nothing
-// and what a user is told who asks for more. Settings that change nothing but Karpenter's own workings are not among
-// them: they are taken and ignored.
+// unsupported lists the settings of Karpenter that are accepted and have no effect, with the value that needs no
+// support, and the note for other values. Settings that only concern Karpenter's internals have no note.
 func unsupported() map[string]unsupportedSetting {
 	return map[string]unsupportedSetting{
 		"aws-feature-gates":                   {"", "gated features are not built yet"},
@@ -142,8 +141,8 @@ func unsupported() map[string]unsupportedSetting {
 }
 
 type unsupportedSetting struct {
-	harmless string // the value that asks for nothing that is missing
-	says     string // empty: nothing is missing, whatever the value
+	harmless string // the value that needs no support
+	says     string // the note for other values; empty: all values are harmless
 }
 
 func text(to *string) func(string) error {
@@ -197,10 +196,10 @@ func period(to *time.Duration, least time.Duration) func(string) error {
 	}
 }
 
-// givenUp is when an instance without a Node is given back: lifecycle.RegistrationTimeout.
+// givenUp is the time after the launch when an instance without a Node is terminated: lifecycle.RegistrationTimeout.
 const givenUp = 15 * time.Minute
 
-// below is a period that is shorter than another one.
+// below parses a duration of at least least and less than most.
 func below(to *time.Duration, least, most time.Duration) func(string) error {
 	return func(s string) error {
 		var d time.Duration
@@ -226,7 +225,7 @@ func count(to *int, least, most int) func(string) error {
 	}
 }
 
-// leastMemory is what no controller can do with: less of it is a number in another unit.
+// leastMemory is the minimum memory limit in bytes. A smaller number is probably in another unit.
 const leastMemory = 64 << 20
 
 func bytes(to *int64) func(string) error {
@@ -254,7 +253,7 @@ func share(to *float64) func(string) error {
 	}
 }
 
-// fraction is a share that may be the whole, and is not nothing.
+// fraction parses a share above 0 and at most 1.
 func fraction(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)
@@ -299,8 +298,8 @@ func no(to *bool) func(string) error {
 	}
 }
 
-// gates reads a list of feature gates. Those of Karpenter's that are not built are for notes to tell of; a name that nobody knows is
-// an error, or else a misspelt gate would stay as it was.
+// gates parses a list of feature gates. It ignores unsupported gates of Karpenter, which gateNotes reports. An unknown name is an
+// error, because a misspelled gate would otherwise silently keep its default.
 func gates(to map[string]*bool, theirs []string) func(string) error {
 	known := append(slices.Sorted(maps.Keys(to)), theirs...)
 	return func(s string) error {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWrongValuesAreNamed: whatever is wrong ends in one line that names it and, where there is one, the right one nearest to it; and
-// nothing of the settings is given out.
+// TestWrongValuesAreNamed: each invalid setting is a one-line error that names the setting and, if there is one, the nearest valid value. No
+// settings are returned with an error.
 func TestWrongValuesAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -118,7 +118,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 	}
 }
 
-// TestOthersVariablesAreLetBe: the environment is not ours alone.
+// TestOthersVariablesAreLetBe: variables of other programs are ignored.
 func TestOthersVariablesAreLetBe(t *testing.T) {
 	t.Parallel()
 	for name, environ := range map[string][]string{
@@ -144,7 +144,7 @@ func TestOthersVariablesAreLetBe(t *testing.T) {
 	}
 }
 
-// TestEndpointsOfOthers: an address that is not EKS's own says nothing of a region.
+// TestEndpointsOfOthers: only endpoints of EKS have a region.
 func TestEndpointsOfOthers(t *testing.T) {
 	t.Parallel()
 	for endpoint, want := range map[string]string{

@@ -10,37 +10,36 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/cron"
 )
 
-// Budget bounds how many nodes of a pool may be leaving at once.
+// Budget limits how many nodes of a pool may be disrupted at once.
 type Budget struct {
-	Reasons []Reason // it counts for; none: all of them
+	Reasons []Reason // it applies to; none: all of them
 	Nodes   string   // "3", or "10%" of the pool's nodes, rounded up
-	// Schedule says when the budget becomes active, and Open for how long each time. Nil: it always is.
+	// Schedule is when the budget becomes active, and Open for how long each time. Nil: always active.
 	Schedule *cron.Schedule
 	Open     time.Duration
-	// Line is how the schedule was written, to be shown.
+	// Line is the schedule as written, for display.
 	Line string
-	// Unreadable says what is wrong with the schedule or the duration. Such a budget allows no node, at any time.
+	// Unreadable is the error of the schedule or the duration. Such a budget never allows a node.
 	Unreadable string
 }
 
-// Room is how many more nodes of a pool may leave for a reason.
+// Room is how many more nodes of a pool may be disrupted for a reason.
 type Room struct {
 	Pool   string
 	Reason Reason
 	Nodes  int // never negative
-	Out    int // nodes of the pool that use its budgets up: they are leaving, or broken
-	// Budget is the budget that says so ("10%", "0 while 0 9 * * mon-fri for 8h0m0s"); empty where none bounds it.
+	Out    int // nodes of the pool that count against its budgets: terminating or not ready
+	// Budget is the limiting budget ("10%", "0 while 0 9 * * mon-fri for 8h0m0s"); empty if none limits it.
 	Budget string
-	// Until is when that budget stops or another begins, without room when the last budget that leaves none stops; zero if time
-	// changes nothing.
+	// Until is when that budget ends or another begins; with no room, when the last budget without room ends. Zero if time changes nothing.
 	Until time.Time
 }
 
-// Room returns how many more of a pool's total nodes may leave at now for the reason when out of them are leaving or
-// broken already. Without a budget that is active it is all of them that are left. Pool and Out are left empty.
+// Room returns how many more of a pool's total nodes may be disrupted at now, if out of them are terminating or not ready. Without an active
+// budget, all remaining nodes may. Pool and Out are left empty.
 func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 	room := Room{Reason: reason, Nodes: max(total-out, 0)}
-	var full []time.Time // when each of the budgets without room stops; zero: never
+	var full []time.Time // when each of the budgets without room ends; zero: never
 	for _, b := range p.Budgets {
 		if len(b.Reasons) > 0 && !slices.Contains(b.Reasons, reason) {
 			continue
@@ -62,7 +61,7 @@ func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 	return room
 }
 
-// latest returns the last of the times, of which zero stands for never.
+// latest returns the last of the times; zero stands for never.
 func latest(times []time.Time) time.Time {
 	last := times[0]
 	for _, at := range times {
@@ -76,7 +75,7 @@ func latest(times []time.Time) time.Time {
 	return last
 }
 
-// active reports whether the budget counts at now, and when that changes; zero if it does not.
+// active reports whether the budget applies at now, and when that changes; zero if it never changes.
 func (b Budget) active(now time.Time) (bool, time.Time) {
 	if b.Schedule == nil || b.Unreadable != "" {
 		return true, time.Time{}
@@ -84,7 +83,7 @@ func (b Budget) active(now time.Time) (bool, time.Time) {
 	return b.Schedule.Active(b.Open, now)
 }
 
-// allowed returns how many of total nodes the budget lets go at once. A budget that cannot be read allows none.
+// allowed returns how many of total nodes the budget allows at once. An unreadable budget allows none.
 func (b Budget) allowed(total int) int {
 	if b.Unreadable != "" {
 		return 0
@@ -99,7 +98,7 @@ func (b Budget) allowed(total int) int {
 	return n
 }
 
-// ParseNodes reads how many nodes: "3", or "10%".
+// ParseNodes parses a number of nodes: "3", or "10%".
 func ParseNodes(text string) (n int, isShare bool, err error) {
 	digits, isShare := strings.CutSuffix(text, "%")
 	n, err = strconv.Atoi(digits)
@@ -114,7 +113,7 @@ func ParseNodes(text string) (n int, isShare bool, err error) {
 	return n, isShare, nil
 }
 
-// String is the budget in words: "10%", "0 while 0 9 * * mon-fri for 8h0m0s", "3 that cannot be read: …".
+// String formats the budget: "10%", "0 while 0 9 * * mon-fri for 8h0m0s", "3 that cannot be parsed: …".
 func (b Budget) String() string {
 	switch {
 	case b.Unreadable != "":

@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Candidates returns the names of the nodes that may go for the reason, Underutilized or Drifted, whatever the budgets say, and why
-// the others stay. Both are sorted by name. Nodes that are not ours, not fit for pods yet, leaving, or empty (Propose takes
-// those) are in neither; nor, for Drifted, are those that have not drifted.
+// Candidates returns the names of the nodes that may be disrupted for the reason, Underutilized or Drifted, budgets aside, and why the others
+// stay. Both are sorted by name. Neither has nodes that are foreign, not initialized, terminating or empty (Propose takes those), nor, for
+// Drifted, nodes that have not drifted.
 func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 	expected := map[string]bool{}
 	for _, p := range in.Plan.Placements {
@@ -33,7 +33,7 @@ func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 	return nodes, stays
 }
 
-// isCandidate reports whether it is a question at all whether the node goes for the reason.
+// isCandidate reports whether the node is considered for the reason.
 func (in Input) isCandidate(n *cluster.Node, reason Reason) bool {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]
@@ -46,7 +46,7 @@ func (in Input) isCandidate(n *cluster.Node, reason Reason) bool {
 	return !policy.Static && len(n.Pods) > 0
 }
 
-// keeps returns why a candidate stays; no cause if it may go.
+// keeps returns why a candidate stays; no cause if it may be disrupted.
 func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
 	policy, record := in.Policies[n.Pool], in.Records[n.Name]
 	if stay := in.protects(policy, record, reason); stay.Cause != "" {
@@ -67,7 +67,7 @@ func (in Input) keeps(n *cluster.Node, reason Reason, expected bool) Stay {
 	return Stay{}
 }
 
-// protects returns what keeps a node for whatever reason it were to go.
+// protects returns what keeps a node, whatever the reason.
 func (in Input) protects(policy Policy, r Record, reason Reason) Stay {
 	problem, isForbidden := policy.Forbidden(reason)
 	switch {
@@ -85,7 +85,7 @@ func (in Input) protects(policy Policy, r Record, reason Reason) Stay {
 	return Stay{}
 }
 
-// tooDear returns what keeps a node that is to go to save money.
+// tooDear returns what keeps a node from being disrupted to save money.
 func (in Input) tooDear(policy Policy, r Record, expected bool) Stay {
 	switch {
 	case policy.After == nil:
@@ -101,9 +101,8 @@ func (in Input) tooDear(policy Policy, r Record, expected bool) Stay {
 	return Stay{}
 }
 
-// Grant goes through wishes for nodes to go together for a reason, the best first, and returns the nodes that may go at once by
-// the budgets of all pools concerned, sorted; the others stay. Wishes that can be granted whole come first; what is left of the
-// budgets goes to the first nodes of the others.
+// Grant takes groups of nodes to disrupt together, the best first, and returns the nodes that the budgets of all their pools allow at once,
+// sorted; the others stay. Groups that fit as a whole come first. The rest of the budgets goes to the first nodes of the others.
 func Grant(in Input, reason Reason, wishes [][]string) (granted []string, stays []Stay, rooms []Room) {
 	g := grants{pools: map[string]string{}, left: map[string]int{}}
 	for i := range in.Snapshot.Nodes {
@@ -138,7 +137,7 @@ func Grant(in Input, reason Reason, wishes [][]string) (granted []string, stays 
 	return granted, stays, rooms
 }
 
-// grants are what budgets have left.
+// grants are the remaining budgets.
 type grants struct {
 	pools map[string]string // by node
 	left  map[string]int    // by pool

@@ -1,7 +1,7 @@
-// Package disruption says which nodes to remove by choice.
+// Package disruption selects nodes for voluntary disruption.
 //
-// In: a snapshot, what the pools allow, what is known of the nodes, and the time.
-// Out: moves, each with its reason and the nodes it takes; and why the other candidates stay.
+// In: a snapshot, the policies of the pools, facts about the nodes, and the time.
+// Out: moves, each with its reason and nodes; and why the other candidates stay.
 // Never: an API object, a deletion, or a node that a pod still needs.
 package disruption
 
@@ -12,43 +12,43 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Input is all that a proposal rests on.
+// Input is the input of a proposal.
 type Input struct {
 	Snapshot cluster.Snapshot
-	// Plan says where the pending pods of Snapshot are expected: nodes in its placements are needed.
+	// Plan has the planned nodes of Snapshot's pending pods: a node in its placements is needed.
 	Plan packing.Plan
 
-	Policies map[string]Policy // by pool; a pool without one keeps all of its nodes
+	Policies map[string]Policy // by pool; a pool without one keeps all its nodes
 	Records  map[string]Record // by node name; a node without one stays
-	Drifted  map[string]string // by node name: in what it differs from what it should be
+	Drifted  map[string]string // by node name: how it differs from its desired state
 	Now      time.Time
 }
 
-// Record is what a proposal must know of a node beyond the snapshot.
+// Record has facts about a node that are not in the snapshot.
 type Record struct {
-	// Quiet is since when no pod has come or gone: the last such event, or when it was initialized.
+	// Quiet is since when no pod has come or gone: the last such event, or the initialization.
 	Quiet time.Time
-	// Ready is the node's own word. A node that is not ready is broken, and uses up the budget.
+	// Ready is the Node's condition Ready. A node that is not ready uses the budget.
 	Ready bool
-	// Keep says who asked to keep the node ("the annotation karpenter.sh/do-not-disrupt of the Node"); empty for nobody.
+	// Keep is what protects the node ("the annotation karpenter.sh/do-not-disrupt of the Node"); empty for nothing.
 	Keep string
-	// Blocked says which pod holds the node and why ("pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment
-	// b)"); empty for none.
+	// Blocked is the pod that blocks the node, and why ("pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment b)");
+	// empty for none.
 	Blocked string
-	// BlockedUntil is when time ends that; zero where time does not.
+	// BlockedUntil is when time ends that; zero if time does not.
 	BlockedUntil time.Time
-	// Going: it is being removed or replaced already, though the snapshot may not show it. It uses up the budget.
+	// Going: it is being removed or replaced already, though the snapshot may not show it. It uses the budget.
 	Going bool
-	// Held is until when it is left alone because a move of it came to nothing, and why.
+	// Held is until when the node is left alone after a failed move, and HeldCause is why.
 	Held      time.Time
 	HeldCause string
-	// Bounded: the pods get a time to leave by (terminationGracePeriod), so that drift need not heed Blocked.
+	// Bounded: draining has a deadline (terminationGracePeriod), so drift need not honor Blocked.
 	Bounded bool
-	// Cost is what it takes to move its pods, in moves of a usual pod, as in consolidation.Candidate. Not negative.
+	// Cost is the cost of moving its pods, in units of an average pod, as in consolidation.Candidate. Not negative.
 	Cost float64
 }
 
-// Reason is why a node is removed. The values are those of a NodePool's budgets.
+// Reason is why a node is disrupted. The values are those of a NodePool's budgets.
 type Reason string
 
 // The reasons.
@@ -67,12 +67,12 @@ type Move struct {
 	Nodes  []string // names of the cluster.Nodes to remove, sorted
 }
 
-// Stay is a node that would have been removed but for Cause.
+// Stay is a node that would be disrupted if not for Cause.
 type Stay struct {
 	Node   string
 	Cause  Cause
-	Detail string    // who, or how much
-	Until  time.Time // when to look again; zero: when something changes
+	Detail string    // which object, or how much
+	Until  time.Time // when to check again; zero: when something changes
 }
 
 // Cause is why a node stays: a closed set.
@@ -99,14 +99,14 @@ const (
 	Looping    Cause = "Loop"         // its pods leave nodes like it again and again
 )
 
-// What is counted and shown of nodes that no cause keeps; no condition is written for it.
+// Values of nodes that no cause keeps, for metrics and output; no condition is written for them.
 const (
 	Undecided      Cause = "Undecided"      // no cause is known
 	Leaving        Cause = "Leaving"        // the node is being replaced or terminated
 	NotInitialized Cause = "NotInitialized" // the node is not ready for pods yet
 )
 
-// Proposal is what to do, and what was considered and left.
+// Proposal has the nodes to disrupt, and those considered that stay.
 type Proposal struct {
 	Moves []Move // sorted by pool
 	Stays []Stay // sorted by node

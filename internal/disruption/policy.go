@@ -6,51 +6,51 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Policy is what a pool allows: spec.disruption of a NodePool, and its annotations.
+// Policy is a pool's disruption policy: spec.disruption of a NodePool, and its annotations.
 type Policy struct {
-	// After is how long pods must have left a node in peace; nil for never.
+	// After is how long no pod must have come or gone; nil for never.
 	After *time.Duration
-	// Method says which nodes may go to save money. Empty is WhenEmptyOrUnderutilized, as in a NodePool.
+	// Method selects which nodes may be disrupted to save money. Empty is WhenEmptyOrUnderutilized, as in a NodePool.
 	Method Method
-	// Static: the pool keeps a number of nodes whatever pods do. They go for drift only.
+	// Static: the pool has a fixed number of nodes. They are disrupted for drift only.
 	Static bool
-	// Budgets bound how many nodes may be leaving at once. The tightest that is active counts. None: no bound.
+	// Budgets limit how many nodes may be disrupted at once. The tightest active budget counts. None: no limit.
 	Budgets []Budget
-	// Paused says who paused the pool ("annotation joiner.sh/paused of the NodePool"): nothing is begun. Empty: nobody.
+	// Paused is what paused the pool ("annotation joiner.sh/paused of the NodePool"): no disruption starts. Empty: not paused.
 	Paused string
-	// PausedUntil is when the pause ends by itself; zero: somebody must end it.
+	// PausedUntil is when the pause ends by itself; zero: a user must end it.
 	PausedUntil time.Time
 
-	// LeastSaving is what a move must save per hour, LeastShare which part of what its nodes cost now (0.1 for ten
-	// percent). Zero: whatever consolidation takes to be worth it.
+	// LeastSaving is the least saving of a move per hour, LeastShare its least share of the nodes' price (0.1 for ten percent). Zero: the
+	// defaults of consolidation.
 	LeastSaving catalog.Price
 	LeastShare  float64
-	// LeastLife is how old a node must be before it goes for money or for drift. Empty nodes go at any age.
+	// LeastLife is the least age of a node before it is disrupted for money or drift. Empty nodes may be disrupted at any age.
 	LeastLife time.Duration
-	// MovesPerHour is how often a workload's pods may be moved, for each of its pods and hour. 0: DefaultMovesPerHour.
+	// MovesPerHour limits how often a workload's pods may be moved, per pod and hour. 0: DefaultMovesPerHour.
 	MovesPerHour int
 
-	// ObserveDrift: nodes that drifted are told of and stay.
+	// ObserveDrift: drifted nodes are reported and stay.
 	ObserveDrift bool
-	// IgnoreDrift are fields whose changes are no drift: "amiSelectorTerms", "tags". Sorted.
+	// IgnoreDrift lists fields whose changes do not count as drift: "amiSelectorTerms", "tags". Sorted.
 	IgnoreDrift []string
-	// Canary is how many drifted nodes are replaced first, alone; 0: DefaultCanary. Wave is how many at once after that, "3" or
-	// "10%" of the pool's nodes; empty: as the budgets say.
+	// Canary is how many drifted nodes are replaced first, alone; 0: DefaultCanary. Wave is how many at once after that, "3" or "10%" of the
+	// pool's nodes; empty: limited by the budgets.
 	Canary int
 	Wave   string
 
-	// Problems are what is wrong with the policy, a sentence each. Of what they are about nothing is allowed: a budget
-	// that cannot be read allows no node, an annotation none of the moves that it would have a say in.
+	// Problems are the errors of the policy, a sentence each. What they affect is not allowed: an unreadable budget allows no node, an
+	// unreadable annotation none of the moves that it affects.
 	Problems []Problem
 }
 
-// What holds where a pool does not say.
+// Defaults of a pool.
 const (
 	DefaultMovesPerHour = 2
 	DefaultCanary       = 1
 )
 
-// Method says which nodes may go to save money: spec.disruption.consolidationPolicy.
+// Method is spec.disruption.consolidationPolicy: which nodes may be disrupted to save money.
 type Method string
 
 // The methods.
@@ -60,25 +60,25 @@ const (
 	Balanced                 Method = "Balanced"                 // those only where the saving is worth the disturbance
 )
 
-// Allows reports whether a node may go for the reason, as far as the method says.
+// Allows reports whether the method allows disrupting a node for the reason.
 func (m Method) Allows(reason Reason) bool { return reason != Underutilized || m != WhenEmpty }
 
-// LeastWorth is what consolidation.Rule.LeastWorth is for the method; 0 for the usual.
+// LeastWorth returns consolidation.Rule.LeastWorth for the method; 0 for the default.
 func (m Method) LeastWorth() float64 {
 	if m == Balanced {
-		return 0.5 // the share of the saving is at least half that of the disturbance, as Karpenter has it
+		return 0.5 // the saving's share must be at least half of the disruption's, as in Karpenter
 	}
 	return 0
 }
 
-// Problem is something in a policy that makes no sense.
+// Problem is an invalid setting of a policy.
 type Problem struct {
 	Field   string   // "spec.disruption.budgets[1].schedule", "joiner.sh/minimum-saving"
 	Text    string   // a sentence without the field
-	Reasons []Reason // for which nothing is done because of it; none: for no reason, it is merely told
+	Reasons []Reason // reasons that are disabled by it; none: it is only reported
 }
 
-// Forbidden returns the problem for which no node of the pool goes for the reason, if there is one.
+// Forbidden returns the problem that disables the reason for the pool, if there is one.
 func (p Policy) Forbidden(reason Reason) (Problem, bool) {
 	for _, problem := range p.Problems {
 		for _, r := range problem.Reasons {
@@ -90,5 +90,5 @@ func (p Policy) Forbidden(reason Reason) (Problem, bool) {
 	return Problem{}, false
 }
 
-// String is the field and what is wrong with it.
+// String returns the field and its problem.
 func (p Problem) String() string { return p.Field + ": " + p.Text }

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Propose returns the nodes to remove now. Empty nodes go together, one move for each pool, as many as its budgets
-// allow, longest empty first.
+// Propose returns the nodes to remove now. Empty nodes are removed together, one move for each pool, as many as its budgets allow, those empty
+// longest first.
 func Propose(in Input) Proposal {
 	var out Proposal
 	expected := map[string]bool{}
@@ -45,7 +45,7 @@ func Propose(in Input) Proposal {
 	return out
 }
 
-// Vacant are the empty nodes that go, now or as soon as budgets let them.
+// Vacant returns the empty nodes that are removed now, or as soon as budgets allow.
 func (p Proposal) Vacant() []string {
 	var out []string
 	for _, m := range p.Moves {
@@ -59,7 +59,7 @@ func (p Proposal) Vacant() []string {
 	return out
 }
 
-// WithoutVacant returns the snapshot with the nodes of Proposal.Vacant as leaving: whoever looks for other moves must not put anybody there.
+// WithoutVacant returns the snapshot with the nodes of Proposal.Vacant terminating, so that other moves place no pods there.
 func WithoutVacant(in Input) cluster.Snapshot {
 	vacant := map[string]bool{}
 	for _, name := range Propose(in).Vacant() {
@@ -73,7 +73,7 @@ func WithoutVacant(in Input) cluster.Snapshot {
 	return out
 }
 
-// isEmpty reports whether a node of ours is fit for pods and has none that would need another place.
+// isEmpty reports whether a managed node is initialized and has no pod that would need another node.
 func isEmpty(n cluster.Node) bool {
 	return n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0
 }
@@ -108,7 +108,7 @@ func (in Input) mustStay(n cluster.Node, expected bool) (Stay, bool) {
 	return Stay{}, false
 }
 
-// within takes as many candidates as there is room for.
+// within takes as many candidates as the budgets allow.
 func (in Input) within(room Room, candidates []cluster.Node) (Move, []Stay) {
 	slices.SortFunc(candidates, func(a, b cluster.Node) int {
 		return cmp.Or(in.Records[a.Name].Quiet.Compare(in.Records[b.Name].Quiet), cmp.Compare(a.Name, b.Name))
@@ -126,7 +126,7 @@ func (in Input) within(room Room, candidates []cluster.Node) (Move, []Stay) {
 	return move, stays
 }
 
-// room returns how many more nodes of the pool may leave for the reason.
+// room returns how many more nodes of the pool may be disrupted for the reason.
 func (in Input) room(pool string, policy Policy, reason Reason) Room {
 	total, out := 0, 0
 	for _, n := range in.Snapshot.Nodes {

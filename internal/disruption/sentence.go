@@ -2,7 +2,7 @@ package disruption
 
 import "time"
 
-// Sentence says why the node stays, without a full stop, and until when where time ends it.
+// Sentence returns why the node stays, without a full stop, and until when if time ends it.
 func (s Stay) Sentence() string {
 	text := s.why()
 	if !s.Until.IsZero() {
@@ -50,7 +50,7 @@ func Causes() []Cause {
 	}
 }
 
-// IsOfMoney reports whether the cause matters only to what would save money. Other causes hold back drift too.
+// IsOfMoney reports whether the cause applies only to disruption that saves money. Other causes also hold back drift.
 func (c Cause) IsOfMoney() bool {
 	switch c {
 	case Expected, Never, OnlyIdle, TooSoon, Worth:

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// Member is a node of a pool that keeps a fixed number of them.
+// Member is a node of a pool with a fixed number of nodes.
 type Member struct {
-	Name   string // of the claim
-	Bought bool   // there is a machine
-	Joined bool   // and its Node has joined
-	Kept   bool   // somebody asks not to disrupt it, or a pod on it
-	Pods   int    // that would need another place
-	// Left is the share of its life that is left to it, 1 for one that never expires.
+	Name   string // of the NodeClaim
+	Bought bool   // its instance was launched
+	Joined bool   // its Node has registered
+	Kept   bool   // an annotation of the user protects it, or a pod on it
+	Pods   int    // that would need another node
+	// Left is the remaining share of its lifetime, 1 for one that never expires.
 	Left float64
 }
 
-// Missing returns how many nodes are to be bought for a pool of active ones to have replicas. Limit bounds all of its
-// nodes, those that are leaving too; nil for no bound. The second result says whether it is the limit that keeps some away.
+// Missing returns how many nodes to launch for a pool with active ones to have replicas. Limit bounds all its nodes, terminating ones
+// included; nil for no limit. The second result reports whether the limit reduces the number.
 func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool) {
 	missing = max(replicas-active, 0)
 	if limit == nil {
@@ -27,9 +27,8 @@ func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool
 	return min(missing, room), missing > room
 }
 
-// Surplus returns the names of the members that go for replicas to be left, those first whom nobody misses: without a
-// machine yet, or without a Node, then without pods, then with few pods that would soon have to move anyway. Those with a pod that asks not to be
-// disrupted go last.
+// Surplus returns the names of the members to remove so that replicas remain. Members without an instance or a Node are first, then those
+// without pods, then those with few pods that would have to move soon anyway. Protected members are last.
 func Surplus(members []Member, replicas int) []string {
 	sorted := slices.SortedFunc(slices.Values(members), func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.Name, b.Name))

@@ -10,33 +10,32 @@ import (
 	"time"
 )
 
-// Trip is that pods of a workload were moved off a node. Pods are replaced when they move, so that the workload is what can be
-// recognised, and of the node what it was like.
+// Trip is one move of a workload's pods off a node. Pods are recreated when they move, so the workload is recorded, and the shape of the node.
 type Trip struct {
 	At       time.Time // to the second
 	Workload string    // "Deployment a/web"
 	Pods     int       // above 0
-	All      int       // how many the workload had then; 0: not known
-	Shape    string    // what the node was like: pool, instance type, zone and way of paying, as Shape has it
+	All      int       // replicas of the workload at that time; 0: unknown
+	Shape    string    // the node's shape: pool, instance type, zone and capacity type, as Shape returns it
 	Reason   Reason    // Underutilized or Drifted
 }
 
-// Trips are the moves of pods that are remembered, the oldest first. Nil is none.
+// Trips are the recorded moves of pods, the oldest first. Nil is none.
 type Trips []Trip
 
-// For how long moves are remembered, how many of them at most beside those of the last hour, which bound what may be moved now, and how the pauses of loops grow: so long after the first, and twice as
-// long after each further round.
+// For how long moves are recorded, how many at most in addition to those of the last hour, which limit moves now, and how the pauses of loops
+// grow: this long after the first, doubled after each further round.
 const (
 	tripsLife  = 24 * time.Hour
 	tripsMost  = 20_000
 	tripsHour  = time.Hour
 	loopFirst  = time.Hour
 	loopMost   = 24 * time.Hour
-	loopRounds = 2 // of departures from nodes of one shape, for each pod, that are a loop; more for drift, which is asked for
+	loopRounds = 2 // departures from nodes of one shape, per pod, that are a loop; more for drift, which the user requests
 	driftLoop  = 3
 )
 
-// Shape is what a node is like, as far as replacing it by its like would change nothing.
+// Shape identifies nodes that are equivalent, so that replacing one by another changes nothing.
 func Shape(pool, instanceType, zone, capacityType string) string {
 	return pool + "/" + instanceType + "/" + zone + "/" + capacityType
 }
@@ -54,26 +53,26 @@ func (t Trips) Add(now time.Time, more ...Trip) Trips {
 	return t[min(max(len(t)-tripsMost, 0), hour):]
 }
 
-// Load is a node that may go, with the pods that would move.
+// Load is a node that may be disrupted, with the pods that would move.
 type Load struct {
 	Node, Pool string
 	Shape      string
 	Pods       map[string]int // by workload
 }
 
-// Traffic is what a judgement about trips rests on, beside the trips.
+// Traffic is the input of Stays, in addition to the trips.
 type Traffic struct {
-	Reason Reason         // for which the nodes are to go
+	Reason Reason         // why the nodes are to be disrupted
 	Loads  []Load         // the nodes
-	Pods   map[string]int // by workload: how many there are in the cluster
+	Pods   map[string]int // replicas in the cluster, by workload
 	Limits map[string]int // by pool: Policy.MovesPerHour; 0 and none: DefaultMovesPerHour
-	// Together: all of the nodes are to go, in this order, so that each counts for those after it.
+	// Together: all nodes are disrupted, in this order, so that each counts for those after it.
 	Together bool
 	Now      time.Time
 }
 
-// Stays returns which of the nodes must stay, in their order, because their pods were moved as often as their pool allows within
-// the last hour, or because they left nodes like this one again and again.
+// Stays returns which of the nodes must stay, in order, because their pods were moved as often as the pool allows in the last hour, or
+// repeatedly left nodes of this shape.
 func (t Trips) Stays(in Traffic) []Stay {
 	b := t.book(in)
 	var out []Stay
@@ -93,7 +92,7 @@ func (t Trips) Stays(in Traffic) []Stay {
 	return out
 }
 
-// ledger is the trips as judgements look at them, the oldest first.
+// ledger indexes the trips, the oldest first.
 type ledger struct {
 	recent map[string][]Trip    // by workload: of the last hour
 	left   map[[2]string][]Trip // by workload and shape: off nodes of that shape
@@ -114,14 +113,14 @@ func (t Trips) book(in Traffic) ledger {
 	return b
 }
 
-// judge returns why a node stays: of several reasons the one that lasts longest.
+// judge returns why a node stays; of several reasons, the one that lasts longest.
 func (b ledger) judge(in Traffic, load Load) Stay {
 	var out Stay
 	for _, workload := range slices.Sorted(maps.Keys(load.Pods)) {
 		n := load.Pods[workload]
 		all := max(in.Pods[workload], n)
 		if workload == "" || n <= 0 {
-			continue // nobody makes such pods anew
+			continue // such pods are not recreated
 		}
 		for _, stay := range []Stay{b.often(in, load, workload, all), b.loops(in, load, workload, all)} {
 			if stay.Cause != "" && stay.Until.After(out.Until) {
@@ -132,7 +131,7 @@ func (b ledger) judge(in Traffic, load Load) Stay {
 	return out
 }
 
-// often judges the moves of the last hour.
+// often checks the moves of the last hour.
 func (b ledger) often(in Traffic, load Load, workload string, all int) Stay {
 	limit := cmp.Or(in.Limits[load.Pool], DefaultMovesPerHour)
 	moved, n := 0, load.Pods[workload]
@@ -156,7 +155,7 @@ func (b ledger) often(in Traffic, load Load, workload string, all int) Stay {
 	return out
 }
 
-// times is how often something was done.
+// times formats a number of repetitions.
 func times(n int) string {
 	if n == 1 {
 		return "once"
@@ -164,14 +163,14 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// each is how often the trip moved each pod of its workload, which has that many now. What moved when there were more of them is held
-// against nobody who is left: a workload that shrinks goes round in no circle.
+// each returns how often the trip moved each pod of its workload, which has this many now. It uses the larger of the number of pods then and
+// now, so scaling down is never reported as a loop.
 func (t *Trip) each(now int) float64 { return float64(t.Pods) / float64(max(t.All, now, 1)) }
 
-// rounding: three thirds are one.
+// rounding tolerance: three thirds are one.
 const rounding = 1e-6
 
-// loops judges the moves off nodes like this one. Each pod can leave them once without having come back.
+// loops checks the moves off nodes of this shape. Each pod can leave them once without having come back.
 func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 	left := sinceGrown(b.left[[2]string{workload, load.Shape}], all)
 	pods, each := 0, rounding
@@ -194,8 +193,8 @@ func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 		workload, all, load.Shape, pods, left[0].At.UTC().Format(time.RFC3339))}
 }
 
-// sinceGrown returns those of a workload's trips that were made since it last grew by half or more; it has so many pods now. Nodes were bought for what it
-// grew by: that they are like the old ones, and go when it shrinks again, is no circle.
+// sinceGrown returns those of a workload's trips that were made after it last grew by half or more; it has this many pods now. Nodes that were
+// launched for the growth may be like the old ones and go when it shrinks again, which is not a loop.
 func sinceGrown(trips []Trip, now int) []Trip {
 	most := now
 	for i, trip := range slices.Backward(trips) {
@@ -207,7 +206,7 @@ func sinceGrown(trips []Trip, now int) []Trip {
 	return trips
 }
 
-// Encode writes the trips as text, a line each; DecodeTrips reads it.
+// Encode returns the trips as text, one line each. DecodeTrips parses it.
 func (t Trips) Encode() string {
 	var b strings.Builder
 	for _, trip := range t {
@@ -220,7 +219,7 @@ func (t Trips) Encode() string {
 	return b.String()
 }
 
-// DecodeTrips reads what Encode wrote. Lines that cannot be read are left out, and counted.
+// DecodeTrips parses the output of Encode. Invalid lines are skipped and counted.
 func DecodeTrips(text string) (t Trips, unread int) {
 	for line := range strings.Lines(text) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -240,7 +239,7 @@ func DecodeTrips(text string) (t Trips, unread int) {
 	return t, unread
 }
 
-// decodePods reads "3/8", three of eight; "3" is three of a number that is not known.
+// decodePods parses "3/8", three of eight; "3" is three of an unknown number.
 func decodePods(text string) (pods, all int, err error) {
 	some, of, known := strings.Cut(text, "/")
 	if pods, err = strconv.Atoi(some); err == nil && known {

@@ -12,7 +12,7 @@ import (
 
 const web, shape = "Deployment a/web", "p/m5.large/us-east-1a/spot"
 
-// trips makes one trip of web for each word: minutes ago, "x" and how many pods, "/" and of how many, where that is known.
+// trips makes one trip of web for each word: minutes ago, "x" and the number of pods, "/" and the replicas, if known.
 func trips(t *testing.T, reason Reason, words string) Trips {
 	t.Helper()
 	var out Trips
@@ -84,7 +84,7 @@ func TestTripsHoldNodes(t *testing.T) {
 			case len(got) != 1 || got[0].Cause != c.want || !got[0].Until.Equal(now.Add(c.wantUntil)) || !strings.Contains(got[0].Detail, web):
 				t.Errorf("it stays: %+v, want %q until %s", got, c.want, now.Add(c.wantUntil))
 			}
-			// When it is looked at again, nothing holds it for the same cause.
+			// After that, the same cause does not hold it.
 			if c.want != "" && len(got) == 1 {
 				in.Now = got[0].Until
 				if again := all.Stays(in); len(again) > 0 {
@@ -95,7 +95,7 @@ func TestTripsHoldNodes(t *testing.T) {
 	}
 }
 
-// TestMovedOftenIsSaid: more pods may have been moved than there are now.
+// TestMovedOftenIsSaid: more pods may have been moved than exist now.
 func TestMovedOftenIsSaid(t *testing.T) {
 	t.Parallel()
 	in := Traffic{
@@ -108,7 +108,7 @@ func TestMovedOftenIsSaid(t *testing.T) {
 	}
 }
 
-// TestTripsCountTogether: nodes that go at once count for each other, and one that cannot go is no reason for the next to stay.
+// TestTripsCountTogether: nodes that are removed together count for each other; one that cannot be removed does not affect the next.
 func TestTripsCountTogether(t *testing.T) {
 	t.Parallel()
 	in := Traffic{Reason: Underutilized, Pods: map[string]int{web: 4}, Limits: map[string]int{"p": 1}, Now: now}
@@ -134,7 +134,7 @@ func TestTripsCountTogether(t *testing.T) {
 	}
 }
 
-// TestNothingOscillates plays a workload whose node is worth replacing at every moment, for a thousand minutes.
+// TestNothingOscillates simulates a workload whose node is always worth replacing, for a thousand minutes.
 func TestNothingOscillates(t *testing.T) {
 	t.Parallel()
 	var history Trips
@@ -176,7 +176,7 @@ func TestTripsAreKept(t *testing.T) {
 	}
 }
 
-// TestTripsOfTheHourAreKept: what bounds the moves of an hour is not forgotten for there being much of it.
+// TestTripsOfTheHourAreKept: trips of the last hour, which limit moves, are never dropped.
 func TestTripsOfTheHourAreKept(t *testing.T) {
 	t.Parallel()
 	api := Trip{now.Add(-30 * time.Minute), "Deployment a/api", 2, 1, shape, Underutilized}

@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maker makes metrics and registers them.
+// maker creates and registers metrics.
 type maker struct {
 	registry prometheus.Registerer
-	err      error // all that was refused
+	err      error // errors of all registrations
 }
 
 func (r *maker) register(m prometheus.Collector) {
@@ -68,7 +68,7 @@ func objectives() map[float64]float64 {
 	return map[float64]float64{0: 0.01, 0.5: 0.01, 0.9: 0.01, 0.99: 0.01, 1: 0.01}
 }
 
-// durations are buckets, in seconds, from a fast call to a slow node.
+// durations returns buckets in seconds, from a fast call to a slow node.
 func durations() []float64 {
 	return []float64{
 		0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 45, 60,
@@ -76,15 +76,15 @@ func durations() []float64 {
 	}
 }
 
-// stages are buckets for the way to CreateFleet; 0.3 is the bound that is promised.
+// stages returns buckets in seconds for the stages before CreateFleet; 0.3 is the objective.
 func stages() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 1, 2, 5, 10, 30}
 }
 
-// scores are buckets for what a move saves beside what it disturbs; 0.5 is what Balanced asks for, and 0.02 what is asked for otherwise.
+// scores returns buckets for the score of a move. Balanced requires 0.5, other policies 0.02.
 func scores() []float64 { return []float64{0.02, 0.05, 0.1, 0.25, 0.33, 0.5, 1, 2, 5, 10} }
 
-// powers are the powers of 2 from 1 to most.
+// powers returns the powers of 2 from 1 to most.
 func powers(most float64) []float64 {
 	var out []float64
 	for b := 1.0; b <= most; b *= 2 {

@@ -1,8 +1,8 @@
-// Package metrics is every number that the controller tells, once: its name, its labels, its meaning.
+// Package metrics defines the Prometheus metrics of the controller: name, labels and help of each.
 //
-// In: observations of the loops.
-// Out: Prometheus metrics, with Karpenter's names where the meaning is Karpenter's.
-// Never: a decision that rests on a number, or a label with as many values as there are pods.
+// In: observations of the controllers.
+// Out: Prometheus metrics, with Karpenter's names if the meaning is the same.
+// Never: a decision that is based on a metric, or a label with as many values as there are pods.
 package metrics
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the controller's. Labels stand in the order in which their values are given.
+// Metrics are the metrics of the controller. Comments list labels in the order of their values. All methods of its
+// fields may be called concurrently.
 type Metrics struct {
 	Scheduling
 	Claims
@@ -24,19 +25,19 @@ type Metrics struct {
 	Own
 }
 
-// Scheduling is about plans.
+// Scheduling has the metrics of plans.
 type Scheduling struct {
-	// Duration of one plan in seconds, snapshot included, by controller.
+	// Duration is the duration of one plan in seconds, including the snapshot, by controller.
 	Duration *prometheus.HistogramVec
-	// Unschedulable pods of the last plan, by controller.
+	// Unschedulable is the number of unschedulable pods of the last plan, by controller.
 	Unschedulable *prometheus.GaugeVec
-	// Ignored is how many pending pods no plan can be made for.
+	// Ignored is the number of pending pods that cannot be planned.
 	Ignored prometheus.Gauge
-	// QueueDepth is how many pods the running plan considers, by controller.
+	// QueueDepth is the number of pods of the running plan, by controller.
 	QueueDepth *prometheus.GaugeVec
 }
 
-// Claims is about NodeClaims.
+// Claims has the metrics of NodeClaims.
 type Claims struct {
 	Created     *prometheus.CounterVec   // reason, nodepool, min_values_relaxed
 	Terminated  *prometheus.CounterVec   // nodepool, capacity_type, zone
@@ -46,7 +47,7 @@ type Claims struct {
 	InstanceEnd *prometheus.HistogramVec // seconds from TerminateInstances to the end, by nodepool
 }
 
-// Nodes is about Nodes.
+// Nodes has the metrics of Nodes.
 type Nodes struct {
 	Created     *prometheus.CounterVec   // nodepool
 	Terminated  *prometheus.CounterVec   // nodepool, zone
@@ -56,7 +57,7 @@ type Nodes struct {
 	Count       prometheus.Gauge         // nodes in the last snapshot
 }
 
-// Pods is about pods.
+// Pods has the metrics of pods.
 type Pods struct {
 	Bound     prometheus.Histogram   // seconds from creation to bound
 	Startup   prometheus.Summary     // seconds from creation to running
@@ -65,119 +66,119 @@ type Pods struct {
 	Displaced *prometheus.CounterVec // labels as of Claims.Disrupted
 }
 
-// Pools is about NodePools.
+// Pools has the metrics of NodePools.
 type Pools struct {
 	Limit   *prometheus.GaugeVec // resource_type, nodepool
 	Usage   *prometheus.GaugeVec // resource_type, nodepool
 	Allowed *prometheus.GaugeVec // nodepool, reason: nodes that may be disrupted now
-	Taken   *prometheus.GaugeVec // nodepool, reason: nodes that use budgets up
+	Taken   *prometheus.GaugeVec // nodepool, reason: nodes that count against budgets
 	Cost    *prometheus.GaugeVec // nodepool: dollars an hour
 }
 
-// Moves is about nodes that are replaced, or done without.
+// Moves has the metrics of moves: nodes that are replaced, or removed without a replacement.
 type Moves struct {
 	Begun  *prometheus.CounterVec   // reason
 	Ended  *prometheus.CounterVec   // reason, outcome: done, undone
-	Took   *prometheus.HistogramVec // seconds from the beginning to the first deletion: reason
-	Saving *prometheus.CounterVec   // kind: promised, realised; dollars an hour
-	Search prometheus.Histogram     // seconds that one look at all nodes took
-	Active prometheus.Gauge         // moves that have begun and not ended
+	Took   *prometheus.HistogramVec // reason: seconds from the start to the first deletion
+	Saving *prometheus.CounterVec   // kind: promised, realised; dollars per hour
+	Search prometheus.Histogram     // seconds of one scan of all nodes
+	Active prometheus.Gauge         // moves that are in progress
 
 	Decisions     *prometheus.CounterVec   // decision (delete, replace), reason, consolidation_type (empty, single, multi; "" for drift)
 	PoolDecisions *prometheus.CounterVec   // nodepool, and labels as of Decisions
-	Failed        *prometheus.CounterVec   // labels as of Decisions: moves that were undone
-	Eligible      *prometheus.GaugeVec     // reason: nodes that may go for it, budgets aside
-	Evaluation    *prometheus.HistogramVec // reason, consolidation_type: seconds that one look for nodes that may go took
-	Invalid       *prometheus.CounterVec   // consolidation_type: nodes that were chosen, and stay by the second look
-	Timeouts      *prometheus.CounterVec   // consolidation_type: always 0, for nothing is cut off
+	Failed        *prometheus.CounterVec   // labels as of Decisions: moves that were aborted
+	Eligible      *prometheus.GaugeVec     // reason: nodes that may be disrupted, ignoring budgets
+	Evaluation    *prometheus.HistogramVec // reason, consolidation_type: seconds of one scan for disruptable nodes
+	Invalid       *prometheus.CounterVec   // consolidation_type: candidates that failed revalidation
+	Timeouts      *prometheus.CounterVec   // consolidation_type: always 0, since no scan has a timeout
 	Weighed       *prometheus.CounterVec   // decision (approved, rejected), nodepool, policy: moves that would save money
-	Score         *prometheus.HistogramVec // labels as of Weighed: share of the saving beside that of the disturbance
+	Score         *prometheus.HistogramVec // labels as of Weighed: share of the saving, divided by that of the disruption
 
-	Staying   *prometheus.GaugeVec // cause: nodes that are kept
-	Deadlocks *prometheus.GaugeVec // kind: what keeps nodes from being emptied until somebody mends it
+	Staying   *prometheus.GaugeVec // cause: nodes that are not disrupted
+	Deadlocks *prometheus.GaugeVec // kind: PodDisruptionBudgets that prevent draining until a user changes something
 }
 
-// AWS is about calls to AWS.
+// AWS has the metrics of calls to AWS.
 type AWS struct {
 	Requests        *prometheus.CounterVec   // service, action, status_code
-	Duration        *prometheus.HistogramVec // seconds of one request, retries included: service, action
-	Method          *prometheus.HistogramVec // seconds of one act of the controller: controller, method, provider
+	Duration        *prometheus.HistogramVec // service, action: seconds of one request, including retries
+	Method          *prometheus.HistogramVec // controller, method, provider: seconds of one operation
 	MethodErrors    *prometheus.CounterVec   // controller, method, provider, error
 	LaunchFailures  *prometheus.CounterVec   // zone, capacity_type, reason
 	TerminateErrors prometheus.Counter
 }
 
-// Interruptions is about the messages of the interruption queue.
+// Interruptions has the metrics of the interruption queue.
 type Interruptions struct {
 	Received      *prometheus.CounterVec // message_type
 	Deleted       prometheus.Counter
-	QueueDuration prometheus.Histogram   // seconds from a message being sent to its being deleted
+	QueueDuration prometheus.Histogram   // seconds from the sending of a message to its deletion
 	Failing       *prometheus.CounterVec // category: instance_status, system_status, event_status
-	// Dropped counts messages on which nothing was done, by cause: too_large, unreadable, no_subject, unknown_kind, other_account,
-	// other_region, capacity_type, no_nodeclaim. Not Karpenter's.
+	// Dropped counts messages that were deleted without being processed, by cause: too_large, unreadable, no_subject, unknown_kind,
+	// other_account, other_region, capacity_type, no_nodeclaim. Karpenter has no such metric.
 	Dropped *prometheus.CounterVec
-	// Left counts messages that were put back because they are not about our instances, by owner: namesake, nobody, ours
-	// (without a NodeClaim yet), unknown. Not Karpenter's.
+	// Left counts messages that were returned to the queue because they are not about NodeClaims of this cluster, by owner of the instance:
+	// namesake (a cluster with the same name), nobody (no cluster), ours (no NodeClaim yet), unknown. Karpenter has no such metric.
 	Left *prometheus.CounterVec
 }
 
-// Own has no counterpart in Karpenter.
+// Own has the metrics that Karpenter does not have.
 type Own struct {
-	// Stage is how long a step on the way from a pending pod to CreateFleet took, in seconds, by stage; see the Stage constants.
+	// Stage is the duration of a stage from a pending pod to CreateFleet in seconds, by stage; see the Stage constants.
 	Stage *prometheus.HistogramVec
-	// Join is how long a NodeClaim took from its creation until it was that far, in seconds, by step (launched, registered, initialized) and nodepool.
+	// Join is the time from the creation of a NodeClaim to a step in seconds, by step (launched, registered, initialized) and nodepool.
 	Join *prometheus.HistogramVec
-	// JoinFailures counts NodeClaims whose instance has not joined in time, by check ("AUTH-5"; unknown where no cause was found) and nodepool.
+	// JoinFailures counts NodeClaims whose instance did not join in time, by check ("AUTH-5"; unknown if no cause was found) and nodepool.
 	JoinFailures *prometheus.CounterVec
-	// Diagnoses counts how often evidence was collected about nodes that do not join.
+	// Diagnoses counts collections of evidence about nodes that do not join.
 	Diagnoses prometheus.Counter
-	// Refused pods of the last plan, by the code of their first reason.
+	// Refused is the number of unschedulable pods of the last plan, by the code of their first reason.
 	Refused *prometheus.GaugeVec
-	// Costly is how many pods wait for a plan of their own because their rules cost more than their share.
+	// Costly is the number of pods that wait for a plan of their own, because their scheduling rules exceed their share of the work limit.
 	Costly prometheus.Gauge
-	// StaleClaims counts planned NodeClaims that were not created because the cluster changed while the plan was made, by cause:
+	// StaleClaims counts planned NodeClaims that were not created because the cluster changed during planning, by cause:
 	// pods_gone, pods_changed, nodepool_changed, limit, node_came.
 	StaleClaims *prometheus.CounterVec
-	// LoopBusy is for how many seconds each loop has worked on one thing, 0 while it waits for something to do, by loop.
+	// LoopBusy is the number of seconds that a loop has worked on its current item, by loop; 0 while it is idle.
 	LoopBusy *prometheus.GaugeVec
 	// LoopStalled is 1 while a loop makes no progress, by loop.
 	LoopStalled *prometheus.GaugeVec
-	// Shortages is how many offerings EC2 is known to be short of.
+	// Shortages is the number of offerings that are skipped because of insufficient capacity.
 	Shortages prometheus.Gauge
-	// PricesAt is when AWS gave the prices in use, in seconds since 1970, by capacity type; 0 if it never did.
+	// PricesAt is when the current prices were read from AWS, in seconds since 1970, by capacity type; 0 if never.
 	PricesAt *prometheus.GaugeVec
-	// MarketBuilds counts how often the market was built anew.
+	// MarketBuilds counts rebuilds of the table of instance types and prices.
 	MarketBuilds prometheus.Counter
-	// Swept counts what the sweeper removed, by kind: instance, nodeclaim, launch_template, instance_profile.
+	// Swept counts orphans that the sweeper removed, by kind: instance, nodeclaim, launch_template, instance_profile.
 	Swept *prometheus.CounterVec
-	// BreakerOpen is 1 while the sweeper holds back because it would remove too much, by kind.
+	// BreakerOpen is 1 while the sweeper removes nothing because there are too many orphans, by kind.
 	BreakerOpen *prometheus.GaugeVec
-	// ByCapacityType is how many NodeClaims are not being deleted, by nodepool and capacity_type.
+	// ByCapacityType is the number of NodeClaims that are not being deleted, by nodepool and capacity_type.
 	ByCapacityType *prometheus.GaugeVec
-	// Drifted is how many NodeClaims are not what is asked for, by nodepool, reason, and state: drifted, observed where the pool asks that
-	// nothing is replaced for it, ignored where the pool does not mind.
+	// Drifted is the number of NodeClaims that differ from their specification, by nodepool, reason, and state: drifted, observed (the
+	// NodePool disables replacement for it), ignored (the NodePool ignores the field).
 	Drifted *prometheus.GaugeVec
 	// DriftHeld is 1 while drifted nodes of a NodePool are not replaced, by nodepool and reason.
 	DriftHeld *prometheus.GaugeVec
-	// Namesakes is how many instances carry our cluster's name and another cluster's UID.
+	// Namesakes is the number of instances with the name of this cluster and the UID of another cluster.
 	Namesakes prometheus.Gauge
-	// NodeMismatches counts Nodes that name the instance of a NodeClaim and are not that instance's, by nodepool.
+	// NodeMismatches counts Nodes with the provider ID of a NodeClaim's instance that are not the Node of that instance, by nodepool.
 	NodeMismatches *prometheus.CounterVec
-	// Untagged is how many instances of NodeClaims have lost their tags, so that they are not terminated.
+	// Untagged is the number of instances of deleted NodeClaims that lost their tags, so that they are not terminated.
 	Untagged prometheus.Gauge
-	// Proven is 1 for each mark by which EKS's cluster of our name was proven to be this one, and 0 for each that says nothing, by mark.
+	// Proven is 1 for each mark that proves that the EKS cluster with the configured name is this cluster, 0 for marks without proof, by mark.
 	Proven *prometheus.GaugeVec
-	// Foreign counts instances of NodeClaims that somebody else ended, by nodepool and by how: call, within, unknown.
+	// Foreign counts instances of NodeClaims that neither Joiner nor AWS terminated, by nodepool and how: call, within, unknown.
 	Foreign *prometheus.CounterVec
-	// Failures counts errors of the loops by what comes next: retry, tell.
+	// Failures counts errors of the loops, by loop and next action: retry, tell.
 	Failures *prometheus.CounterVec
-	// CallWait is how long calls to EC2 waited for their turn, in seconds, each retry by itself, by action.
+	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry counts.
 	CallWait *prometheus.HistogramVec
-	// CallsRefused counts calls that EC2 refused as one too many, each retry by itself, by action.
+	// CallsRefused counts calls that EC2 throttled, by action. Each retry counts.
 	CallsRefused *prometheus.CounterVec
 }
 
-// The stages from a pending pod to CreateFleet. Batch is the time that is waited on purpose; Beyond is all the rest.
+// Stages from a pending pod to CreateFleet. StageBatch is an intended wait; StageBeyond is the time after it.
 const (
 	StageBatch  = "batch"  // the first pod of a batch was seen → the batch was closed
 	StagePlan   = "plan"   // batch closed → plan made
@@ -186,8 +187,8 @@ const (
 	StageBeyond = "beyond" // batch closed → EC2 is asked
 )
 
-// New registers the metrics and returns them. version and commit are the binary's. A registry that has some of them
-// already is an error.
+// New registers the metrics and returns them. version and commit are those of the binary. It returns an error if the
+// registry already has one of them.
 func New(registry prometheus.Registerer, version, commit string) (*Metrics, error) {
 	r := &maker{registry: registry}
 	m := &Metrics{

@@ -7,8 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestNew asserts that all metrics can be registered together, twice with registries of their own, and that the names
-// that dashboards use are there.
+// TestNew: all metrics can be registered together, also in two registries, and they have the names that dashboards use.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for range 2 {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Ask is what a statement is there for: requests as the controller makes them, by which other policies can be judged. Each of the
-// actions is done to each of the resources.
+// Ask has example requests that a statement must allow, so that other policies can be evaluated with them. Every action is
+// requested on every resource.
 type Ask struct {
 	Policy    string   // "launch"
 	Sid       string   // of the statement
@@ -15,7 +15,7 @@ type Ask struct {
 	Keys      map[string][]string
 }
 
-// Asks returns what the statements of policies that Policies has made for a scope ask for; a Deny asks for nothing.
+// Asks returns the example requests of each Allow statement of policies. The policies must be those that Policies returns for the scope.
 func Asks(s Scope, policies []Policy) ([]Ask, error) {
 	s, err := s.complete()
 	if err != nil {
@@ -37,7 +37,7 @@ func Asks(s Scope, policies []Policy) ([]Ask, error) {
 	return out, nil
 }
 
-// example fills in what a pattern leaves open. Images and snapshots have no account in their ARN.
+// example replaces the wildcards of an ARN pattern with example values. ARNs of images and snapshots have no account.
 func (s Scope) example(pattern string) string {
 	const account, resource = 4, 5
 	parts := strings.SplitN(pattern, ":", resource+1)
@@ -54,8 +54,8 @@ func (s Scope) example(pattern string) string {
 	return strings.Join(parts, ":")
 }
 
-// keys are the condition keys of a request that meets the conditions: what it touches carries all tags that the controller gives, and
-// what it makes gets them.
+// keys returns the condition keys of a request that meets the conditions: existing resources have all tags that the controller sets, and
+// new resources get them.
 func (s Scope) keys(c Conditions) map[string][]string {
 	tags := map[string]string{tagCluster + s.Cluster: "owned", tagName: s.Cluster, tagNodePool: "example", tagNodeClass: "example", tagRegion: s.Region, tagUID: s.UID}
 	if s.UID == anyUID {

@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
-// refused lists the actions that policies refuse of what the controller asks for, by statement.
+// refused lists the actions that policies deny of the controller's example requests, by statement.
 func refused(t *testing.T, s Scope, texts ...string) map[string][]string {
 	t.Helper()
 	var policies []iampolicy.Policy
@@ -34,7 +34,7 @@ func refused(t *testing.T, s Scope, texts ...string) map[string][]string {
 	return out
 }
 
-// TestAsksAreGranted: what is asked for is what the policies allow, with and without a known UID; one of them missing is seen.
+// TestAsksAreGranted: the policies allow all example requests, with and without a UID. A missing policy is noticed.
 func TestAsksAreGranted(t *testing.T) {
 	t.Parallel()
 	anyCluster := demo
@@ -58,7 +58,7 @@ func TestAsksAreGranted(t *testing.T) {
 	}
 }
 
-// TestAsksNameTheCluster: a policy for another cluster allows nothing that is bound to the cluster.
+// TestAsksNameTheCluster: the policies of another cluster do not allow requests that are limited to this cluster.
 func TestAsksNameTheCluster(t *testing.T) {
 	t.Parallel()
 	other := demo

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// cloudformation is the scope of the template: its pseudo parameters, parameters, and what each policy substitutes.
+// cloudformation is the scope of the template: its pseudo parameters, its parameters, and the substitutions of each policy.
 var cloudformation = Scope{
 	Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}", Cluster: "${ClusterName}", UID: "${UID}",
 	NodeRoles: []string{roleMark}, Queue: "${NoticeQueue}", Parameters: []string{parameterMark},
 }
 
-// Where the policies stand in the template.
+// Lines before and after the policies in the template.
 const (
 	templateBegin = "  # Policies, written from package permissions: go test ./internal/permissions -run TestFiles -rewrite\n"
 	templateEnd   = "  # End of policies.\n"
 )
 
-// substitutes are what stands for a part of a policy, and its value in YAML: parts that are there only sometimes.
+// substitutes are placeholders for conditional parts of a policy, with their values in YAML.
 var substitutes = map[string]string{
 	"NoticeQueue":   `!If [NamesQueue, !Ref QueueName, !Ref ClusterName]`,
 	"UID":           `!If [KnowsUID, !Ref ClusterUID, "*"]`,
@@ -28,8 +28,8 @@ var substitutes = map[string]string{
 	"OwnParameters": `!If [HasParameters, !Sub [',"${All}"', {All: !Join ['","', !Ref ImageParameterArns]}], ""]`,
 }
 
-// TestFilesOfCloudFormation holds the template's policies to those of this package. They are texts, because CloudFormation
-// fills nothing into the names of properties, and conditions have the cluster's name there.
+// TestFilesOfCloudFormation compares the template's policies with those of this package. They are JSON texts, because CloudFormation
+// substitutes nothing in property names, where conditions have the cluster's name.
 func TestFilesOfCloudFormation(t *testing.T) {
 	const file = "../../deploy/cloudformation/joiner.yaml"
 	conditional := onlyWithUID(t)
@@ -82,7 +82,7 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 	b.WriteByte('\n')
 }
 
-// documentText is a policy's JSON with names of substitutes in the place of the stand-ins.
+// documentText returns a policy's JSON with the names of substitutes instead of the placeholders.
 func documentText(t *testing.T, p Policy) string {
 	t.Helper()
 	text, err := p.JSON()

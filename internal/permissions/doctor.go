@@ -1,7 +1,7 @@
 package permissions
 
-// Doctor returns what joiner doctor reads. It is one policy, for a person or for the controller's role; nothing in it changes
-// anything, and it reads no contents: no objects, no secrets, no user data.
+// Doctor returns the policy of joiner doctor, for a user or for the controller's role. It only allows reading, and no access to
+// contents: no S3 objects, no secrets, no user data.
 func Doctor(s Scope) ([]Policy, error) {
 	s, err := s.complete()
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the policies, templates, guide and RBAC rules of deploy and docs again")
 
-// folder holds the policies as files, for whoever does not have joiner at hand.
+// folder has the policies as files, for users without the joiner command.
 const folder = "../../deploy/iam"
 
-// placeholders is the scope of the files: envsubst fills it in.
+// placeholders is the scope of the files, which envsubst completes.
 var placeholders = Scope{Partition: "${AWS_PARTITION}", Account: "${AWS_ACCOUNT_ID}", Region: "${AWS_REGION}", Cluster: "${CLUSTER_NAME}"}
 
-// demo is a scope whose UID is known.
+// demo is a scope with a UID.
 var demo = Scope{Account: "111122223333", Region: "us-east-1", Cluster: "demo", UID: "11111111-2222-3333-4444-555555555555"}
 
 func policiesOf(t *testing.T, s Scope) []Policy {
@@ -34,7 +34,7 @@ func policiesOf(t *testing.T, s Scope) []Policy {
 	return all
 }
 
-// TestFiles holds the files in deploy/iam, and the table in their README, to the policies.
+// TestFiles compares the files in deploy/iam, and the table in their README, with the policies.
 func TestFiles(t *testing.T) {
 	var table strings.Builder
 	reading, err := Doctor(placeholders)
@@ -85,7 +85,7 @@ func compare(t *testing.T, file, want string) {
 	}
 }
 
-// around returns the file's text with part between begin and end.
+// around returns the file's text with part as the text between begin and end.
 func around(t *testing.T, file, begin, part, end string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -100,7 +100,7 @@ func around(t *testing.T, file, begin, part, end string) string {
 	return before + begin + part + end + after
 }
 
-// TestSizes: IAM takes managed policies of 6,144 characters, white space not counted. Cluster names have up to 100.
+// TestSizes: IAM accepts managed policies of 6,144 characters, not counting white space. Cluster names have up to 100 characters.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	long := Scope{
@@ -128,8 +128,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestChangesAreScoped: each statement that changes something wants the tag of this cluster, in the request or on the
-// resource, or names the resource itself. What changes nothing of another is listed.
+// TestChangesAreScoped: each statement that allows changes requires the tag of this cluster, in the request or on the
+// resource, or names the resource itself. The exceptions are listed.
 func TestChangesAreScoped(t *testing.T) {
 	t.Parallel()
 	harmless := map[string]string{
@@ -170,13 +170,13 @@ func TestChangesAreScoped(t *testing.T) {
 	}
 }
 
-// changes says whether an action changes anything.
+// changes reports whether an action changes anything.
 func changes(action string) bool {
 	_, verb, _ := strings.Cut(action, ":")
 	return !strings.HasPrefix(verb, "Describe") && !strings.HasPrefix(verb, "Get") && !strings.HasPrefix(verb, "List")
 }
 
-// TestVerdicts asks the policies about single requests: of this cluster, of another one, and of a namesake.
+// TestVerdicts evaluates single requests: for this cluster, for another one, and for one with the same name.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	tags := func(prefix, cluster, uid string) iampolicy.Keys {
@@ -209,7 +209,7 @@ func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		action, resource string
 		keys             iampolicy.Keys
-		known, unknown   bool // allowed where the UID is in the policy, and where it is not
+		known, unknown   bool // allowed with a UID in the policy, and without
 	}{
 		{"ec2:TerminateInstances", instance, ours, true, true},
 		{"ec2:TerminateInstances", instance, without(ours, resourceTag+tagUID), true, true}, // Karpenter's
@@ -300,7 +300,7 @@ func chain(a, b iampolicy.Keys) func(func(string, []string) bool) {
 	}
 }
 
-// read makes policies that judge of those that are written.
+// read parses policies for their evaluation.
 func read(t *testing.T, s Scope) []iampolicy.Policy {
 	t.Helper()
 	var out []iampolicy.Policy

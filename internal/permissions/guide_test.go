@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// Where the statements stand in the guide.
+// Lines before and after the statements in the guide.
 const (
 	guideBegin = "<!-- statements: written from package permissions: go test ./internal/permissions -run TestFiles -rewrite -->\n"
 	guideEnd   = "<!-- end of statements -->\n"
 )
 
-// guide is the scope of the guide, in words.
+// guide is the scope of the guide, with placeholders.
 var guide = Scope{
 	Partition: "PARTITION", Account: "ACCOUNT", Region: "REGION", Cluster: "CLUSTER", UID: "UID", NodeRoles: []string{"NODE-ROLE"}, Queue: "QUEUE",
 	Parameters: []string{"YOUR/PARAMETER"},
 }
 
-// TestFilesOfGuide holds the guide's sections to the statements: each has one, with its reason and the worst it can lead to.
+// TestFilesOfGuide compares the guide's sections with the statements: each has one, with its reason and its worst case.
 func TestFilesOfGuide(t *testing.T) {
 	const file = "../../docs/guides/iam.md"
 	conditional := onlyWithUID(t)
@@ -37,7 +37,7 @@ func TestFilesOfGuide(t *testing.T) {
 	compare(t, file, around(t, file, guideBegin, b.String()+"\n", guideEnd))
 }
 
-// writeSection writes what a statement says, in words.
+// writeSection writes the section of a statement.
 func writeSection(b *strings.Builder, s Statement, onlyWithUID bool) {
 	fmt.Fprintf(b, "\n#### `%s`\n\n%s\n\n", s.Sid, s.Why)
 	verb := "Allows"
@@ -65,7 +65,7 @@ func writeSection(b *strings.Builder, s Statement, onlyWithUID bool) {
 
 func code(texts []string) string { return "`" + strings.Join(texts, "`, `") + "`" }
 
-// condition says what an operator wants of a key.
+// condition returns a condition in words.
 func condition(operator, key string, values []string) string {
 	key = "`" + key + "`"
 	switch {

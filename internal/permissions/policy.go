@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Policy is one managed policy. There are several because a managed policy may have 6,144 characters.
+// Policy is one managed policy. There are several because a managed policy has at most 6,144 characters.
 type Policy struct {
-	Name       string // "launch": for files, and the end of the policy's name
+	Name       string // "launch": used in file names, and as the end of the policy's name
 	Statements []Statement
 }
 
-// Statement is one statement of a policy, as IAM's JSON spells it.
+// Statement is one statement of a policy, as in IAM's JSON.
 type Statement struct {
 	Why       string `json:"-"` // for people, in a sentence
 	Worst     string `json:"-"` // what whoever steals the controller's credentials can do by it, in a sentence
@@ -24,7 +24,7 @@ type Statement struct {
 	Condition Conditions `json:",omitempty"`
 }
 
-// Conditions are the operators of a statement, their keys and the values.
+// Conditions are the conditions of a statement: values by key by operator.
 type Conditions map[string]map[string][]string
 
 // Effects of a statement.
@@ -33,7 +33,7 @@ const (
 	deny  = "Deny"
 )
 
-// JSON writes the policy as IAM takes it.
+// JSON returns the policy as IAM accepts it.
 func (p Policy) JSON() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -49,7 +49,7 @@ func (p Policy) JSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Policies returns what the controller needs. The interruption policy is of use only where there is a queue.
+// Policies returns the policies of the controller. The policy "interruption" is only needed with an interruption queue.
 func Policies(s Scope) ([]Policy, error) {
 	s, err := s.complete()
 	if err != nil {

@@ -2,10 +2,10 @@ package permissions
 
 import "slices"
 
-// Where says where a rule holds. It is a closed set.
+// Where is the scope of a rule. It is a closed set.
 type Where string
 
-// Where rules hold.
+// Scopes of rules.
 const (
 	Cluster Where = "cluster" // in all namespaces, and on what is in none
 	Own     Where = "own"     // in the controller's own namespace
@@ -17,13 +17,13 @@ type Rule struct {
 	Where     Where
 	Group     string   // "" is Kubernetes' core
 	Resources []string // "nodes", "pods/eviction"
-	Names     []string // of the only objects that it is about; nil: all
+	Names     []string // resource names; nil: all
 	Verbs     []string
 	// When is the path of the chart's value that must be set for the controller to need the rule, for instance
-	// settings.featureGates.nodeOverlay. Empty: always.
+	// settings.featureGates.nodeOverlay. Empty: the rule is always needed.
 	When string
-	Why  string // one line
-	// Without is what the controller does not do where it lacks the rule, one line; empty: it cannot act without.
+	Why  string // the reason, in one line
+	// Without says in one line what the controller does not do without the rule. Empty: the controller cannot run without it.
 	Without string
 }
 
@@ -40,8 +40,8 @@ const (
 	aws       = "karpenter.k8s.aws"
 )
 
-// LeaseName, MeasuredName, PauseName and TripsName are the objects that the controller keeps in its own namespace: config's default for
-// --leader-election-name, kube.MeasuredName, kube.PauseName, and kube.TripsName.
+// Names of the objects in the controller's own namespace: config's default for --leader-election-name, kube.MeasuredName, kube.PauseName
+// and kube.TripsName.
 const (
 	LeaseName    = "karpenter-leader-election"
 	MeasuredName = "joiner-measured-capacity"
@@ -49,12 +49,12 @@ const (
 	TripsName    = "joiner-moves"
 )
 
-// Rules returns all rules, by where they hold. The caller owns them.
+// Rules returns all rules, grouped by scope. The caller owns them.
 func Rules() []Rule {
 	return slices.Concat(seen(), done(), brought(), own())
 }
 
-// seen is what the controller watches. An API server that cannot stream what there is to a watch has it listed first.
+// seen returns the rules for reading. list is needed for API servers that cannot stream the initial state of a watch.
 func seen() []Rule {
 	watch := []string{"list", "watch"}
 	return []Rule{
@@ -74,7 +74,7 @@ func seen() []Rule {
 	}
 }
 
-// done is what the controller changes, in all namespaces.
+// done returns the rules for changes in all namespaces.
 func done() []Rule {
 	return []Rule{
 		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "patch", "delete"}, Why: "a NodeClaim for each instance"},
@@ -90,7 +90,7 @@ func done() []Rule {
 	}
 }
 
-// brought are the definitions of the API.
+// brought returns the rules for CRDs.
 func brought() []Rule {
 	return []Rule{{
 		Group: "apiextensions.k8s.io", Resources: []string{"customresourcedefinitions"}, Names: Definitions(),
@@ -98,7 +98,7 @@ func brought() []Rule {
 	}}
 }
 
-// own is what the controller does in its own namespace, and in kube-system.
+// own returns the rules for the controller's own namespace and for kube-system.
 func own() []Rule {
 	return []Rule{
 		{Where: Own, Group: "coordination.k8s.io", Resources: []string{"leases"}, Verbs: []string{"create"}, Why: "one of the controllers acts"},
@@ -112,7 +112,7 @@ func own() []Rule {
 	}
 }
 
-// Definitions are the names of the CustomResourceDefinitions of the API.
+// Definitions returns the names of the CRDs.
 func Definitions() []string {
 	return []string{"ec2nodeclasses." + aws, "nodeclaims." + karpenter, "nodeoverlays." + karpenter, "nodepools." + karpenter}
 }

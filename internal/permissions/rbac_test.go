@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// file is where the chart keeps the rules of its roles.
+// file has the rules of the chart's roles.
 const file = "../../deploy/charts/joiner/templates/_rights.tpl"
 
-// TestChart holds the roles of the chart to the rules.
+// TestChart compares the roles of the chart with the rules.
 func TestChart(t *testing.T) {
 	var want bytes.Buffer
 	want.WriteString("{{/* Written by go test ./internal/permissions -run TestChart -rewrite: change package permissions, not this file. */}}\n")
@@ -34,7 +34,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// template is the rule as part of a chart.
+// template returns the rule as a part of the chart.
 func (r Rule) template() string {
 	var b strings.Builder
 	if r.When != "" {
@@ -55,7 +55,7 @@ func (r Rule) template() string {
 	return b.String()
 }
 
-// TestRulesAreNarrow: no rule is about everything, none is said twice, each has its reason.
+// TestRulesAreNarrow: no rule has wildcards, none is a duplicate, and each has a reason.
 func TestRulesAreNarrow(t *testing.T) {
 	t.Parallel()
 	said := map[string]bool{}

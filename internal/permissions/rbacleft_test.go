@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// TestNothingIsLeft: whatever the controller may keep in its namespace is taken away by the pages that say how it goes.
+// TestNothingIsLeft: the uninstallation guides delete every object that the controller may keep in its namespace.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"../../docs/guides/uninstall.md", "../../docs/installation.md"} {

@@ -7,7 +7,7 @@ type Request struct {
 	Verb     string
 	Group    string
 	Resource string // with its subresource: "pods/eviction"
-	Name     string // empty for lists, and for what the server is to name
+	Name     string // empty for lists, and for generated names
 	Where    Where
 }
 
@@ -19,7 +19,7 @@ func (r Rule) Allows(q Request) bool {
 		(len(r.Names) == 0 || slices.Contains(r.Names, q.Name))
 }
 
-// where is where the rule holds; that most rules hold everywhere goes without saying.
+// where returns the scope of the rule; Cluster if it is not set.
 func (r Rule) where() Where {
 	if r.Where == "" {
 		return Cluster
@@ -27,7 +27,7 @@ func (r Rule) where() Where {
 	return r.Where
 }
 
-// At returns the rules that hold there, of all.
+// At returns the rules with the scope.
 func At(where Where) []Rule {
 	return slices.DeleteFunc(Rules(), func(r Rule) bool { return r.where() != where })
 }

@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// Scope is whom the policies are for.
+// Scope is the cluster, account and region that the policies are for.
 type Scope struct {
-	Partition string // "aws", "aws-cn", "aws-us-gov"; empty: that of the region
+	Partition string // "aws", "aws-cn", "aws-us-gov"; empty: the partition of the region
 	Account   string // 12 digits
 	Region    string
 	Cluster   string // name of the EKS cluster
 
-	// UID is that of the cluster's kube-system namespace. With it nothing of another cluster that has the same name, in the
-	// same account and region, can be changed; without it only the controller itself keeps from that. A cluster has it when it
-	// has been made: kubectl get namespace kube-system -o jsonpath={.metadata.uid}
+	// UID is the UID of the cluster's kube-system namespace: kubectl get namespace kube-system -o jsonpath={.metadata.uid}.
+	// With it, IAM denies changes to resources of another cluster with the same name, in the same account and region. Empty:
+	// unknown, for instance because the cluster does not exist yet; then only the controller prevents such changes.
 	UID string
 
-	// NodeRoles are the names, with their paths, of the roles that nodes may have; * stands for any characters.
-	// Empty: KarpenterNodeRole-<cluster>, as the guide of Karpenter names it.
+	// NodeRoles are the names of the IAM roles of nodes, with their paths; * matches any characters.
+	// Empty: KarpenterNodeRole-<cluster>, the name in Karpenter's guide.
 	NodeRoles []string
 	// Queue is the name of the interruption queue. Empty: the cluster's name.
 	Queue string
@@ -34,10 +34,10 @@ type Scope struct {
 	Parameters []string
 }
 
-// anyUID stands for the UID where it is not known: the tag must be there, whatever it says.
+// anyUID replaces an unknown UID in conditions: the tag must exist, with any value.
 const anyUID = "*"
 
-// complete checks the scope and fills in what has a default.
+// complete validates the scope and sets defaults.
 func (s Scope) complete() (Scope, error) {
 	if s.Account == "" || s.Region == "" || s.Cluster == "" {
 		return Scope{}, errors.New("make IAM policies: account, region and cluster name must all be known")
@@ -62,7 +62,7 @@ func (s Scope) complete() (Scope, error) {
 	return s, nil
 }
 
-// PartitionOf returns the part of AWS that a region belongs to: "aws" unless its name begins as those of another one do.
+// PartitionOf returns the AWS partition of a region, by the prefix of its name; "aws" for unknown prefixes.
 func PartitionOf(region string) string {
 	for _, p := range others() {
 		if strings.HasPrefix(region, p.prefix) {
@@ -72,7 +72,7 @@ func PartitionOf(region string) string {
 	return "aws"
 }
 
-// Partitions returns the names of all parts of AWS that PartitionOf knows.
+// Partitions returns the names of all partitions that PartitionOf knows.
 func Partitions() []string {
 	out := []string{"aws"}
 	for _, p := range others() {
@@ -81,10 +81,10 @@ func Partitions() []string {
 	return out
 }
 
-// partition is a part of AWS, with the beginning of the names of its regions.
+// partition is an AWS partition with the prefix of its regions.
 type partition struct{ name, prefix string }
 
-// others are all partitions but "aws".
+// others returns all partitions except "aws".
 func others() []partition {
 	return []partition{
 		{"aws-cn", "cn-"}, {"aws-us-gov", "us-gov-"}, {"aws-iso", "us-iso-"}, {"aws-iso-b", "us-isob-"}, {"aws-iso-f", "us-isof-"},
@@ -92,13 +92,13 @@ func others() []partition {
 	}
 }
 
-// arn writes an ARN of the scope's partition.
+// arn returns an ARN in the scope's partition.
 func (s Scope) arn(service, region, account, resource string) string {
 	return "arn:" + s.Partition + ":" + service + ":" + region + ":" + account + ":" + resource
 }
 
-// ec2 writes ARNs of EC2: kinds of resource in the region, of whatever account. Images and snapshots have none in their
-// ARN, and subnets and reservations may be shared by another one.
+// ec2 returns ARN patterns of EC2 resources in the region, with any account: ARNs of images and snapshots have no account,
+// and subnets and capacity reservations may be shared by another account.
 func (s Scope) ec2(kinds ...string) []string {
 	var out []string
 	for _, kind := range kinds {

@@ -2,7 +2,7 @@ package permissions
 
 import "strings"
 
-// The tags that conditions look at: those of packages ec2 and access.
+// Tags in conditions. They must be those of packages ec2 and access.
 const (
 	tagCluster   = "kubernetes.io/cluster/" // + name = "owned"
 	tagName      = "eks:eks-cluster-name"
@@ -19,7 +19,7 @@ const (
 	resourceTag = "aws:ResourceTag/"
 )
 
-// marked wants the tags of what the controller makes: in the request, or on the resource.
+// marked returns conditions that require the tags of the controller's resources: in the request or on the resource, by prefix.
 func (s Scope) marked(prefix string) Conditions {
 	return Conditions{
 		"StringEquals": {prefix + tagCluster + s.Cluster: {"owned"}, prefix + tagName: {s.Cluster}},
@@ -27,7 +27,7 @@ func (s Scope) marked(prefix string) Conditions {
 	}
 }
 
-// launch is about EC2: what buys instances, and gives them back.
+// launch returns the statements for launching and terminating instances.
 func (s Scope) launch() []Statement {
 	tagging := s.marked(requestTag)
 	tagging["StringEquals"]["ec2:CreateAction"] = []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}
@@ -103,7 +103,7 @@ func (s Scope) launch() []Statement {
 	return out
 }
 
-// profiles is about IAM: what gives instances their role.
+// profiles returns the statements for instance profiles, which give instances their role.
 func (s Scope) profiles() []Statement {
 	own := []string{s.arn("iam", "", s.Account, "instance-profile/karpenter/"+s.Region+"/"+s.Cluster+"/*")}
 	marked := func(prefix string) Conditions {
@@ -146,14 +146,14 @@ func (s Scope) profiles() []Statement {
 	}
 }
 
-// taggable adds to the conditions of a request that its resource has the tags of this cluster, or none of a cluster.
+// taggable adds conditions to c that require that the resource has the tags of this cluster or of no cluster. It changes and returns c.
 func (s Scope) taggable(c Conditions) Conditions {
 	c["StringEqualsIfExists"] = map[string][]string{resourceTag + tagCluster + s.Cluster: {"owned"}, resourceTag + tagName: {s.Cluster}, resourceTag + tagRegion: {s.Region}}
 	c["StringLikeIfExists"] = map[string][]string{resourceTag + tagUID: {s.UID}}
 	return c
 }
 
-// nodes are the conditions of what is done with instances that were launched for this cluster, by Joiner or by Karpenter.
+// nodes returns conditions that match instances launched for this cluster, by Joiner or by Karpenter.
 func (s Scope) nodes() Conditions {
 	return Conditions{
 		"StringEquals": {resourceTag + tagCluster + s.Cluster: {"owned"}},
@@ -161,7 +161,7 @@ func (s Scope) nodes() Conditions {
 	}
 }
 
-// nodeRoles are the ARNs of the roles that nodes may have.
+// nodeRoles returns the ARNs of the node roles.
 func (s Scope) nodeRoles() []string {
 	var roles []string
 	for _, role := range s.NodeRoles {
@@ -170,7 +170,7 @@ func (s Scope) nodeRoles() []string {
 	return roles
 }
 
-// reading is what the controller looks at. None of it changes anything.
+// reading returns the statements for reading AWS.
 func (s Scope) reading() []Statement {
 	parameters := []string{s.arn("ssm", s.Region, "", "parameter/aws/service/*")}
 	for _, name := range s.Parameters {
@@ -229,8 +229,8 @@ func (s Scope) reading() []Statement {
 	}...)
 }
 
-// diagnosis is what the controller looks at to say why nodes do not join. All of it is optional: without it the cause is not found, and
-// that a permission is missing is said in its place.
+// diagnosis returns the statements for explaining why nodes do not join. All are optional: without one, the diagnosis reports the missing
+// permission instead of the cause.
 func (s Scope) diagnosis() []Statement {
 	cluster := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
 	return []Statement{
@@ -268,7 +268,7 @@ func (s Scope) diagnosis() []Statement {
 	}
 }
 
-// interruption is about the queue with EC2's notices.
+// interruption returns the statements for the interruption queue.
 func (s Scope) interruption() []Statement {
 	return []Statement{{
 		Why:    "Interruption messages are read, processed and deleted. sqs:DeleteMessage covers batches, too.",

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Stand-ins for lists that Terraform and CloudFormation bring: the roles of nodes, parameters of one's own.
+// Placeholders for lists that Terraform and CloudFormation provide: node roles, and custom SSM parameters.
 const (
 	roleMark      = "ROLES-OF-NODES"
 	parameterMark = "OWN-PARAMETERS"
@@ -21,7 +21,7 @@ var terraform = Scope{
 	NodeRoles: []string{roleMark}, Queue: "${local.queue_name}", Parameters: []string{parameterMark},
 }
 
-// lists says what is written in the place of the stand-ins.
+// lists are the Terraform expressions that replace the placeholders.
 var lists = map[string]string{roleMark: "local.node_role_arns", parameterMark: "var.ami_id_ssm_parameter_arns"}
 
 const terraformHead = `# Written from package permissions: go test ./internal/permissions -run TestFiles -rewrite
@@ -31,7 +31,7 @@ locals {
   controller_policies = {
 `
 
-// TestFilesOfTerraform holds the module's policies to those of this package.
+// TestFilesOfTerraform compares the module's policies with those of this package.
 func TestFilesOfTerraform(t *testing.T) {
 	conditional := onlyWithUID(t)
 	var b strings.Builder
@@ -57,7 +57,7 @@ func TestFilesOfTerraform(t *testing.T) {
 	compare(t, "../../deploy/terraform/joiner/policies.tf", b.String())
 }
 
-// onlyWithUID are the Sids of the statements that are there only where the cluster's UID is known.
+// onlyWithUID are the Sids of the statements that exist only with the cluster's UID.
 func onlyWithUID(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -76,7 +76,7 @@ func onlyWithUID(t *testing.T) map[string]bool {
 	return out
 }
 
-// split parts the statements that are always there from the conditional ones.
+// split separates the unconditional statements from the conditional ones.
 func split(statements []Statement, conditional map[string]bool) (always, sometimes []Statement) {
 	for _, s := range statements {
 		if conditional[s.Sid] {
@@ -88,7 +88,7 @@ func split(statements []Statement, conditional map[string]bool) (always, sometim
 	return always, sometimes
 }
 
-// statementsHCL writes statements, as terraform fmt would.
+// statementsHCL returns statements in the format of terraform fmt.
 func statementsHCL(statements []Statement) string {
 	var b strings.Builder
 	for _, s := range statements {
@@ -124,13 +124,13 @@ func writeHCL(b *strings.Builder, s Statement) {
 	b.WriteString(in + "},\n")
 }
 
-// item is a name and its value, in lines.
+// item is a name and the lines of its value.
 type item struct {
 	name  string
 	lines []string
 }
 
-// aligned writes items below each other; those of one line, one after the other, have their = below each other.
+// aligned returns items on separate lines. The = of consecutive one-line items are aligned.
 func aligned(items []item) []string {
 	var out []string
 	for i := 0; i < len(items); {
@@ -172,7 +172,7 @@ func oneLine(texts []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// textsHCL writes a list; where one of the stand-ins is in it, the list that it stands for is added.
+// textsHCL returns a list of strings. A placeholder in it is replaced with the list that it stands for.
 func textsHCL(texts []string) []string {
 	var own, added []string
 	for _, text := range texts {

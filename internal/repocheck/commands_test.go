@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// filledIn are the files in which text is filled into a command that users paste, though internal/diagnosis/fix does not check it, and why that is safe. Other
-// commands are values of internal/diagnosis/fix.
+// filledIn are the files that insert text into a command for users without package internal/diagnosis/fix, and why that is safe. All other
+// commands are values of that package, which checks the text.
 var filledIn = map[string]string{
 	"internal/controller/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has checked, and a hash",
 	"internal/controller/identity.go":   "the name of a Node, which the API server has checked",
@@ -23,11 +23,11 @@ var filledIn = map[string]string{
 	"internal/diagnosis/classfix.go":    "a comment behind a command, which internal/diagnosis/fix escapes",
 }
 
-// commandForm matches a command with text to be filled in.
+// commandForm matches a command with inserted text.
 var commandForm = regexp.MustCompile(`\b(kubectl (-|[a-z]+ )|aws [a-z0-9]+ [a-z]+-|helm [a-z]+ |joiner (plan|correct|render) )[^"]*%(\[\d\])?[sqv]`)
 
-// TestCommandsAreValues: only internal/diagnosis/fix fills text into commands, except where that is known to be safe. A user who pastes a command would run
-// the text of others that is in it.
+// TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files of filledIn. A user who pastes a command would
+// otherwise run text of other users.
 func TestCommandsAreValues(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -1,7 +1,7 @@
 package repocheck
 
-// What Karpenter 1.14 and its provider for AWS have, by name. The remark after | is told to users where Joiner does not have it, or has
-// it otherwise; what Joiner has is not written here but found in its code.
+// Names in Karpenter 1.14 and its AWS provider. The page shows the remark after | if Joiner lacks the name, or differs. Which names Joiner
+// has is read from its code.
 
 // theirMetrics are names, without the prefix karpenter_ unless they begin with a dot, and labels.
 const theirMetrics = `

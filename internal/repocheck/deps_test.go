@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// policy lists who may import whom. It is a statement of policy: change it in
-// a commit of its own, never to make a build pass.
+// policy lists which imports each package may have. Change it in a commit of its
+// own, never to make a build pass.
 //
-// A line reads "package: imports from this module | imports from outside".
-// A package may import only packages above it, so there is no cycle. A heading
-// begins a group, and all packages of a group are listed below it, so no group
-// imports upwards either. The standard library is allowed, but see impure.
+// A line reads "package: imports from this module | imports from other modules".
+// A package may import only packages above it, so that there are no cycles. All
+// packages of a group are listed below its heading, so that no group imports a
+// later one. The standard library is allowed, except for the packages of impure.
 const policy = `
 # api: the objects that users write.
 api/karpenter/v1: | k8s.io/api k8s.io/apimachinery
@@ -113,7 +113,7 @@ internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/access internal/aws/ami i
 cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
 `
 
-// impure names what a decision may not use, though the standard library has it.
+// impure lists packages of the standard library that pure packages may not import.
 var impure = map[string]bool{
 	"context": true, "crypto/rand": true, "log": true, "log/slog": true,
 	"math/rand": true, "math/rand/v2": true, "net": true, "net/http": true,
@@ -121,7 +121,7 @@ var impure = map[string]bool{
 	"time.Now": true, "time.Since": true, "time.Until": true, "time.Sleep": true, "time.After": true,
 }
 
-// pure are the packages of decisions and values, with those below them: see impure.
+// pure lists the packages of decisions and values, including packages below them; see impure.
 var pure = []string{
 	"internal/suggest", "internal/model", "internal/scheduling", "internal/disruption", "internal/node/lifecycle", "internal/node/bootstrap", "internal/diagnosis",
 	"internal/migration", "internal/emulator/iampolicy", "internal/emulator/world", "internal/scenario", "internal/cli/output",
@@ -130,15 +130,15 @@ var pure = []string{
 // goroutines is the one pure package that may start goroutines: docs/decisions/0010.
 const goroutines = "internal/scheduling/parallel"
 
-// isPure reports whether the package decides, and may therefore use no clock, no client and no goroutine.
+// isPure reports whether the package is pure: without clock, client and goroutines.
 func isPure(pkg string) bool {
 	return pkg != goroutines && slices.ContainsFunc(pure, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
 }
 
 const module = "github.com/joiner-sh/joiner/"
 
-// TestPolicy reads the source itself, and not through the go command, so that
-// the test cache knows every file that the answer rests on.
+// TestPolicy checks the imports of all packages against the policy. It reads the source
+// files itself, not through the go command, so that the test cache knows its inputs.
 func TestPolicy(t *testing.T) {
 	own, outside := parsePolicy(t)
 	fset := token.NewFileSet()
@@ -178,13 +178,13 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// ownModule reports whether a folder is a Go module of its own, with a policy of its own.
+// ownModule reports whether a folder is a separate Go module, to which the policy does not apply.
 func ownModule(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))
 	return err == nil
 }
 
-// checkPure refuses clocks and goroutines, which no import gives away.
+// checkPure reports uses of clocks and goroutines, which imports do not show.
 func checkPure(t *testing.T, fset *token.FileSet, f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -199,7 +199,7 @@ func checkPure(t *testing.T, fset *token.FileSet, f *ast.File) {
 	})
 }
 
-// parsePolicy reads the policy and checks its order: imports stand above, and a group's packages are together.
+// parsePolicy parses the policy and checks its order: imports are above, and the packages of a group are together.
 func parsePolicy(t *testing.T) (own, outside map[string][]string) {
 	own, outside = map[string][]string{}, map[string][]string{}
 	section, sectionOf := 0, map[string]int{}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestPackageDocs holds every package to a comment that says what goes in, what
-// comes out and what it never does, and every file to 600 lines.
+// TestPackageDocs: every package has a comment with the lines In, Out and Never, and
+// every file has at most 600 lines.
 func TestPackageDocs(t *testing.T) {
 	docs := map[string]string{}
 	fset := token.NewFileSet()
@@ -58,8 +58,8 @@ func packageDoc(f *ast.File) string {
 	return f.Doc.Text()
 }
 
-// checkDoc wants the three lines of every package but the root, which is a
-// door plate, the API types, whose fields say it all, and programs.
+// checkDoc requires the three lines for every package except for the root, which has
+// no code, the API types, which document their fields, and programs.
 func checkDoc(t *testing.T, dir, doc string) {
 	if doc == "" {
 		t.Errorf("package %s has no comment", dir)

@@ -14,21 +14,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// beyond are calls that the doors make and that take another permission than their name, or none.
+// beyond are calls of the AWS clients that need another permission than their name, or none.
 var beyond = map[string]string{
 	"sqs:DeleteMessageBatch": "takes sqs:DeleteMessage",
 	"sts:GetCallerIdentity":  "needs no permission",
 }
 
-// implied are permissions that no call of ours is named after.
+// implied are permissions without a call of the same name.
 var implied = map[string]string{
 	"iam:PassRole":           "an instance profile is filled, and instances get it",
 	"iam:TagInstanceProfile": "a profile is tagged as it is made",
 	"sqs:DeleteMessage":      "messages are deleted in batches",
 }
 
-// TestGrants holds the IAM policies to the calls that stand in the doors: none that is not allowed, none allowed that is not made.
-// The lab holds them to the calls that are really made, by resource and condition.
+// TestGrants compares the IAM policies with the calls in the code of the AWS clients: each call is allowed, and each allowed action is
+// called. The lab compares them with the real calls, including resources and conditions.
 func TestGrants(t *testing.T) {
 	scope := permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "demo"}
 	policies, err := permissions.Policies(scope)
@@ -60,7 +60,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// callsOfDoors finds the calls to AWS in the doors by the types of their requests, and where they are.
+// callsOfDoors returns the calls in the code of the AWS clients, found by the types of their requests, with their positions.
 func callsOfDoors(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -86,7 +86,7 @@ func callsOfDoors(t *testing.T) map[string]string {
 	return out
 }
 
-// prefixOf is what IAM calls a service, by the SDK's name for it.
+// prefixOf maps the SDK's name of a service to its prefix in IAM.
 func prefixOf(service string) string {
 	if service == "arczonalshift" {
 		return "arc-zonal-shift"
@@ -94,12 +94,12 @@ func prefixOf(service string) string {
 	return service
 }
 
-// request is the type of a request: DescribeImagesInput.
+// request matches the type of a request: DescribeImagesInput.
 var request = regexp.MustCompile(`^([A-Z]\w+)Input$`)
 
-// callsIn finds the requests to AWS that a file makes: "ec2:DescribeImages".
+// callsIn returns the requests to AWS in a file: "ec2:DescribeImages".
 func callsIn(f *ast.File) []string {
-	services := map[string]string{} // by the name that the file has for their package
+	services := map[string]string{} // by package name in the file
 	for _, spec := range f.Imports {
 		service, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "github.com/aws/aws-sdk-go-v2/service/")
 		if !ok || strings.Contains(service, "/") {

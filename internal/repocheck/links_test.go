@@ -12,7 +12,7 @@ import (
 
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// TestLinks: what the documents point to is there, headings included.
+// TestLinks: the targets of links in documents exist, including headings.
 func TestLinks(t *testing.T) {
 	for _, file := range documents(t) {
 		text, err := os.ReadFile(file)
@@ -64,7 +64,7 @@ func documents(t *testing.T) []string {
 
 var notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
-// anchors are what the headings of a document are called in links.
+// anchors returns the link anchors of the headings of a document.
 func anchors(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -1,4 +1,4 @@
-// Package repocheck has the tests of the repository as a whole: who may import whom, what documents say, and what may be in a commit.
+// Package repocheck has tests of the whole repository: allowed imports, documents that match the code, and allowed files.
 //
 // In: the files of the checkout.
 // Out: test failures that name the file and the line.
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestMain changes to the root of the checkout: the tests name files as they are named from there.
+// TestMain changes to the root of the checkout, so that the tests can use paths relative to it.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -8,8 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestPanelsOfKarpenter: which metrics of Karpenter's dashboards Joiner lacks is what package metrics says, so that migrate check names the
-// panels that stay empty, and no others.
+// TestPanelsOfKarpenter: migrate check names exactly the panels of Karpenter's dashboards whose metrics package metrics does not have.
 func TestPanelsOfKarpenter(t *testing.T) {
 	t.Parallel()
 	ours, lacking := readSource(t).metricNames(), migration.MetricsOfKarpenterAlone()

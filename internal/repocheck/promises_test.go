@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// silent are the rows of docs/compatibility.md that say "not yet" and of which the controller says nothing at its start, and why: nobody asks
-// for them in a setting or an object. A section stands for all of its rows.
+// silent are the rows of docs/compatibility.md with "not yet" for which the controller logs no warning on startup, with the reason: no setting
+// or object requests them. A section includes all of its rows.
 var silent = map[string]string{
 	"Metrics": "a metric is asked for by a query, which the page answers",
 	"Events":  "an event is waited for, not asked for",
@@ -17,7 +17,8 @@ var silent = map[string]string{
 	"`karpenter.sh/capacity-buffer-namespace`": "the same",
 }
 
-// TestNothingIsSilentlyIgnored: what is accepted and has no effect is told at the start. A row that says "not yet" says what is told, too.
+// TestNothingIsSilentlyIgnored: the controller logs a warning for everything that is accepted and has no effect. A row with "not yet" has the
+// text of the warning.
 func TestNothingIsSilentlyIgnored(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(compatibilityPage)
@@ -55,7 +56,7 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 	}
 }
 
-// TestLapsesAreOfThePage: what the controller says has no effect is a row of the page.
+// TestLapsesAreOfThePage: every warning of the controller about a field without effect has a row on the page.
 func TestLapsesAreOfThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(compatibilityPage)

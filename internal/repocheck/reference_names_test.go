@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// conditionFiles hold the conditions of the API and their reasons, with the group that constants are often made of.
+// conditionFiles have the conditions of the API and their reasons, with the API group that their constants may contain.
 var conditionFiles = []struct{ file, group string }{
 	{"api/karpenter/v1/condition.go", "karpenter.sh"},
 	{"api/aws/v1/status.go", "karpenter.k8s.aws"},
@@ -92,7 +92,7 @@ that has changed is told at once. Reasons are Karpenter's where the meaning is.
 	return b.String()
 }
 
-// namesIn are the names that a function of a file mentions.
+// namesIn returns the names that a function of a file uses.
 func namesIn(t *testing.T, file, function string) map[string]bool {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -116,7 +116,7 @@ func namesIn(t *testing.T, file, function string) map[string]bool {
 	return names
 }
 
-// toldReasons are the reasons that somebody outside of package kube tells: kube.ReasonX.
+// toldReasons returns the event reasons that packages other than kube use: kube.ReasonX.
 func toldReasons(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -196,7 +196,7 @@ What Joiner reads and writes on objects and in AWS. Names are Karpenter's where 
 	return b.String()
 }
 
-// ownKeys are the constants of the product that begin with joiner.sh/, and what they mean.
+// ownKeys returns the constants of the product that begin with joiner.sh/, with their meanings.
 func ownKeys(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -230,7 +230,7 @@ func ownKeys(t *testing.T) map[string]string {
 	return out
 }
 
-// firstTwo are the first two sentences: what follows is for who reads the code.
+// firstTwo returns the first two sentences. Later ones are for readers of the code.
 func firstTwo(text string) string {
 	parts := strings.SplitAfterN(text, ". ", 3)
 	return strings.TrimSpace(strings.Join(parts[:min(2, len(parts))], ""))

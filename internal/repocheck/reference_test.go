@@ -15,11 +15,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// referenceFolder holds pages that are made from the code by TestReference, and commands.md, which cmd/joiner makes.
+// referenceFolder has the pages that TestReference generates from the code, and commands.md, which cmd/joiner generates.
 const referenceFolder = "docs/reference"
 
-// TestReference holds docs/reference to the code. It fails when a setting, metric, condition, event or label has come, gone or changed,
-// or has no comment that says what it means: then write the pages anew and read the difference.
+// TestReference compares docs/reference with the code. It fails when a setting, metric, condition, event or label was added, removed or changed,
+// or has no comment: then run it with -rewrite and review the difference.
 func TestReference(t *testing.T) {
 	s := readSource(t)
 	for name, page := range map[string]string{
@@ -84,7 +84,7 @@ The AWS SDK reads its own variables and files: ` + "`AWS_PROFILE`, `AWS_ENDPOINT
 	return b.String()
 }
 
-// code is a value as code, or nothing.
+// code formats a value as code; empty stays empty.
 func code(value string) string {
 	if value == "" {
 		return ""
@@ -92,7 +92,7 @@ func code(value string) string {
 	return "`" + value + "`"
 }
 
-// cell is a text that may stand in a table.
+// cell formats a text for a table cell.
 func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
 }
@@ -122,16 +122,16 @@ Durations are in seconds. Beside these there are the usual metrics of controller
 	return b.String()
 }
 
-// constant is one of a block of constants.
+// constant is one constant of a block.
 type constant struct {
 	name, value string
 	block       string // first sentence of the block's comment
-	group       string // what stands above it in the block, where the constants of the block are in groups
+	group       string // title of its group in the block, if the block has groups
 	says        string // its comment, without its name
 }
 
-// constantsOf reads the constants of a file whose values are texts. grouped says that a comment above one is the title of those that
-// follow, and that what a constant means stands behind it.
+// constantsOf returns the string constants of a file. grouped means that a comment above a constant is the title of the following ones, and that
+// the comment of a constant is at the end of its line.
 func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -187,10 +187,10 @@ func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
 	return out
 }
 
-// constantName is what names of constants look like, which mean nothing to users.
+// constantName matches names of constants in comments, which are replaced with their values for users.
 var constantName = regexp.MustCompile(`\b(Label|Annotation|Tag|Taint|Condition|Reason)[A-Z]\w+\b`)
 
-// sentence is the first sentence of a comment.
+// sentence returns the first sentence of a comment.
 func sentence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if first, _, ok := strings.Cut(text, ". "); ok {
@@ -199,7 +199,7 @@ func sentence(text string) string {
 	return text
 }
 
-// meaning is a comment without the name with which Go wants it to begin, and with a capital letter.
+// meaning returns a comment without the name that it begins with, and with a capital letter.
 func meaning(name, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	text = strings.TrimPrefix(text, name+" ")

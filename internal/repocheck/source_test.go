@@ -13,22 +13,22 @@ import (
 	"testing"
 )
 
-// source is what the code of the product says, found without compiling it. What only stands in api/, which is a mirror of
-// Karpenter's, in tests or in the tools for tests does not count.
+// source has facts about the product's code, read without compiling it. It ignores tests, test tools, and api/, which mirrors
+// Karpenter's API.
 type source struct {
 	named      map[string][]string // value of a constant → its names
 	spelled    map[string]bool     // texts outside of constants
-	mentioned  map[string]bool     // names that occur outside of their declaration
-	reads      map[string]bool     // fields and constants that are selected: the B of a.B
+	mentioned  map[string]bool     // names used outside of their declaration
+	reads      map[string]bool     // selected fields and constants: the B of a.B
 	refused    map[string]bool     // fields that this version refuses: "spec.placementGroupSelector"
-	lapses     map[string]string   // paths that are told to have no effect (lapseFile) → what happens instead
+	lapses     map[string]string   // path without effect (lapseFile) → the warning
 	metrics    map[string][]string // name → labels
-	metricVar  map[string]string   // name → the field of package metrics that it is in
+	metricVar  map[string]string   // name → its field in package metrics
 	metricHelp map[string]string
 	metricKind map[string]string // name → counter, gauge, histogram, summary
 }
 
-// uses says whether the code does something with a name of Karpenter's: a text, or a constant of that value.
+// uses reports whether the code uses a name of Karpenter: as a text, or as a constant with that value.
 func (s source) uses(name string) bool {
 	return s.spelled[name] || slices.ContainsFunc(s.named[name], func(constant string) bool { return s.mentioned[constant] })
 }
@@ -86,10 +86,10 @@ func readSource(t *testing.T) source {
 	return s
 }
 
-// metricsFolder is where metrics are registered.
+// metricsFolder has the package that registers metrics.
 const metricsFolder = "internal/metrics"
 
-// lapseFile is where the controller says what of objects has no effect: what it reads of them there, it does not do.
+// lapseFile has the controller's warnings about fields of objects without effect. Reading a field there does not count as support.
 const lapseFile = "internal/controller/lapse.go"
 
 // readLapses collects lapse{"path, path", "what happens instead"}.
@@ -110,7 +110,7 @@ func (s source) readLapses(f *ast.File) {
 	})
 }
 
-// constants collects the constants of texts; those of the API are often made of its group.
+// constants collects string constants. Those of the API often contain its group.
 func (s source) constants(f *ast.File, group string) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)
@@ -128,7 +128,7 @@ func (s source) constants(f *ast.File, group string) {
 	}
 }
 
-// textOf is the value of a text, of texts that are added, or of Group.
+// textOf returns the value of a string literal, of a concatenation, or of Group.
 func textOf(e ast.Expr, group string) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -146,7 +146,7 @@ func textOf(e ast.Expr, group string) (string, bool) {
 	return "", false
 }
 
-// body notes what the code outside of constants mentions.
+// body records the names and texts that the code outside of constants uses.
 func (s source) body(f *ast.File) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// largestFile is the limit of a tracked file in bytes: what is larger stays in every clone for ever.
+// largestFile is the maximum size of a tracked file in bytes, because every clone keeps all versions.
 const largestFile = 1 << 20
 
-// programs are the first bytes of programs, libraries and archives: none of them can be reviewed.
+// programs are the first bytes of programs, libraries and archives, which cannot be reviewed.
 var programs = map[string]string{
 	"\x7fELF": "an ELF binary", "MZ": "a Windows binary", "!<arch>\n": "an archive of objects", "\x00asm": "a WebAssembly module",
 	"\xfe\xed\xfa\xce": "a Mach-O binary", "\xfe\xed\xfa\xcf": "a Mach-O binary", "\xce\xfa\xed\xfe": "a Mach-O binary",
@@ -20,7 +20,7 @@ var programs = map[string]string{
 	"\x1f\x8b": "a gzip archive", "PK\x03\x04": "a zip archive", "\x28\xb5\x2f\xfd": "a zstd archive", "\xfd7zXZ\x00": "an xz archive", "BZh": "a bzip2 archive",
 }
 
-// refusedFile says why a file may not be tracked, from its first bytes and its size; empty: it may.
+// refusedFile returns why a file may not be tracked, from its first bytes and its size; empty if it may.
 func refusedFile(head []byte, size int64) string {
 	for magic, kind := range programs {
 		if bytes.HasPrefix(head, []byte(magic)) {
@@ -36,7 +36,7 @@ func refusedFile(head []byte, size int64) string {
 	return ""
 }
 
-// TestNoBinaries: every tracked file is a text of at most 1 MiB.
+// TestNoBinaries: every tracked file is text of at most 1 MiB.
 func TestNoBinaries(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()
@@ -70,7 +70,7 @@ func TestNoBinaries(t *testing.T) {
 	}
 }
 
-// TestRefusedFiles: a program of any platform, an archive, other binary data and large files are refused; texts are not.
+// TestRefusedFiles: programs of any platform, archives, other binary data and large files are refused; texts are not.
 func TestRefusedFiles(t *testing.T) {
 	t.Parallel()
 	own, err := os.Executable()

@@ -14,8 +14,8 @@ const (
 	mostText = 1000
 )
 
-// Short returns a message that quotes what a user wrote, with at most 200 bytes of each word (paths of fields are that long) and 1,000 bytes in all. What is left out
-// is counted.
+// Short shortens a message that quotes text of a user: to 200 bytes for each word (a field path can be that long) and 1,000 bytes in all.
+// The result states how many bytes the word, or the message, has in full.
 func Short(text string) string {
 	if len(text) <= mostWord {
 		return text

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// TestShort: messages stay readable, however long the text is that they quote.
+// TestShort checks that a message stays short and valid UTF-8, whatever text it quotes.
 func TestShort(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 300_000)

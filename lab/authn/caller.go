@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// Caller is who made a token.
+// Caller is the identity that created a token.
 type Caller struct {
-	ARN         string // as STS says it: "arn:aws:sts::111122223333:assumed-role/node/i-0…"
+	ARN         string // as STS returns it: "arn:aws:sts::111122223333:assumed-role/node/i-0…"
 	RoleARN     string // without session and path: "arn:aws:iam::111122223333:role/node"
 	Account     string
 	UserID      string // "AROA…:i-0…"
-	Session     string // the session's name: an instance's id, for instances
+	Session     string // session name; for instances, the instance id
 	AccessKeyID string
 }
 
-// caller asks STS who signed the request.
+// caller calls STS to find out who signed the request.
 func (w *Webhook) caller(ctx context.Context, signed *url.URL) (Caller, error) {
 	endpoint, err := url.Parse(w.Endpoint)
 	if err != nil {
@@ -33,7 +33,7 @@ func (w *Webhook) caller(ctx context.Context, signed *url.URL) (Caller, error) {
 	if err != nil {
 		return Caller{}, fmt.Errorf("call STS: %w", err)
 	}
-	r.Host = signed.Host // it is part of what was signed
+	r.Host = signed.Host // the host is part of the signature
 	r.Header.Set(clusterHeader, w.Cluster)
 	r.Header.Set("Accept", "application/json")
 	response, err := w.client.Do(r)
@@ -59,7 +59,7 @@ type callerIdentity struct {
 	} `xml:"GetCallerIdentityResult" json:"GetCallerIdentityResult"`
 }
 
-// readCaller reads the answer of STS, which is JSON when asked for, and XML by habit.
+// readCaller parses STS's response: JSON when the request asks for JSON, XML by default.
 func readCaller(body []byte, signed *url.URL) (Caller, error) {
 	var answer callerIdentity
 	var err error
@@ -82,8 +82,7 @@ func readCaller(body []byte, signed *url.URL) (Caller, error) {
 	return c, nil
 }
 
-// canonical turns the ARN of a session into that of its role. STS leaves out the
-// role's path, which is why a mapping must leave it out too.
+// canonical turns the ARN of a session into that of its role. STS omits the role's path, so a mapping must omit the path too.
 func canonical(arn string) (role, session string, err error) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" {

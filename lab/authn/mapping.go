@@ -16,11 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// errNotMapped says that no mapping names the caller, in the authenticator's words.
+// errNotMapped means that no mapping names the caller. The text is that of aws-iam-authenticator.
 var errNotMapped = errors.New("ARN is not mapped")
 
-// mapping is what a caller becomes in the cluster: a name and groups, both still
-// with their {{…}}.
+// mapping is the user name and the groups of a caller in the cluster. Placeholders {{…}} are not filled in yet.
 type mapping struct {
 	username string
 	groups   []string
@@ -35,8 +34,7 @@ type mapRole struct {
 	Groups   []string `json:"groups"`
 }
 
-// mapped finds what the caller becomes, in the sources that the cluster's
-// authentication mode uses. An access entry wins over aws-auth.
+// mapped returns the caller's mapping from the sources that the cluster's authentication mode uses. An access entry wins over aws-auth.
 func (w *Webhook) mapped(ctx context.Context, c Caller) (mapping, error) {
 	cluster, err := w.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &w.Cluster})
 	if err != nil {
@@ -58,7 +56,7 @@ func (w *Webhook) mapped(ctx context.Context, c Caller) (mapping, error) {
 	return w.awsAuth(c)
 }
 
-// accessEntry looks for the caller's role among the cluster's access entries.
+// accessEntry returns the access entry of the caller's role.
 func (w *Webhook) accessEntry(ctx context.Context, c Caller) (mapping, error) {
 	pages := eks.NewListAccessEntriesPaginator(w.eks, &eks.ListAccessEntriesInput{ClusterName: &w.Cluster})
 	for pages.HasMorePages() {
@@ -96,9 +94,8 @@ func (w *Webhook) readEntry(ctx context.Context, c Caller, principal string) (ma
 	}
 }
 
-// stale says whether the role is younger than its access entry: EKS keeps the
-// unique id of the role that the entry was made for, so an entry does not
-// match a role that was made anew under the old name.
+// stale reports whether the role was created after its access entry. EKS stores the unique id of the role, so an entry does not match a
+// role that was deleted and created again with the same name.
 func (w *Webhook) stale(ctx context.Context, c Caller, created time.Time) (bool, error) {
 	_, name, ok := strings.Cut(c.RoleARN, ":role/")
 	if !ok {
@@ -108,12 +105,11 @@ func (w *Webhook) stale(ctx context.Context, c Caller, created time.Time) (bool,
 	if err != nil {
 		return false, fmt.Errorf("look up role %s: %w", name, err)
 	}
-	// IAM and EKS both tell whole seconds at best.
+	// IAM and EKS return timestamps with a precision of seconds at best.
 	return aws.ToTime(out.Role.CreateDate).Truncate(time.Second).After(created), nil
 }
 
-// samePrincipal compares the ARN of an entry, which may have a path, with one
-// that has none.
+// samePrincipal compares the ARN of an entry, which may have a path, with one without a path.
 func samePrincipal(entry, role string) bool {
 	entryPrefix, entryName, ok := strings.Cut(entry, ":role/")
 	if !ok {
@@ -122,8 +118,7 @@ func samePrincipal(entry, role string) bool {
 	return entryPrefix+":role/"+entryName[strings.LastIndexByte(entryName, '/')+1:] == role
 }
 
-// awsAuth looks for the caller in the ConfigMap, which ARNs match letter by
-// letter but for their case.
+// awsAuth returns the caller's mapping in the ConfigMap. ARNs match exactly, except for case.
 func (w *Webhook) awsAuth(c Caller) (mapping, error) {
 	data, ok := w.AWSAuth()
 	if !ok {
@@ -158,7 +153,7 @@ func accountsOf(data string) []string {
 	return accounts
 }
 
-// fill puts what is known of the caller into a template of the mapping.
+// fill replaces the placeholders of a mapping with the caller's values.
 func (w *Webhook) fill(ctx context.Context, template string, c Caller) (string, error) {
 	if strings.Contains(template, "{{EC2PrivateDNSName}}") {
 		name, err := w.privateDNSName(ctx, c.Session)
@@ -173,7 +168,7 @@ func (w *Webhook) fill(ctx context.Context, template string, c Caller) (string, 
 	return strings.ReplaceAll(template, "{{AccessKeyID}}", c.AccessKeyID), nil
 }
 
-// privateDNSName asks EC2 for the name of an instance, once.
+// privateDNSName returns the private DNS name of an instance, and caches it.
 func (w *Webhook) privateDNSName(ctx context.Context, instance string) (string, error) {
 	if !strings.HasPrefix(instance, "i-") {
 		return "", fmt.Errorf("failed querying private DNS from EC2 API for node %s: the session is not an instance's", instance)

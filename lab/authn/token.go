@@ -13,20 +13,19 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// The parts of a token, as aws-iam-authenticator and `aws eks get-token` make it.
+// The parts of a token, as aws-iam-authenticator and `aws eks get-token` create it.
 const (
 	prefix        = "k8s-aws-v1."
 	clusterHeader = "x-k8s-aws-id"
 	emptyHash     = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	timeFormat    = "20060102T150405Z"
 
-	// TokenLife is how long a token is good for: STS accepts a presigned request
-	// for 15 minutes after its date, whatever it says of itself.
+	// TokenLife is the lifetime of a token: STS accepts a presigned request for 15 minutes after its date, even if the request states a
+	// longer expiry.
 	TokenLife = 15 * time.Minute
 )
 
-// Token makes the bearer token by which whoever holds credentials proves to the
-// cluster who they are: a presigned STS request that only they could sign.
+// Token creates a bearer token from AWS credentials: a presigned STS request, which proves the identity of its signer to the cluster.
 func Token(ctx context.Context, credentials aws.Credentials, region, cluster string, now time.Time) (string, error) {
 	host := "https://sts." + region + ".amazonaws.com/"
 	query := url.Values{"Action": {"GetCallerIdentity"}, "Version": {"2011-06-15"}, "X-Amz-Expires": {"60"}}
@@ -42,8 +41,7 @@ func Token(ctx context.Context, credentials aws.Credentials, region, cluster str
 	return prefix + base64.RawURLEncoding.EncodeToString([]byte(signed)), nil
 }
 
-// parse returns the request inside a token, after checking that it is the one
-// request that a token may hold.
+// parse returns the presigned request in a token. It rejects every request except the one that a token may hold.
 func (w *Webhook) parse(token string, now time.Time) (*url.URL, error) {
 	encoded, ok := strings.CutPrefix(token, prefix)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package authn answers the API server's question who a bearer token is, as EKS does.
+// Package authn authenticates bearer tokens for the API server, as EKS does.
 //
-// In: TokenReviews; the callers that STS names; access entries and aws-auth.
+// In: TokenReviews; the callers that STS returns; access entries and aws-auth.
 // Out: Kubernetes users and groups, or a refusal.
 // Never: a user that no mapping of the cluster's authentication mode names.
 package authn
@@ -22,15 +22,14 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// Options say whose tokens are reviewed.
+// Options configure a Webhook.
 type Options struct {
-	Cluster  string // the cluster's name, which each token must be made for
+	Cluster  string // name of the cluster; every token must be made for it
 	Region   string
-	Endpoint string     // where AWS is: "http://127.0.0.1:4566"
-	AWS      aws.Config // as whom to ask EKS, EC2 and IAM
+	Endpoint string     // endpoint of AWS: "http://127.0.0.1:4566"
+	AWS      aws.Config // credentials for the calls to EKS, EC2 and IAM
 
-	// AWSAuth returns the data of the ConfigMap kube-system/aws-auth, and false
-	// when there is none.
+	// AWSAuth returns the data of the ConfigMap kube-system/aws-auth, and false if it does not exist.
 	AWSAuth func() (map[string]string, bool)
 	// Log receives a line per review; nil discards them.
 	Log io.Writer
@@ -78,7 +77,7 @@ func (w *Webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(rw).Encode(review)
 }
 
-// Review says who a token is, at a time.
+// Review authenticates a token at the time now.
 func (w *Webhook) Review(ctx context.Context, token string, now time.Time) authenticationv1.TokenReviewStatus {
 	user, caller, err := w.identify(ctx, token, now)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package component runs one program of the control plane inside a copy of the
-// lab's own binary.
+// Package component runs one program of the control plane inside a copy of the lab's own binary.
 //
 // In: the arguments of the process.
-// Out: the exit code of kube-apiserver, kube-controller-manager, kube-scheduler, the guard or a cell.
+// Out: the exit code of kube-apiserver, kube-controller-manager, kube-scheduler, the guard or a sandbox.
 // Never: two programs in one process: logging and signals are set up once only.
 package component
 
@@ -20,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/sandbox"
 )
 
-// Run runs the program that args names first and returns its exit code. It
-// returns false when args name none of them, so that the caller goes on as itself.
+// Run runs the program that args[0] names and returns its exit code. It returns false when args name none of them; the caller then runs as
+// itself.
 func Run(args []string) (code int, ok bool) {
 	if len(args) == 0 {
 		return 0, false
@@ -36,7 +35,7 @@ func Run(args []string) (code int, ok bool) {
 		program = func() *cobra.Command { return scheduler.NewSchedulerCommand() }
 	case process.GuardArg:
 		if len(args) != 2 {
-			return 0, false // somebody typed it
+			return 0, false // a user typed the command
 		}
 		process.Guard(args[1], os.Stdin)
 		return 0, true

@@ -7,19 +7,17 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Version is the version of the Kubernetes module that this binary is built
-// from. Go leaves the versions of modules out of test binaries, so it is
-// written here, and a test holds it against go.mod.
+// Version is the version of the Kubernetes module that this binary is built from. Test binaries do not contain module versions, so it is
+// written here, and a test compares it with go.mod.
 const Version = "v1.36.3"
 
-// builtVersion is the variable that Kubernetes' own build sets with the
-// linker's -X. A program built without it, as by `go run` and `go test`, calls
-// itself v0.0.0-master, and clients would think that of the cluster.
+// builtVersion is the variable that Kubernetes' own build sets with the linker's -X. Without it, as with `go run` and `go test`, a program
+// reports v0.0.0-master, and clients would take that as the cluster's version.
 //
 //go:linkname builtVersion k8s.io/component-base/version.gitVersion
 var builtVersion string
 
-// setVersion gives the program its version, unless the linker did.
+// setVersion sets the program's version, unless the linker did.
 func setVersion() error {
 	if !strings.HasPrefix(builtVersion, "v0.0.0") {
 		return nil

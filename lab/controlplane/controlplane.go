@@ -1,6 +1,6 @@
-// Package controlplane runs a real Kubernetes control plane on this machine.
+// Package controlplane runs a real Kubernetes control plane on this computer.
 //
-// In: a folder, an authority for certificates and who answers for tokens.
+// In: a folder, a certificate authority and an authentication webhook.
 // Out: a ready API server with scheduler and controllers, and an administrator's kubeconfig.
 // Never: a fixed port, a need for root, or a process that outlives this one.
 package controlplane
@@ -33,7 +33,7 @@ import (
 type ControlPlane struct {
 	URL        string       // of the API server: https://127.0.0.1:PORT
 	CA         []byte       // the authority's certificate, PEM
-	Admin      *rest.Config // an administrator, without client-side rate limits
+	Admin      *rest.Config // credentials of an administrator, without client-side rate limits
 	Kubeconfig string       // path of the administrator's kubeconfig
 
 	dir       string
@@ -47,8 +47,8 @@ type ControlPlane struct {
 	apiSpec   process.Spec
 }
 
-// Start starts the programs in group, as children running self, and returns
-// once the API server is ready and the controllers work. Files go to dir.
+// Start starts the programs in group, as children that run the program self, and returns once the API server is ready and the controllers
+// work. Files go to dir.
 func Start(ctx context.Context, self, dir string, group *process.Group, authority *pki.Authority, o Options) (*ControlPlane, error) {
 	o.ServiceCIDR = cmp.Or(o.ServiceCIDR, ServiceCIDR)
 	if o.Start == 0 {
@@ -99,7 +99,7 @@ func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, 
 	return c.waitForControllers(ctx, manager)
 }
 
-// serve notes the API server that serves now. Its end is a failure, unless it is stopped.
+// serve records the current API server. If its process ends without StopAPIServer, that is reported by Failed.
 func (c *ControlPlane) serve(p *process.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *ControlPlane) serve(p *process.Process) {
 	}()
 }
 
-// StopAPIServer kills the API server. What is in etcd stays.
+// StopAPIServer kills the API server. etcd keeps its data.
 func (c *ControlPlane) StopAPIServer() {
 	c.mu.Lock()
 	p := c.apiServer
@@ -125,7 +125,7 @@ func (c *ControlPlane) StopAPIServer() {
 	}
 }
 
-// StartAPIServer starts an API server that was stopped again, at the same address, and returns once it is ready.
+// StartAPIServer restarts a stopped API server at the same address, and returns once it is ready.
 func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("not ready after a minute"))
 	defer cancel()
@@ -141,8 +141,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// startAPIServer tries again when another program takes the port that was free
-// a moment ago.
+// startAPIServer starts the API server on a free port. It retries with another port if another program has taken the port meanwhile.
 func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string, o Options) (*process.Process, error) {
 	for attempt := 1; ; attempt++ {
 		port, err := freePort()
@@ -170,12 +169,11 @@ func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string,
 	}
 }
 
-// spareCollector lets a program's heap grow to four times what it needs before
-// garbage is collected: in a small cluster memory is cheaper than a core that is busy
-// when five hundred pods arrive.
+// spareCollector sets GOGC=300, so that a heap may grow to four times the live data before a garbage collection. In a small cluster this
+// costs little memory and keeps the CPU free when five hundred pods arrive.
 func spareCollector() []string { return []string{"GOGC=300"} }
 
-// Failed delivers why a program of the control plane ended before its time.
+// Failed returns a channel that receives an error when a program of the control plane ends unexpectedly.
 func (c *ControlPlane) Failed() <-chan error { return c.failed }
 
 // Close stops etcd. The programs belong to the group, which is closed first.
@@ -204,8 +202,7 @@ func (c *ControlPlane) waitForAPIServer(ctx context.Context, p *process.Process)
 	return fmt.Errorf("kube-apiserver: %w (last answer of /readyz: %v)\n%s", context.Cause(ctx), last, p.Tail(15))
 }
 
-// waitForControllers waits for the first thing that a cluster needs from its
-// controllers: without the service account, no pod can be made.
+// waitForControllers waits for the default service account: without it no pod can be created.
 func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Process) error {
 	client, err := kubernetes.NewForConfig(c.Admin)
 	if err != nil {
@@ -229,7 +226,7 @@ func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Proces
 	return err
 }
 
-// writeFiles writes what does not depend on the API server's port.
+// writeFiles writes the files that do not depend on the API server's port.
 func (c *ControlPlane) writeFiles(o Options) error {
 	serving, err := c.authority.Server("kube-apiserver", "127.0.0.1", "localhost", "172.20.0.1", "fd30:1c53:5f8a::1",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
@@ -256,7 +253,7 @@ func (c *ControlPlane) writeFiles(o Options) error {
 	return nil
 }
 
-// writeAccess writes who may speak to the API server at url, and as whom.
+// writeAccess writes the kubeconfigs of the API server's clients for the server at url.
 func (c *ControlPlane) writeAccess(url string) error {
 	c.URL = url
 	for _, who := range []struct {
@@ -288,7 +285,7 @@ func (c *ControlPlane) writeAccess(url string) error {
 	return nil
 }
 
-// Kubeconfig says how to reach the server at url, as whoever pair certifies.
+// Kubeconfig returns a kubeconfig for the server at url and the user of the client certificate pair.
 func Kubeconfig(url string, ca []byte, pair pki.Pair) clientcmdapi.Config {
 	return clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: url, CertificateAuthorityData: ca}},
@@ -298,7 +295,7 @@ func Kubeconfig(url string, ca []byte, pair pki.Pair) clientcmdapi.Config {
 	}
 }
 
-// freePort asks the kernel for a port that nobody uses.
+// freePort returns a free port of the kernel's choice.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// etcdLog makes the logger of etcd, which writes to a file. Of what etcd cannot go on with, a full disk above all, it tells the terminal
-// before this process ends: the file is gone with the lab.
+// etcdLog returns etcd's logger, which writes to a file. Fatal errors, for example a full disk, also go to the terminal before this process
+// ends, because the file is removed with the lab.
 func etcdLog(path string) (*zap.Logger, error) {
 	c := zap.NewProductionConfig()
 	c.Level = zap.NewAtomicLevelAt(zap.ErrorLevel)
@@ -38,7 +38,7 @@ func (l lastWord) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	l.exit(1)
 }
 
-// why is the message of a log entry, with the errors among its fields.
+// why returns the message of a log entry, with the errors among its fields.
 func why(message string, fields []zapcore.Field) string {
 	parts := []string{message}
 	for _, f := range fields {

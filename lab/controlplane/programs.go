@@ -7,17 +7,15 @@ import (
 	"time"
 )
 
-// ServiceCIDR is where the addresses of Services come from: what EKS takes for a
-// VPC in 10.0.0.0/8. ServiceCIDR6 is one as EKS deals it to a cluster of IPv6.
+// ServiceCIDR is the address range of Services: the default of EKS for a VPC in 10.0.0.0/8. ServiceCIDR6 is a range like the one that EKS
+// assigns to an IPv6 cluster.
 const (
 	ServiceCIDR  = "172.20.0.0/16"
 	ServiceCIDR6 = "fd30:1c53:5f8a::/108"
 )
 
-// controllers are the loops of kube-controller-manager that make a cluster
-// behave: workloads, their deletion, the life of nodes, accounts, disruption
-// budgets, services and volumes. Those that need a cloud, sign certificates or
-// scale by metrics are left out.
+// controllers are the controllers of kube-controller-manager that run: workloads, garbage collection, node lifecycle, service accounts,
+// disruption budgets, services and volumes. Controllers that need a cloud, sign certificates or scale by metrics are left out.
 func controllers() string {
 	return strings.Join([]string{
 		"cronjob-controller", "daemonset-controller", "deployment-controller", "job-controller",
@@ -31,9 +29,8 @@ func controllers() string {
 	}, ",")
 }
 
-// apiServerArgs are tuned for a small cluster on a small machine: no priority
-// levels to compute, no profiling, and the address of the server itself is not
-// written into the cluster, since a loopback address cannot be.
+// apiServerArgs returns flags for a small cluster on a small computer: no API priority and fairness, no profiling. The server's own
+// endpoint is not written into the cluster, because a loopback address is not allowed there.
 func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []string {
 	args := []string{
 		"--etcd-servers=" + etcdURL,
@@ -94,8 +91,7 @@ func (c *ControlPlane) schedulerArgs() []string {
 	return []string{"--config=" + c.file("scheduler.yaml"), "--secure-port=0"}
 }
 
-// schedulerConfig asks for more requests per second than the scheduler allows
-// itself by default, which would take ten seconds to bind 500 pods.
+// schedulerConfig raises the scheduler's request rate: with the default, binding 500 pods takes ten seconds.
 func (c *ControlPlane) schedulerConfig() []byte {
 	return []byte(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -109,7 +105,7 @@ clientConnection:
 `)
 }
 
-// egress has the API server dial nodes, pods and services through a proxy on a socket.
+// egress makes the API server connect to nodes, pods and services through a proxy on a socket.
 func egress(socket string) []byte {
 	return []byte(`apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
@@ -121,8 +117,8 @@ egressSelections:
 `)
 }
 
-// auditPolicy has the calls of service accounts written down, but for those that Kubernetes' own controllers run as: who asked for what, not what
-// was in it. A watch is written down when it begins.
+// auditPolicy logs the calls of service accounts, except those of Kubernetes' own controllers: metadata only, no bodies. A watch is logged
+// when it starts.
 func auditPolicy() []byte {
 	return []byte(`apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -138,31 +134,29 @@ rules:
 `)
 }
 
-// AuditLog is the path of the file with a line for each call of a service account.
+// AuditLog returns the path of the file with one line per call of a service account.
 func (c *ControlPlane) AuditLog() string { return filepath.Join(c.dir, "audit.log") }
 
 func (c *ControlPlane) file(name string) string { return filepath.Join(c.dir, name) }
 
-// Options says how the control plane differs from a plain one.
+// Options configure the control plane.
 type Options struct {
 	// Issuer is the issuer of service account tokens, as EKS's OIDC issuer URL.
 	Issuer string
-	// TokenWebhook is the path of a kubeconfig file that says whom to ask about
-	// bearer tokens. Empty means nobody.
+	// TokenWebhook is the path of the kubeconfig of the webhook that authenticates bearer tokens. Empty disables webhook authentication.
 	TokenWebhook string
-	// TokenCache is how long an answer of the webhook is kept.
+	// TokenCache is how long the API server caches a response of the webhook.
 	TokenCache time.Duration
-	// ServiceCIDR is where the addresses of Services come from; empty: ServiceCIDR. Its family is the cluster's.
+	// ServiceCIDR is the address range of Services, which also sets the IP family of the cluster. Empty is the constant ServiceCIDR.
 	ServiceCIDR string
-	// NodeProxy is the path of a socket at which a proxy (HTTP CONNECT) leads to the nodes; empty: the API server dials them by itself, and
-	// finds nobody by their names.
+	// NodeProxy is the path of a socket with a proxy (HTTP CONNECT) to the nodes. Empty makes the API server connect directly, which fails
+	// because it cannot resolve the nodes' names.
 	NodeProxy string
-	// Start is how long the control plane may take to become ready; zero means
-	// two minutes.
+	// Start is the timeout until the control plane is ready. Zero is two minutes.
 	Start time.Duration
 }
 
-// advertised is the API server's address as the cluster is told of it, of the family of its services. Nobody uses it.
+// advertised returns the API server's advertised address, of the IP family of Services. No client uses it.
 func (o Options) advertised() string {
 	if strings.Contains(o.ServiceCIDR, ":") {
 		return "2600:1f18:63f7:b900::1"

@@ -10,18 +10,18 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// Stored is an object as it lies in etcd.
+// Stored is an object as stored in etcd.
 type Stored struct {
 	Key  string // below the API server's prefix: "pods/default/web-1"
 	JSON []byte // with apiVersion, kind and a UID
 }
 
-// storers is how many objects are on their way to etcd at once.
+// storers is the number of concurrent writes to etcd.
 const storers = 16
 
-// Store writes objects past the API server, which then serves them as if it had stored them: neither admission nor controllers have been asked.
-// What is there under a key is replaced. It is for crowds: many times as fast as to create them one by one. Each object is written by
-// itself, as watches take objects of one revision for one.
+// Store writes objects directly to etcd; the API server then serves them. Admission and controllers do not see the writes. Existing keys
+// are overwritten. Store is for large numbers of objects: it is many times faster than creating them one by one. Each object is a separate
+// transaction, because watches expect one object per revision.
 func (c *ControlPlane) Store(ctx context.Context, objects []Stored) error {
 	var next atomic.Int64
 	var all sync.WaitGroup

@@ -1,7 +1,8 @@
-// Package demo shows the main job, live: pods wait, nodes are bought and join, pods run, and nodes leave.
+// Package demo runs Joiner in a lab and shows its work live: pods are pending, nodes are launched and join, pods run, and empty nodes are
+// terminated.
 //
 // In: a terminal or a file to print to, and the joiner program.
-// Out: what happened to each node, as it happens, and a summary with prices.
+// Out: each event in the life of each node, as it happens, and a summary with prices.
 // Never: a number that was not measured in this run.
 package demo
 
@@ -26,14 +27,15 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// Options say how the demo runs.
+// Options configure the demo.
 type Options struct {
 	Out    io.Writer
 	Live   bool   // Out is a terminal
-	Color  bool   // use colours
-	Joiner string // path of the joiner program; empty: it is built
+	Color  bool   // use colors
+	Joiner string // path of the joiner program; empty builds it
 
-	// Keep has the lab afterwards, with the controller that runs in it and its program, until it returns; nil: the lab ends with the demo.
+	// Keep is called after the demo, with the lab, its running controller and the path of the joiner program. The lab closes when Keep
+	// returns. nil closes the lab at the end of the demo.
 	Keep func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error
 }
 
@@ -48,10 +50,10 @@ type show struct {
 	controller *lab.Controller
 	story      *story
 	joiner     string
-	plans      []string // manifests of both parts, for the bound
+	plans      []string // manifests of both parts, for the lower bound
 }
 
-// Run shows the demo. The error says which part did not come about, with evidence.
+// Run runs the demo. Its error names the part that failed, with evidence from the lab.
 func Run(ctx context.Context, o Options) error {
 	d := &show{Options: o, screen: &screen{out: o.Out, live: o.Live, color: o.Color, since: time.Now()}}
 	d.screen.title("Joiner's lab: a real Kubernetes control plane beside an emulated AWS")
@@ -141,7 +143,7 @@ func (d *show) mixed(ctx context.Context) error {
 	return d.untilRunning(ctx, total+5)
 }
 
-// untilRunning waits until so many pods exist and all of them run.
+// untilRunning waits until at least the given number of pods exist and all pods run.
 func (d *show) untilRunning(ctx context.Context, pods int) error {
 	err := d.until(ctx, func(s standing) bool { return s.pods >= pods && s.running == s.pods })
 	if err != nil {
@@ -172,7 +174,7 @@ func (d *show) scaleToZero(ctx context.Context) error {
 	return nil
 }
 
-// clear deletes what the demo applied: a lab that stays up has no NodePool that would launch for the user's pods.
+// clear deletes the demo's objects, so that the NodePools of a lab that is kept launch no nodes for the user's pods.
 func (d *show) clear(ctx context.Context) error {
 	if err := d.lab.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the demo's namespace: %w", err)
@@ -193,7 +195,7 @@ func (d *show) clear(ctx context.Context) error {
 	return nil
 }
 
-// alive counts the instances that cost money.
+// alive counts the instances that are billed.
 func (d *show) alive() int {
 	n := 0
 	for _, i := range d.lab.Instances() {
@@ -232,7 +234,7 @@ func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 	}
 }
 
-// explain adds to an error what the lab knows. A person's Ctrl-C needs no explanation, nor does a demo that cannot be printed.
+// explain adds the lab's evidence to an error. After Ctrl-C, or when the output cannot be written, it returns that error alone.
 func (d *show) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -262,7 +264,7 @@ func (d *show) summary(ctx context.Context, full standing) {
 	))
 }
 
-// bound asks `joiner plan` what the workloads of both parts must cost at least.
+// bound returns the lower bound of `joiner plan` for the workloads of both parts, in dollars per hour.
 func (d *show) bound(ctx context.Context) (float64, error) {
 	daemons, err := daemonSets(ctx, d.lab)
 	if err != nil {

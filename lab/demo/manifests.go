@@ -24,7 +24,7 @@ var caseOne string
 //go:embed mixed.yaml
 var mixed string
 
-// kind is one of the kinds of pods of the second part: two hundred in all.
+// kind is one kind of pod of the second part, which has two hundred pods.
 type kind struct {
 	name        string
 	pods        int32
@@ -41,12 +41,12 @@ func kinds() []kind {
 	}
 }
 
-// fill puts what the lab's account is called into a manifest.
+// fill replaces the placeholders of a manifest by the names in the lab's account.
 func fill(l *lab.Lab, text string) string {
 	return strings.NewReplacer("${NODE_ROLE}", lab.NodeRole, "${AL2_IMAGE}", l.AL2Image, "${CLUSTER}", l.Cluster).Replace(text)
 }
 
-// mixedManifest is the second part's manifest with its deployments.
+// mixedManifest returns the second part's manifest with its Deployments.
 func mixedManifest(l *lab.Lab) (string, error) {
 	text := fill(l, mixed)
 	for _, k := range kinds() {
@@ -85,8 +85,7 @@ func (k kind) deployment() *appsv1.Deployment {
 	}
 }
 
-// daemonSets writes the cluster's DaemonSets as a manifest: each node carries
-// their pods, and a plan that does not know of them is too cheap.
+// daemonSets returns the cluster's DaemonSets as a manifest: without their pods, which run on every node, a plan would be too cheap.
 func daemonSets(ctx context.Context, l *lab.Lab) (string, error) {
 	sets, err := l.Kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// screen prints the story: lines that stay, and below them, on a terminal, one
-// line that tells how things stand.
+// screen prints the demo: lines that stay and, on a terminal, a status line below them.
 type screen struct {
 	out   io.Writer
 	live  bool // out is a terminal
@@ -18,10 +17,10 @@ type screen struct {
 	mu     sync.Mutex
 	since  time.Time
 	status string
-	err    error // of the first write that failed
+	err    error // of the first failed write
 }
 
-// The colours of the stages, of a terminal's basic eight.
+// The colors of the stages, among a terminal's basic eight.
 const (
 	dim    = "2"
 	bold   = "1"
@@ -38,7 +37,7 @@ func (s *screen) paint(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// title begins a part of the story and its clock.
+// title prints the title of a part and starts its clock.
 func (s *screen) title(text string) {
 	s.mu.Lock()
 	s.since = time.Now()
@@ -46,7 +45,7 @@ func (s *screen) title(text string) {
 	s.print("\n" + s.paint(bold, text) + "\n\n")
 }
 
-// step says what is being done, and done when it returns says how long it took.
+// step shows a step in progress. The returned function prints the step with the time that it took.
 func (s *screen) step(text string) (done func()) {
 	begun := time.Now()
 	if s.live {
@@ -58,7 +57,7 @@ func (s *screen) step(text string) (done func()) {
 	}
 }
 
-// event prints one thing that happened, with the time since the part began.
+// event prints an event, with the time since the part started.
 func (s *screen) event(color, stage, text string) {
 	s.mu.Lock()
 	at := time.Since(s.since).Seconds()
@@ -66,7 +65,7 @@ func (s *screen) event(color, stage, text string) {
 	s.print(fmt.Sprintf("  %s  %s  %s\n", s.paint(dim, fmt.Sprintf("%5.1f s", at)), s.paint(color, fmt.Sprintf("%-7s", stage)), text))
 }
 
-// print prints text that stays.
+// print prints lines that stay.
 func (s *screen) print(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,14 +75,14 @@ func (s *screen) print(text string) {
 	s.write(text)
 }
 
-// write writes text, and notes when that fails. The caller holds mu.
+// write writes text, and keeps the first error. The caller holds mu.
 func (s *screen) write(text string) {
 	if _, err := io.WriteString(s.out, text); err != nil && s.err == nil {
 		s.err = fmt.Errorf("print the demo: %w", err)
 	}
 }
 
-// failed says why nobody reads all of the story; nil: somebody does.
+// failed returns the first write error, or nil.
 func (s *screen) failed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

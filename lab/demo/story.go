@@ -21,8 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// story follows nodes and pods as the API server tells of them, and prints each
-// step of a node's life.
+// story watches nodes and pods, and prints each step in the life of a node.
 type story struct {
 	lab    *lab.Lab
 	screen *screen
@@ -33,7 +32,7 @@ type story struct {
 	spent  map[string]int // instance type → how many were bought
 }
 
-// chapter is the life of one claim.
+// chapter is the life of one NodeClaim.
 type chapter struct {
 	wanted                        time.Time
 	bought, joined, ready, isGone bool
@@ -41,13 +40,13 @@ type chapter struct {
 	what                          string // "t3.small  us-east-1a"
 }
 
-// podLife is when a pod was first seen, and first seen running.
+// podLife has the times at which a pod was first seen, and first seen running.
 type podLife struct {
 	seen, ran time.Time
 	gone      bool
 }
 
-// follow begins to watch.
+// follow starts the watches.
 func follow(ctx context.Context, l *lab.Lab, s *screen) (*story, error) {
 	scheme, err := lab.Scheme()
 	if err != nil {
@@ -87,7 +86,7 @@ func follow(ctx context.Context, l *lab.Lab, s *screen) (*story, error) {
 	return t, nil
 }
 
-// claim tells what is new about a claim.
+// claim prints the changes of a NodeClaim.
 func (t *story) claim(object any, gone bool) {
 	if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
@@ -189,7 +188,7 @@ func (t *story) pod(object any, gone bool) {
 	life.gone = life.gone || gone
 }
 
-// standing is how things stand now.
+// standing is the current status.
 type standing struct {
 	pods, running          int
 	nodes, coming          int
@@ -239,7 +238,7 @@ func (t *story) standing() standing {
 	return s
 }
 
-// perType lists what was bought: the type of most machines first.
+// perType lists the launched instance types with their counts, the highest count first.
 func (t *story) perType() string {
 	var names []string
 	for name := range t.spent {

@@ -21,8 +21,8 @@ type change struct {
 	Value any    `json:"value"`
 }
 
-// ServeHTTP answers one AdmissionReview of a pod that is about to be made. This is the only moment at which a pod is given to
-// Fargate: who matches no active profile now stays with the scheduler that it has.
+// ServeHTTP answers one AdmissionReview of a pod that is being created. A pod is assigned to Fargate only at this moment: a pod that
+// matches no active profile keeps its scheduler.
 func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.deaf.Load() {
 		http.Error(w, "there is nobody here", http.StatusServiceUnavailable)
@@ -50,11 +50,11 @@ func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	review.Request = nil
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review) // the API server is gone; there is nobody to tell
+	_ = json.NewEncoder(w).Encode(review) // the API server has closed the connection; there is no one to report the error to
 }
 
-// chosen is the profile by which a pod is given to Fargate: of those that are active and select it the one that its label names, or
-// else the first. A DaemonSet's pods are for nodes that there are, and a pod may say that it is for EC2.
+// chosen returns the profile that assigns a pod to Fargate: of the active profiles that select the pod, the one in its label, else the
+// first. DaemonSet pods are never assigned to Fargate. A pod can also opt out with the label compute-type: ec2.
 func chosen(profiles []world.FargateProfile, namespace string, pod *corev1.Pod) (string, bool) {
 	owner := metav1.GetControllerOf(pod)
 	if owner != nil && owner.Kind == "DaemonSet" || pod.Annotations[ComputeType] == "ec2" {
@@ -70,7 +70,7 @@ func chosen(profiles []world.FargateProfile, namespace string, pod *corev1.Pod) 
 	return profiles[i].Name, true
 }
 
-// given is what is changed of a pod that is given to Fargate. EKS adds no toleration: Fargate's scheduler asks for none.
+// given returns the changes of a pod that is assigned to Fargate. EKS adds no toleration, because Fargate's scheduler does not need one.
 func given(pod *corev1.Pod, profile string) []change {
 	out := []change{{"add", "/spec/schedulerName", Scheduler}}
 	if pod.Labels == nil {

@@ -1,8 +1,8 @@
-// Package fargate stands in for Fargate, where EKS runs pods without nodes of the account.
+// Package fargate emulates Fargate, where EKS runs pods without nodes in the account.
 //
-// In: pods as they are made, the cluster's Fargate profiles, and who lets their pod execution roles in.
-// Out: pods given to Fargate's scheduler, a Node of its own for each of them, or an event that says why not, in EKS's words.
-// Never: a pod that was made before its profile was active, one that Fargate cannot run, or a second look at one that was refused.
+// In: pods as they are created, the cluster's Fargate profiles, and the mapping of their pod execution roles.
+// Out: pods assigned to Fargate's scheduler, a Node for each of them, or an event with the reason why not, in EKS's words.
+// Never: a pod that was created before its profile was active, one that Fargate cannot run, or a retry of a refused pod.
 package fargate
 
 import (
@@ -27,39 +27,39 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// Names by which Fargate's pods and nodes are known.
+// Names of Fargate's pods and nodes.
 const (
 	Scheduler    = "fargate-scheduler"                 // spec.schedulerName of its pods
 	ProfileLabel = "eks.amazonaws.com/fargate-profile" // of its pods: the profile that they were given to it by
 	ComputeType  = "eks.amazonaws.com/compute-type"    // label and taint of its nodes
 	Value        = "fargate"                           // of ComputeType
 
-	// Service is whom the trust policy of a pod execution role must name.
+	// Service is the principal that the trust policy of a pod execution role must name.
 	Service = "eks-fargate-pods.amazonaws.com"
 	// ExecutionPolicy is the managed policy that a pod execution role must have.
 	ExecutionPolicy = "AmazonEKSFargatePodExecutionRolePolicy"
 )
 
-// Options say whose pods run on Fargate. All but Launch and Log are needed.
+// Options configure a Fargate. All fields except Launch and Log are required.
 type Options struct {
 	Account, Region, Cluster string
 
 	Emulator *emulator.Server
 	Kube     kubernetes.Interface
-	Fleet    *kubelet.Fleet // its kubelets
-	Server   string         // the API server's URL
-	CA       []byte         // and its authority's certificate, PEM
+	Fleet    *kubelet.Fleet // runs the kubelets
+	Server   string         // URL of the API server
+	CA       []byte         // certificate of the API server's authority, PEM
 	Version  string         // of the kubelets
 
-	// Review is what the cluster's authenticator says of a token at a time.
+	// Review authenticates a token at a time, as the cluster's authenticator does.
 	Review func(ctx context.Context, token string, now time.Time) authenticationv1.TokenReviewStatus
-	// Launch is how long a machine takes to start. Zero: no time.
+	// Launch is how long the start of a node takes. Zero: no time.
 	Launch time.Duration
-	// Log receives a line for each thing that did not go as it should and no event tells of; nil discards them.
+	// Log receives a line for each error that is not reported by an event. nil discards them.
 	Log io.Writer
 }
 
-// Fargate runs pods. It serves the webhook that gives them to it: see ServeHTTP.
+// Fargate runs pods. ServeHTTP is its admission webhook.
 type Fargate struct {
 	Options
 	deaf atomic.Bool
@@ -67,10 +67,10 @@ type Fargate struct {
 
 	running sync.WaitGroup
 	mu      sync.Mutex
-	pods    map[types.UID]context.CancelFunc // ends when the pod does
+	pods    map[types.UID]context.CancelFunc // cancels the context of the pod
 }
 
-// New returns a Fargate that runs nothing yet.
+// New returns a Fargate without pods.
 func New(o Options) *Fargate {
 	if o.Log == nil {
 		o.Log = io.Discard
@@ -78,10 +78,10 @@ func New(o Options) *Fargate {
 	return &Fargate{Options: o, pods: map[types.UID]context.CancelFunc{}}
 }
 
-// SetDeaf has the webhook refuse to answer. The API server then makes pods as if there were none, as before the cluster's first profile.
+// SetDeaf makes the webhook fail. The API server then creates pods as if the webhook did not exist, as before the cluster's first profile.
 func (f *Fargate) SetDeaf(deaf bool) { f.deaf.Store(deaf) }
 
-// Start begins to watch the pods that have been given to Fargate, and returns when they are known. It goes on until ctx ends.
+// Start starts to watch the pods that are assigned to Fargate, and returns once they are listed. It runs until ctx ends.
 func (f *Fargate) Start(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(f.Kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.schedulerName", Scheduler).String()
@@ -112,10 +112,10 @@ func (f *Fargate) Start(ctx context.Context) error {
 	return nil
 }
 
-// Wait waits until nothing runs any more; the context of Start has ended.
+// Wait waits until all pods have ended. Call it after the context of Start has ended.
 func (f *Fargate) Wait() { f.running.Wait() }
 
-// take sees to a pod from now on, unless that is over already.
+// take starts to run a pod, unless the pod is already bound or is being deleted.
 func (f *Fargate) take(ctx context.Context, pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return
@@ -143,7 +143,7 @@ func (f *Fargate) drop(pod types.UID) {
 	}
 }
 
-// profiles are the cluster's Fargate profiles as they are now, by name.
+// profiles returns the cluster's current Fargate profiles, sorted by name.
 func (f *Fargate) profiles() []world.FargateProfile {
 	var out []world.FargateProfile
 	f.Emulator.Do(func(w *world.World, _ time.Time) {

@@ -14,15 +14,15 @@ import (
 	"github.com/joiner-sh/joiner/lab/authn"
 )
 
-// blocked is what Fargate's scheduler says of all pods of a profile whose pod execution role does not get in.
+// blocked is the message of Fargate's scheduler for all pods of a profile whose pod execution role is not mapped.
 const blocked = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found in auth config " +
 	"or does not have all required permissions for launching fargate pods."
 
-// session is how long the credentials of a machine are good for.
+// session is the lifetime of a node's credentials.
 const session = time.Hour
 
-// letIn says why a machine with a pod execution role would not become the node of a name: the role is not what Fargate needs, or
-// the cluster's authenticator makes something else of it. Nil: it would.
+// letIn returns an error if a pod execution role cannot join as the node of the given name: the role lacks what Fargate needs, or the
+// cluster's authenticator maps it to something else.
 func (f *Fargate) letIn(ctx context.Context, role, node string) error {
 	if err := f.permitted(role); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (f *Fargate) letIn(ctx context.Context, role, node string) error {
 	return nil
 }
 
-// permitted says what a role lacks that Fargate needs.
+// permitted returns an error that names what a role lacks for Fargate.
 func (f *Fargate) permitted(arn string) error {
 	var role world.Role
 	var err error
@@ -64,7 +64,7 @@ func (f *Fargate) permitted(arn string) error {
 	return nil
 }
 
-// token is by what a machine shows the cluster who it is. Fargate names its sessions for the machines.
+// token creates the token with which a node authenticates. Fargate names the session after the node.
 func (f *Fargate) token(ctx context.Context, role, node string) (string, error) {
 	var s world.Session
 	var err error
@@ -78,13 +78,13 @@ func (f *Fargate) token(ctx context.Context, role, node string) (string, error) 
 	return authn.Token(ctx, credentials, f.Region, f.Cluster, time.Now())
 }
 
-// nameOf is the name of a role, without its path.
+// nameOf returns the name of a role, without its path.
 func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// some is one thing or a list of them, as policies have it.
+// some is one value or a list, as in IAM policies.
 type some[T any] []T
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON accepts both forms.
 func (s *some[T]) UnmarshalJSON(data []byte) error {
 	var one T
 	if err := json.Unmarshal(data, &one); err == nil {
@@ -94,7 +94,7 @@ func (s *some[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]T)(s))
 }
 
-// trusts reports whether a trust policy lets a service assume the role. What cannot be read lets nobody.
+// trusts reports whether a trust policy allows a service to assume the role. An unreadable policy allows none.
 func trusts(policy, service string) bool {
 	var document struct {
 		Statement some[struct {

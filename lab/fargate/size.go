@@ -9,15 +9,15 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// tooLarge is what Fargate's scheduler says of a pod that none of its sizes holds.
+// tooLarge is the message of Fargate's scheduler for a pod that exceeds all sizes.
 const tooLarge = "Your pod's cpu/memory requirements exceed the max Fargate configuration"
 
-// reserved is what Fargate takes of each machine's memory for the kubelet and what else Kubernetes needs, in MiB.
+// reserved is the memory in MiB that Fargate adds for the kubelet and other Kubernetes components.
 const reserved = 256
 
-// row is what memory goes with a number of CPUs. Source: https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html.
+// row has the memory sizes for a number of CPUs. Source: https://docs.aws.amazon.com/eks/latest/userguide/fargate-pod-configuration.html.
 type row struct {
-	milli             int64 // of a CPU
+	milli             int64 // thousandths of a CPU
 	least, most, step int64 // MiB
 }
 
@@ -29,13 +29,14 @@ func rows() []row {
 	}
 }
 
-// size is what a pod's machine has.
+// size is the size of a pod's node.
 type size struct {
-	milli int64 // of a CPU
+	milli int64 // thousandths of a CPU
 	mib   int64
 }
 
-// sizeOf is the smallest size that holds a pod's requests; false if there is none, or the pod asks for what Fargate has not.
+// sizeOf returns the smallest size that fits a pod's requests. It returns false if no size fits, or if the pod requests a resource that
+// Fargate does not have.
 func sizeOf(pod *corev1.Pod) (size, bool) {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	for name, amount := range requests {
@@ -65,13 +66,13 @@ func sizeOf(pod *corev1.Pod) (size, bool) {
 	return size{}, false
 }
 
-// String is the size as Fargate notes it on the pod: "0.25vCPU 0.5GB".
+// String returns the size as Fargate writes it to the pod: "0.25vCPU 0.5GB".
 func (s size) String() string {
 	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 	return fmt.Sprintf("%svCPU %sGB", number(float64(s.milli)/1000), number(float64(s.mib)/1024))
 }
 
-// capacity is what a machine of the size has for its one pod.
+// capacity returns the capacity of the node.
 func (s size) capacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewMilliQuantity(s.milli, resource.DecimalSI),

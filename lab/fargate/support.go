@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// unsupported says what of a pod Fargate cannot run, in the words of its scheduler; empty if it can run the pod. The volumes that it
-// has are those of https://docs.aws.amazon.com/eks/latest/userguide/fargate.html.
+// unsupported returns why Fargate cannot run a pod, in the words of its scheduler, or empty. The supported volumes are those of
+// https://docs.aws.amazon.com/eks/latest/userguide/fargate.html.
 func unsupported(pod *corev1.Pod) string {
 	var why []string
 	s := &pod.Spec
@@ -46,7 +46,8 @@ func privileged(c corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 }
 
-// takesHostPort leaves out what the API server fills in where the pod is on the host's network: that is refused as such.
+// takesHostPort ignores the host ports that the API server sets for pods on the host network, because those pods are refused for that
+// reason.
 func takesHostPort(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 || p.HostIP != "" })
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// aclFaults are of network ACLs.
+// aclFaults are faults of network ACLs.
 func aclFaults() []Fault {
 	all := func(number int64, out bool) world.ACLEntry {
 		return world.ACLEntry{Number: number, Out: out, Protocol: "-1", CIDR: "0.0.0.0/0"}
@@ -22,7 +22,7 @@ func aclFaults() []Fault {
 	}
 }
 
-// acl gives the scene a subnet of its own, with a network ACL.
+// acl gives the scene its own subnet with a network ACL.
 func acl(entries ...world.ACLEntry) func(context.Context, *Scene) error {
 	return subnet(func(s *Scene, n *world.Subnet, _ *world.RouteTable) {
 		s.Lab.Estate.Region.CreateNetworkACL(world.NetworkACL{VPCID: n.VPCID, SubnetIDs: []string{n.ID}, Entries: entries})

@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/pki"
 )
 
-// otherAuthority is the certificate authority of some other cluster, as EKS writes it.
+// otherAuthority returns the certificate authority of another cluster, as EKS encodes it.
 func otherAuthority() (string, error) {
 	a, err := pki.New()
 	if err != nil {

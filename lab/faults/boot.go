@@ -16,23 +16,23 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// healthyArgs are the arguments by which an image of one's own registers its nodes with the startup taint.
+// healthyArgs are the bootstrap.sh arguments with which a custom AMI registers its nodes with the startup taint.
 const healthyArgs = "--kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"
 
-// bootstrapCluster is how bootstrap.sh is called for a cluster, whatever its name.
+// bootstrapCluster matches a call of bootstrap.sh with a cluster name.
 var bootstrapCluster = regexp.MustCompile(`bootstrap\.sh ([0-9A-Za-z][0-9A-Za-z_-]*)`)
 
-// withoutCluster calls bootstrap.sh without the cluster's name.
+// withoutCluster removes the cluster's name from the call of bootstrap.sh.
 func withoutCluster(text string) string {
 	return bootstrapCluster.ReplaceAllString(text, "bootstrap.sh")
 }
 
-// ofOtherCluster calls bootstrap.sh for a cluster of another name.
+// ofOtherCluster changes the cluster's name in the call of bootstrap.sh.
 func ofOtherCluster(text string) string {
 	return bootstrapCluster.ReplaceAllString(text, "bootstrap.sh ${1}-blue")
 }
 
-// bootFaults are of user data.
+// bootFaults are faults of user data.
 func bootFaults() []Fault {
 	taint := func(name, what, check, cause, args string) Fault {
 		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause,
@@ -72,8 +72,8 @@ func bootFaults() []Fault {
 	)
 }
 
-// withProxy gives the kubelet a proxy, as AWS's own example of user data does, that is not asked for the addresses of the VPC. The password in it is
-// nobody's.
+// withProxy gives the kubelet a proxy, as AWS's own example of user data does. NO_PROXY excludes the addresses of the VPC only. The
+// password is made up.
 func withProxy(text string) string {
 	const unit = "/etc/systemd/system/kubelet.service.d/http-proxy.conf"
 	const lines = "cat <<EOF > /etc/environment\nHTTPS_PROXY=http://squid:hunter2@10.255.0.9:3128\nNO_PROXY=10.0.0.0/8,localhost,169.254.169.254,.internal\nEOF\n" +
@@ -81,7 +81,7 @@ func withProxy(text string) string {
 	return strings.Replace(text, "/etc/eks/bootstrap.sh", lines+"/etc/eks/bootstrap.sh", 1)
 }
 
-// familyFaults are of user data that is merged with what Joiner writes.
+// familyFaults are faults of user data that Joiner merges with its own.
 func familyFaults() []Fault {
 	own := func(f Fault, alias, text string) Fault {
 		f.Break = func(_ context.Context, s *Scene) error {
@@ -109,7 +109,7 @@ func familyFaults() []Fault {
 	}
 }
 
-// custom gives the scene an image of the account's own, and user data that makes it join but for a change.
+// custom gives the scene a custom AMI, and user data with which its nodes join, after the given change.
 func custom(change func(string) string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		text, err := s.customData()
@@ -123,7 +123,7 @@ func custom(change func(string) string) func(context.Context, *Scene) error {
 	}
 }
 
-// spoilt is custom with a change that must change something, whatever the cluster is called.
+// spoilt is custom with a change that must differ from the original, whatever the cluster's name.
 func spoilt(change func(string) string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		before, err := s.customData()
@@ -134,7 +134,7 @@ func spoilt(change func(string) string) func(context.Context, *Scene) error {
 	}
 }
 
-// customData is user data by which an image of the account's own joins as it should.
+// customData returns user data with which a custom AMI joins.
 func (s *Scene) customData() (string, error) {
 	text := ""
 	err := s.Cluster(func(c *world.Cluster) {
@@ -143,7 +143,7 @@ func (s *Scene) customData() (string, error) {
 	return text, err
 }
 
-// image registers an image of the account's own, made from that of Amazon Linux 2.
+// image registers a custom AMI that is based on Amazon Linux 2.
 func (s *Scene) image(name string) (id string) {
 	s.Lab.Emulator.Do(func(_ *world.World, now time.Time) {
 		id = s.Lab.Estate.Region.RegisterImage(world.Image{
@@ -155,7 +155,7 @@ func (s *Scene) image(name string) (id string) {
 	return id
 }
 
-// armFaults are of machines of the other architecture.
+// armFaults are faults of the CPU architecture.
 func armFaults() []Fault {
 	return []Fault{
 		{Name: "x86-program-on-arm", What: "the user data fetches a program for x86, and the NodePool buys arm64", Check: "ARCH-3", Cause: "which cannot run it", Hint: true,

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// classFaults are of EC2NodeClasses that select what is not there, or what is not theirs.
+// classFaults are faults of EC2NodeClasses that select no resources, or resources of another cluster.
 func classFaults() []Fault {
 	class := func(name, what, cause string, change func(s *Scene)) Fault {
 		return Fault{Name: name, What: what, Check: "LAUNCH-8", Cause: cause, Break: func(_ context.Context, s *Scene) error {

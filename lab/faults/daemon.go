@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// daemonFaults are of the pods that each node needs, or that a machine's devices do.
+// daemonFaults are faults of the pods that every node or every GPU node needs.
 func daemonFaults() []Fault {
 	return []Fault{
 		{Name: "service-proxy-missing", What: "the cluster has no kube-proxy, so the network plug-in does not reach the API server's service", Check: "CNI-2", Cause: "because the cluster has no kube-proxy", After: true, Alone: true,
@@ -33,7 +33,8 @@ func daemonFaults() []Fault {
 	}
 }
 
-// devices lets the scene's pods ask for a GPU, on nodes that are tainted for it, and gives the cluster a device plug-in that tolerates some taints.
+// devices makes the scene's pods request a GPU on nodes that are tainted for it. The cluster gets a device plug-in with the given
+// tolerations.
 func devices(name string, tolerations ...corev1.Toleration) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		const gpu = "nvidia.com/gpu"
@@ -51,7 +52,7 @@ func devices(name string, tolerations ...corev1.Toleration) func(context.Context
 	}
 }
 
-// daemonSet is a DaemonSet of one container, that tolerates nothing of its own.
+// daemonSet returns a DaemonSet with one container and no tolerations.
 func daemonSet(name, image string) *appsv1.DaemonSet {
 	labels := map[string]string{"name": name}
 	return &appsv1.DaemonSet{
@@ -67,7 +68,7 @@ func daemonSet(name, image string) *appsv1.DaemonSet {
 	}
 }
 
-// withoutDaemon deletes one of EKS's DaemonSets, which the fix brings again as an add-on.
+// withoutDaemon deletes one of EKS's DaemonSets. The fix installs it again as an add-on.
 func withoutDaemon(name, addon string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		var daemon appsv1.DaemonSet
@@ -76,7 +77,7 @@ func withoutDaemon(name, addon string) func(context.Context, *Scene) error {
 		}
 		again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name, Labels: daemon.Labels}, Spec: daemon.Spec}
 		s.Undo(func(ctx context.Context) error {
-			_ = s.World(func(*world.World, time.Time) error { // if the fix made it
+			_ = s.World(func(*world.World, time.Time) error { // the add-on exists only if the fix created it
 				_, err := s.Lab.Estate.Region.DeleteAddon(s.Lab.Cluster, addon)
 				return err
 			})

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// endpointFaults are of how instances find the API server's endpoint, and whom it takes.
+// endpointFaults are faults of DNS and of the API server's endpoint.
 func endpointFaults() []Fault {
 	return []Fault{
 		{Name: "dns-support-off", What: "the VPC has DNS support switched off", Check: "NET-2", Cause: "has DNS support switched off", Alone: true,
@@ -23,7 +23,7 @@ func endpointFaults() []Fault {
 	}
 }
 
-// vpc changes the cluster's VPC and the cluster, and notes how they were.
+// vpc changes the cluster's VPC and the cluster, and records how to restore both.
 func vpc(change func(*world.VPC, *world.Cluster)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(*world.World, time.Time) error {

@@ -1,8 +1,8 @@
-// Package faults breaks a lab in every way that users have reported, and holds joiner doctor to finding each.
+// Package faults breaks a lab in every way that users have reported, and tests that joiner doctor finds each cause.
 //
 // In: a running lab, and the fault to play in it.
-// Out: what doctor said of it, how soon, and whether its fix, done as it is printed, mended it.
-// Never: a verdict of its own: what is wrong is what the fault broke, and what is right is that pods run.
+// Out: the findings of doctor, the time that it took, and whether its printed fix worked.
+// Never: a verdict of its own: the expected finding is stated by the fault, and a fix worked if pods run.
 package faults
 
 import (
@@ -19,33 +19,34 @@ type Fault struct {
 	Name  string // "entry-of-wrong-type"; unique
 	What  string // what it does, in one line, for `lab fault list`
 	Check string // id of the check that must find it: "AUTH-2"
-	Cause string // part of the sentence that must be told
-	// Hint is true of what doctor is to call suspicious only: it works against what can be read, or will go wrong later.
+	Cause string // text that the finding's cause must contain
+	// Hint means that doctor can only report the fault as suspicious: readable state contradicts it, or it causes no harm yet.
 	Hint bool
-	// After is true of what can be known only once an instance was launched.
+	// After means that the fault can be detected only after an instance was launched.
 	After bool
-	// NeedsPods is true of what is not there before somebody's pods wait.
+	// NeedsPods means that the fault shows only while pods are pending.
 	NeedsPods bool
-	// Slow is true of what takes most of the two minutes; it is played first, so that nothing waits for it.
+	// Slow means that finding the fault takes most of the limit of two minutes. Slow faults are played first, so that they do not extend
+	// the run.
 	Slow bool
-	// Wait is how long after the node has joined doctor says nothing yet, because all may be well; 0: it does not wait.
+	// Wait is how long after the node has joined doctor reports nothing, because the node may still become healthy. 0: no delay.
 	Wait time.Duration
-	// Smoke is true of the few that every test run plays.
+	// Smoke marks the few faults that every test run plays.
 	Smoke bool
-	// AuthMode is what the cluster's authentication mode is while it is played. Empty: world.AuthBoth.
+	// AuthMode is the cluster's authentication mode while the fault is played. Empty: world.AuthBoth.
 	AuthMode string
-	// Alone is true of what breaks more than its own objects, so that it is not played beside another fault.
+	// Alone means that the fault breaks more than its own objects, so no other fault may run beside it.
 	Alone bool
 
-	// Break changes the scene's objects, which are made afterwards, and whatever else of the lab.
+	// Break changes the scene's objects before they are created, or anything else in the lab.
 	Break func(ctx context.Context, s *Scene) error
-	// Then goes on breaking once the objects are there and, unless they are not to be, the first instance runs; nil: nothing.
+	// Then is called once the objects exist and, unless none is expected, the first instance runs. nil: not called.
 	Then func(ctx context.Context, s *Scene) error
-	// Edit does what a person does where the fix opens an editor, and says what to write; nil: the fix needs nobody.
+	// Edit makes the change for which the fix opens an editor. nil: the fix needs no editor.
 	Edit func(ctx context.Context, s *Scene) error
 }
 
-// All returns all faults, in the order of a node's life.
+// All returns all faults, in the order of the layers of diagnosis.
 func All() []Fault {
 	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), endpointFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), daemonFaults(), publicFaults(),
 		launchFaults(), imageFaults(), scriptFaults(), instanceFaults(), aclFaults(), groupFaults())
@@ -57,7 +58,7 @@ func All() []Fault {
 	return all
 }
 
-// Find returns the fault of a name.
+// Find returns the fault with the given name.
 func Find(name string) (Fault, error) {
 	for _, f := range All() {
 		if f.Name == name {

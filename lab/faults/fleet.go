@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// fleetFaults are of instances that are nobody's, or another's, and of what comes after a node has joined.
+// fleetFaults are faults of orphaned or foreign instances, and of nodes that have already joined.
 func fleetFaults() []Fault {
 	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	return []Fault{
@@ -59,7 +59,7 @@ func fleetFaults() []Fault {
 	}
 }
 
-// stranger launches an instance with the cluster's name and more tags, which no controller of this cluster has asked for.
+// stranger launches an instance that no controller of this cluster has launched, with the cluster's name and more tags.
 func stranger(more map[string]string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		tags := []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: &s.Lab.Cluster}, {Key: aws.String("karpenter.sh/nodepool"), Value: aws.String("gone")},
@@ -92,7 +92,7 @@ func stranger(more map[string]string) func(context.Context, *Scene) error {
 	}
 }
 
-// daemon is the network plug-in's DaemonSet.
+// daemon returns the DaemonSet of the network plug-in.
 func (s *Scene) daemon(ctx context.Context) (*appsv1.DaemonSet, error) {
 	out := &appsv1.DaemonSet{}
 	err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-node"}, out)
@@ -119,7 +119,8 @@ func (s *Scene) plugin(ctx context.Context, name, value string) error {
 	return s.Lab.Client.Update(ctx, daemon)
 }
 
-// deployed lets the controller have a Deployment, as the chart makes it, with a setting. It has no pods: the controller runs beside the cluster.
+// deployed creates a Deployment of the controller, like the chart's, with a setting. It has no pods: the controller runs outside of the
+// cluster.
 func deployed(name, value string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		d := pods(s.Name)
@@ -134,7 +135,7 @@ func deployed(name, value string) func(context.Context, *Scene) error {
 	}
 }
 
-// authorities are the cluster's certificate authority, and another one.
+// authorities returns the cluster's certificate authority, and another one.
 func (s *Scene) authorities() (right, wrong string, err error) {
 	if err := s.Cluster(func(c *world.Cluster) { right = c.CA }); err != nil {
 		return "", "", err
@@ -143,7 +144,7 @@ func (s *Scene) authorities() (right, wrong string, err error) {
 	return right, wrong, err
 }
 
-// publicFaults are of subnets that lead to an internet gateway.
+// publicFaults are faults of subnets with a route to an internet gateway.
 func publicFaults() []Fault {
 	return []Fault{{Name: "public-subnet-without-address", What: "the nodes' subnet leads to an internet gateway, and they get no public address", Check: "NET-4", Cause: "its instances get no public address",
 		Break: subnet(func(s *Scene, _ *world.Subnet, t *world.RouteTable) {

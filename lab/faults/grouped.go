@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// groupFaults are of security groups that instances come to have.
+// groupFaults are faults of security groups that are added to instances.
 func groupFaults() []Fault {
 	return []Fault{
 		{Name: "group-added", What: "somebody adds a security group to an instance, which counts as drifted then", Check: "ID-8", Cause: "which it does not select now",
@@ -17,13 +17,13 @@ func groupFaults() []Fault {
 	}
 }
 
-// undrifted keeps nodes of the scene from being replaced as drifted.
+// undrifted sets a disruption budget that keeps nodes of the scene from being replaced because of drift.
 func undrifted(_ context.Context, s *Scene) error {
 	s.Pool.Spec.Disruption.Budgets = append(s.Pool.Spec.Disruption.Budgets, karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}})
 	return nil
 }
 
-// grouped lets somebody add a security group to the scene's first instance, as firewall managers do.
+// grouped adds a security group to the scene's first instance, as firewall managers do.
 func grouped(ctx context.Context, s *Scene) error {
 	return s.until(ctx, time.Minute, "the first instance to run", func(context.Context) (bool, error) {
 		for _, i := range s.Instances() {

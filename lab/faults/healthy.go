@@ -22,14 +22,14 @@ type Calm struct {
 	Alarms []string // what it found all the same: false alarms, each once
 }
 
-// variant is a healthy scene: what is chosen otherwise than in NewScene.
+// variant is a healthy scene that differs from NewScene.
 type variant struct {
 	name string
 	mode string // authentication mode; empty: any
 	make func(ctx context.Context, s *Scene) error
 }
 
-// variants are healthy scenes of all kinds.
+// variants returns the healthy scenes.
 func variants() []variant {
 	alias := func(name string) func(context.Context, *Scene) error {
 		return func(_ context.Context, s *Scene) error {

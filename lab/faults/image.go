@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/machine"
 )
 
-// imageFaults are of images: of another family than the EC2NodeClass says, or with something missing.
+// imageFaults are faults of images: another family than in the EC2NodeClass, or missing parts.
 func imageFaults() []Fault {
 	flawed := func(f Fault, family, flaw string) Fault {
 		f.After, f.Break = true, otherFamily(family, family, func(i *world.Image) { i.Flaws = []string{flaw} })
@@ -50,7 +50,7 @@ func imageFaults() []Fault {
 	}
 }
 
-// armImage selects AWS's own image for arm64, by its id.
+// armImage selects AWS's arm64 image, by its id.
 func armImage(_ context.Context, s *Scene) error {
 	family := "AL2023"
 	return s.World(func(*world.World, time.Time) error {
@@ -64,7 +64,7 @@ func armImage(_ context.Context, s *Scene) error {
 	})
 }
 
-// otherFamily lets the scene use an image of a family under the name of another. Images of Amazon Linux 2 are made by the account.
+// otherFamily uses an image of one family under the name of another. Amazon Linux 2 images are built by the account.
 func otherFamily(named, is string, change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, now time.Time) error {
@@ -84,7 +84,7 @@ func otherFamily(named, is string, change func(*world.Image)) func(context.Conte
 	}
 }
 
-// scriptFaults are of what the user data of an image of one's own makes of its machine: it shows on the console alone.
+// scriptFaults are faults of user data of a custom AMI that show only on the instance's console.
 func scriptFaults() []Fault {
 	own := func(name, what, check, cause string, change func(string) string) Fault {
 		return Fault{Name: name, What: "image of one's own: " + what, Check: check, Cause: cause, After: true, Break: spoilt(change)}

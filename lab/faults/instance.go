@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// instanceFaults are of what EC2 gives an instance to live with.
+// instanceFaults are faults of the metadata service, of hosts and of Node names.
 func instanceFaults() []Fault {
 	return []Fault{
 		{Name: "metadata-off", What: "the EC2NodeClass switches the instances' metadata service off", Check: "IMDS-2", Cause: "the endpoint is switched off", Smoke: true,
@@ -33,13 +33,13 @@ func instanceFaults() []Fault {
 	}
 }
 
-// leftBehind gives the scene a subnet of its own, and the cluster a Node that has the name of the first instance there. Nobody deletes it, as where
-// the cloud's controller was told nothing of the instance that it was of.
+// leftBehind gives the scene its own subnet, and creates a Node with the name of the first instance there. The cloud controller does not
+// delete the Node, as if it had missed the termination of the old instance.
 func leftBehind(ctx context.Context, s *Scene) error {
 	var first netip.Addr
 	err := subnet(func(_ *Scene, n *world.Subnet, _ *world.RouteTable) {
 		first = n.CIDR.Addr()
-		for range 4 { // that AWS keeps for itself
+		for range 4 { // addresses that AWS reserves
 			first = first.Next()
 		}
 	})(ctx, s)
@@ -56,13 +56,13 @@ func leftBehind(ctx context.Context, s *Scene) error {
 	if err := s.Lab.Client.Create(ctx, node); err != nil {
 		return fmt.Errorf("make a Node: %w", err)
 	}
-	const older = 15 * time.Second // than its namesake, beyond what clocks may be apart
+	const older = 15 * time.Second // difference of age that exceeds a clock skew
 	return s.until(ctx, 2*older, "the Node to be older than the instance", func(context.Context) (bool, error) {
 		return time.Since(node.CreationTimestamp.Time) > older, nil
 	})
 }
 
-// silent lets the scene buy machines of one type, which nobody else here buys; the first of them runs and does nothing.
+// silent restricts the scene to one instance type that no other scene uses. The first instance of the type runs but does not boot.
 func silent(instanceType string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		requirements := s.Pool.Spec.Template.Spec.Requirements
@@ -74,7 +74,7 @@ func silent(instanceType string) func(context.Context, *Scene) error {
 	}
 }
 
-// impaired lets a status check of the scene's first instance fail.
+// impaired makes a status check of the scene's first instance fail.
 func impaired(check world.Check) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		return s.until(ctx, time.Minute, "the first instance to run", func(context.Context) (bool, error) {

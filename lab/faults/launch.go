@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// launchFaults are of what an account is not ready for: keys, quotas, policies, images that EC2 launches nothing from.
+// launchFaults are faults of the account: keys, quotas, policies, and images from which EC2 cannot launch.
 func launchFaults() []Fault {
 	const noLaunch = "not let the controller launch instances"
 	return []Fault{
@@ -45,7 +45,7 @@ func launchFaults() []Fault {
 	}
 }
 
-// key encrypts the volumes of the scene with a key of its own.
+// key encrypts the scene's volumes with its own KMS key.
 func key(k world.Key) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
@@ -58,7 +58,7 @@ func key(k world.Key) func(context.Context, *Scene) error {
 	}
 }
 
-// noSpotRole takes from the account what its first spot instance would make, and lets the scene buy spot.
+// noSpotRole deletes the role that the first spot instance creates, and restricts the scene to spot.
 func noSpotRole(_ context.Context, s *Scene) error {
 	s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, karpv1.CapacityTypeSpot)
 	lacks := func(is bool) func(*world.World, time.Time) error {
@@ -73,7 +73,7 @@ func noSpotRole(_ context.Context, s *Scene) error {
 	return s.World(lacks(true))
 }
 
-// quota leaves no vCPUs of a kind.
+// quota sets a quota of vCPUs to 0.
 func quota(q world.Quota, capacityType string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, capacityType)
@@ -91,7 +91,7 @@ func quota(q world.Quota, capacityType string) func(context.Context, *Scene) err
 	}
 }
 
-// denying is a policy that denies an action where it is for the scene's class.
+// denying returns a policy that denies an action on resources of the scene's class.
 func (s *Scene) denying(action string) string {
 	return fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Sid":"Freeze","Effect":"Deny","Action":%q,"Resource":"*","Condition":{"StringEquals":{"aws:RequestTag/%s":%q}}}]}`,
 		action, awsv1.LabelNodeClass, s.Name)
@@ -128,7 +128,7 @@ func denial(action string) func(context.Context, *Scene) error {
 	}
 }
 
-// ownImage lets the scene use a copy of the newest image of Amazon Linux 2023 that the account has made, changed.
+// ownImage uses a changed copy of the newest Amazon Linux 2023 image, owned by the account.
 func ownImage(change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		family := "AL2023"
@@ -140,7 +140,7 @@ func ownImage(change func(*world.Image)) func(context.Context, *Scene) error {
 	}
 }
 
-// copyImage registers a copy of an image of AWS as the account's own. Its name tells nothing of what it is.
+// copyImage registers a copy of an AWS image that the account owns. Its name does not reveal the family.
 func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image)) (id string, err error) {
 	region := s.Lab.Estate.Region
 	for _, i := range region.Images() {

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// mappingFaults are of how roles are mapped, in each authentication mode.
+// mappingFaults are faults of role mappings, in each authentication mode.
 func mappingFaults() []Fault {
 	const group = "  - system:nodes\n"
 	mapOnly := func(f Fault) Fault {
@@ -53,7 +53,7 @@ func mappingFaults() []Fault {
 	)
 }
 
-// entryFaults are of access entries.
+// entryFaults are faults of access entries.
 func entryFaults() []Fault {
 	return []Fault{
 		{Name: "entry-of-wrong-type", What: "the access entry of the node role is of type STANDARD", Check: "AUTH-2", Cause: "is of type STANDARD", Smoke: true, Break: entryOf(world.EntryStandard)},
@@ -78,12 +78,12 @@ func entryFaults() []Fault {
 	}
 }
 
-// entryOf gives the scene a role of its own with an access entry of a type.
+// entryOf gives the scene its own role with an access entry of a type.
 func entryOf(kind string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error { return errors.Join(s.role(), s.entry(s.arn(), kind)) }
 }
 
-// badRow gives the scene a role of its own, and aws-auth a row for it in which words are replaced, pair by pair.
+// badRow gives the scene its own role, and aws-auth a row for it, with strings replaced in pairs of old and new.
 func badRow(replace ...string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error { return errors.Join(s.role(), s.row(ctx, replace...)) }
 }

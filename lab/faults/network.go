@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// networkFaults are of security groups, routes and addresses.
+// networkFaults are faults of security groups, routes and addresses.
 func networkFaults() []Fault {
 	const out443 = "nothing out to port 443"
 	return []Fault{
@@ -35,7 +35,7 @@ func networkFaults() []Fault {
 	}
 }
 
-// group gives the scene a security group of its own, like the nodes', and changes it.
+// group gives the scene its own security group, a copy of the nodes' group with a change.
 func group(change func(*world.SecurityGroup)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
@@ -51,7 +51,7 @@ func group(change func(*world.SecurityGroup)) func(context.Context, *Scene) erro
 	}
 }
 
-// subnet gives the scene a subnet of its own, with a route table of its own that leads to a NAT gateway, and changes them.
+// subnet gives the scene its own subnet and route table, with a default route to a NAT gateway, and changes them.
 func subnet(change func(*Scene, *world.Subnet, *world.RouteTable)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
@@ -68,7 +68,7 @@ func subnet(change func(*Scene, *world.Subnet, *world.RouteTable)) func(context.
 	}
 }
 
-// newSubnet makes a subnet in the VPC's upper half, which nobody else uses.
+// newSubnet creates a subnet in the VPC's upper half, which only scenes use.
 func newSubnet(s *Scene) (*world.Subnet, error) {
 	e := s.Lab.Estate
 	base := e.VPC.CIDR.Addr().As4()
@@ -81,7 +81,7 @@ func newSubnet(s *Scene) (*world.Subnet, error) {
 	return nil, fmt.Errorf("the VPC %s has no room for another subnet", e.VPC.CIDR)
 }
 
-// routesOf are the routes of a subnet's table; the first is that of the VPC itself.
+// routesOf returns the routes of a subnet's table; the first is the local route.
 func routesOf(e world.Estate, id string) []world.Route {
 	for _, t := range e.Region.RouteTables() {
 		if slices.Contains(t.SubnetIDs, id) {

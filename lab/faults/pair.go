@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Pair is two faults that are played at once.
+// Pair is two faults that are played at the same time.
 type Pair struct {
 	One, Other Fault
 
 	Both  bool          // doctor found both
-	After time.Duration // from both being there
+	After time.Duration // since both faults were present
 	Err   error
 }
 
-// Pairs draws pairs of faults that can be played side by side: of different checks, in one authentication mode, each breaking only what is its own.
-// The same seed draws the same pairs.
+// Pairs selects random pairs of faults that can be played in parallel: different checks, the same authentication mode, and neither Alone
+// nor Slow. The same seed selects the same pairs.
 func Pairs(faults []Fault, n int, seed uint64) []Pair {
 	draw := rand.New(rand.NewPCG(seed, 0))
 	able := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.Alone || f.Slow })
 	var out []Pair
-	for range 20 * n { // most draws fit
+	for range 20 * n { // most attempts succeed
 		if len(out) == n || len(able) < 2 {
 			break
 		}
@@ -37,7 +37,7 @@ func Pairs(faults []Fault, n int, seed uint64) []Pair {
 	return out
 }
 
-// PlayPair breaks the lab in two ways at once, asks doctor until it finds both, and tidies up.
+// PlayPair plays both faults at the same time, asks doctor until it finds both, and cleans up.
 func (s *Stage) PlayPair(ctx context.Context, p Pair) Pair {
 	s.played++
 	scenes := []*Scene{NewScene(s.Lab, nameOf(s.played)), NewScene(s.Lab, nameOf(s.played)+"-b")}

@@ -10,7 +10,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// planFaults are of what pools offer, and pods ask for.
+// planFaults are faults of the requirements of NodePools and pods.
 func planFaults() []Fault {
 	const none = "no NodePool gives its nodes that label"
 	return []Fault{
@@ -25,7 +25,7 @@ func planFaults() []Fault {
 				s.Pods.Spec.Template.Spec.NodeSelector["tier-"+s.Name] = "gold"
 				return nil
 			},
-			// Whether the nodes are what the pods ask for, only who runs them knows.
+			// Only the user knows which of the two labels is right.
 			Edit: func(ctx context.Context, s *Scene) error {
 				var pool karpv1.NodePool
 				if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Pool), &pool); err != nil {
@@ -79,7 +79,7 @@ func planFaults() []Fault {
 	}
 }
 
-// require adds a requirement to the scene's pool.
+// require adds a requirement to the scene's NodePool.
 func (s *Scene) require(r karpv1.Requirement) {
 	s.Pool.Spec.Template.Spec.Requirements = append(s.Pool.Spec.Template.Spec.Requirements, r)
 }

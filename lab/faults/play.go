@@ -20,34 +20,34 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// Limit is how long after the launch a cause may take to be found, and so how long doctor is asked.
+// Limit is how long doctor may take after the launch to find a cause.
 const Limit = 2 * time.Minute
 
 const (
-	// fixTakes is how long it may take from when a fix is pasted until pods run, beside what it takes to type it.
+	// fixTakes is how long pods may take to run after a fix was pasted, without the time to run the commands of the fix.
 	fixTakes = time.Minute
 	// mending is how long doctor may take to find nothing once pods run.
 	mending = 90 * time.Second
 )
 
-// Stage is a lab in which faults are played, with a controller.
+// Stage is a lab with a controller, in which faults are played.
 type Stage struct {
 	Lab    *lab.Lab
 	Joiner string // path of the program
-	// Say is told what goes on; nil: nobody is.
+	// Say receives progress lines. nil discards them.
 	Say func(string)
 
 	played int
 	mode   string   // authentication mode of the last scene
-	left   []*Scene // that are mended, and on their way out
+	left   []*Scene // scenes that are fixed and being deleted
 }
 
-// Settings are what the stage's controller runs with, besides what it needs: it looks at AWS often, so that what is mended there is seen soon.
+// Settings are additional settings of the stage's controller: short refresh intervals, so that it sees a fix soon.
 func Settings() []string {
 	return []string{"DISABLE_LEADER_ELECTION=true", "SUBNET_REFRESH_INTERVAL=1s", "AMI_REFRESH_INTERVAL=1s", "SHORTAGE_BACKOFF=5s"}
 }
 
-// NewStage prepares a lab: as where the chart was installed, it has the service account of a controller. The lab's authentication mode has to be
+// NewStage prepares a lab: it creates the controller's service account, as the chart does. The lab's authentication mode must be
 // world.AuthBoth.
 func NewStage(ctx context.Context, l *lab.Lab, joiner string) (*Stage, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "joiner", Namespace: metav1.NamespaceSystem,
@@ -58,30 +58,31 @@ func NewStage(ctx context.Context, l *lab.Lab, joiner string) (*Stage, error) {
 	return &Stage{Lab: l, Joiner: joiner}, nil
 }
 
-// Found is a finding, as `joiner doctor -o json` has it.
+// Found is a finding in the format of `joiner doctor -o json`.
 type Found struct{ Check, Verdict, Subject, Cause, Fix string }
 
-// Bad reports whether somebody should do something about it.
+// Bad reports whether the finding requires action.
 func (f Found) Bad() bool {
 	return f.Verdict == string(diagnosis.Broken) || f.Verdict == string(diagnosis.Suspicious)
 }
 
-// Result is what came of a fault.
+// Result is the result of playing one fault.
 type Result struct {
 	Fault Fault
-	First bool          // the first finding was the fault's
-	AtAll bool          // some finding was
-	Early bool          // it was found before anything was launched
-	After time.Duration // from the launch, or where nothing was launched from the objects being there, until it was found
-	Wrong []string      // what was told first, before the cause was
-	Fixed bool          // the fix mended it: pods run, and doctor finds nothing
-	// ByHand is true of a fix that opens an editor, where the lab did what a person would.
+	First bool          // the first finding was the expected one
+	AtAll bool          // one of the findings was the expected one
+	Early bool          // found before any instance was launched
+	After time.Duration // from the launch, or without a launch from the creation of the objects, until found
+	Wrong []string      // other findings that came first on the way
+	Fixed bool          // the fix worked: pods run, and doctor reports no problem
+	// ByHand means that the fix opens an editor, and the lab made the edit.
 	ByHand bool
-	Ran    time.Duration // from when the fix was pasted until pods ran; they were waiting before it was
-	Err    error         // why it was not found, or not mended
+	Ran    time.Duration // from pasting the fix until pods ran; they were pending before
+	Err    error         // why the fault was not found, or not fixed
 }
 
-// Play breaks the lab, asks doctor until it finds the fault, does what its fix says, waits until pods run and doctor finds nothing, and tidies up.
+// Play plays a fault: it breaks the lab, asks doctor until the fault is found, applies the printed fix, waits until pods run and doctor
+// reports no problem, and cleans up.
 func (s *Stage) Play(ctx context.Context, f Fault) Result {
 	s.played++
 	scene := NewScene(s.Lab, nameOf(s.played))
@@ -89,13 +90,13 @@ func (s *Stage) Play(ctx context.Context, f Fault) Result {
 	r.Err = s.play(ctx, scene, f, &r)
 	tidy := context.WithoutCancel(ctx)
 	if r.Err != nil {
-		// What was broken was not mended: the next fault must not find it.
+		// The fault was not fixed. Undo it, so that it does not affect the next fault.
 		r.Err = errors.Join(r.Err, scene.undone(tidy), scene.remove(tidy), scene.gone(tidy))
 		return r
 	}
 	s.left = append(s.left, scene)
 	if r.Err = scene.remove(tidy); r.Err == nil && f.Alone {
-		r.Err = errors.Join(scene.gone(tidy), scene.undone(tidy)) // what the fix left may be another fault's undoing
+		r.Err = errors.Join(scene.gone(tidy), scene.undone(tidy)) // the fix may have left changes that would break another fault
 	}
 	return r
 }
@@ -106,7 +107,8 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 		return err
 	}
 	s.say("%s: found, %s", f.Name, r.when())
-	// Pods wait before the fix is pasted, as a user's do: what was tried for them in vain must not delay what comes after.
+	// Pods are pending before the fix is pasted, as those of a user are. The back-off of earlier attempts must not delay them after the
+	// fix.
 	if err := s.ensurePods(ctx, scene); err != nil {
 		return err
 	}
@@ -134,11 +136,11 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 	return err
 }
 
-// Break breaks the lab, and makes the objects; pods only where they are wanted at once.
+// Break breaks the lab, and creates the objects; pods only if pods is true or the fault needs them.
 func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, pods bool) error {
 	mode := cmp.Or(f.AuthMode, world.AuthBoth)
 	if mode != s.mode {
-		// Who is mapped in one mode is not in another: nobody may be left who could be found for that.
+		// A role that is mapped in one mode may not be mapped in another, so wait until the old scenes are gone: doctor would report them.
 		for _, other := range s.left {
 			if err := other.gone(ctx); err != nil {
 				return err
@@ -172,7 +174,7 @@ func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, pods bool) err
 	return nil
 }
 
-// ensurePods makes the scene's pods, if they are not there.
+// ensurePods creates the scene's pods, unless they exist.
 func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
 	if slices.ContainsFunc(scene.made, func(o client.Object) bool { return o == client.Object(scene.Pods) }) {
 		return nil
@@ -180,7 +182,7 @@ func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
 	return scene.make(ctx, scene.Pods)
 }
 
-// find breaks the lab and asks doctor until its first finding is the fault's, and returns the fix that it prints.
+// find breaks the lab, asks doctor until its first finding is the expected one, and returns the printed fix.
 func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix string, err error) {
 	if err := s.Break(ctx, scene, f, f.After); err != nil {
 		return "", err
@@ -194,7 +196,7 @@ func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix
 		launched := launch(scene)
 		r.AtAll = r.AtAll || slices.ContainsFunc(all, f.is)
 		if len(all) == 0 || !f.is(all[0]) {
-			if len(all) > 0 && all[0].Bad() && all[0].Check != f.Check { // what it only suspects at first is not wrong
+			if len(all) > 0 && all[0].Bad() && all[0].Check != f.Check { // a first finding that is only suspicious is not counted as wrong
 				r.wrong(all[0])
 			}
 			// What cannot be told without an instance is waited for with one.
@@ -212,7 +214,7 @@ func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix
 	return fix, err
 }
 
-// launch is when the scene's first instance was launched; zero: none was.
+// launch returns when the scene's first instance was launched; zero if none was.
 func launch(scene *Scene) time.Time {
 	all := scene.Instances()
 	if len(all) == 0 {
@@ -221,7 +223,7 @@ func launch(scene *Scene) time.Time {
 	return slices.MinFunc(all, func(a, b world.Instance) int { return a.LaunchedAt.Compare(b.LaunchedAt) }).LaunchedAt
 }
 
-// is reports whether a finding is the fault's.
+// is reports whether a finding is the expected one.
 func (f Fault) is(found Found) bool {
 	verdict := diagnosis.Broken
 	if f.Hint {
@@ -251,7 +253,7 @@ func told(all []Found) string {
 	return fmt.Sprintf("%s %s: %s", all[0].Check, all[0].Verdict, all[0].Cause)
 }
 
-// ask runs doctor as somebody who may only read.
+// ask runs doctor with read-only permissions.
 func (s *Stage) ask(ctx context.Context) ([]Found, error) {
 	printed, _, err := s.Lab.Doctor(ctx, s.Joiner, "-o", "json")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Summary is a report in numbers.
+// Summary contains the numbers of a report.
 type Summary struct {
 	Faults, First, AtAll, Early, Mended int
 	ByHand                              int           // mended in an editor, as the fix says
@@ -19,7 +19,7 @@ type Summary struct {
 	Alarms                              int
 }
 
-// Summary counts.
+// Summary computes the numbers.
 func (r Report) Summary() Summary {
 	s := Summary{Faults: len(r.Results), Pairs: len(r.Pairs), Alarms: len(r.Calm.Alarms)}
 	var times, ran []time.Duration
@@ -45,7 +45,7 @@ func (r Report) Summary() Summary {
 	return s
 }
 
-// medianAndWorst are 0 of no times. It sorts them.
+// medianAndWorst returns 0 for no times. It sorts the slice in place.
 func medianAndWorst(times []time.Duration) (median, worst time.Duration) {
 	slices.Sort(times)
 	if n := len(times); n > 0 {
@@ -61,7 +61,7 @@ func count(is bool) int {
 	return 0
 }
 
-// Short lists what is not as it has to be, one line each; none: all is.
+// Short lists the requirements that are not met, one per line.
 func (r Report) Short() []string {
 	var out []string
 	for _, one := range r.Results {
@@ -80,7 +80,7 @@ func (r Report) Short() []string {
 	return out
 }
 
-// Markdown is the report as it is kept in docs/diagnosis-report.md.
+// Markdown returns the report for docs/diagnosis-report.md.
 func (r Report) Markdown() string {
 	s := r.Summary()
 	var b strings.Builder
@@ -161,7 +161,7 @@ func writeUntried(b *strings.Builder) {
 	}
 }
 
-// cell is text as a table takes it.
+// cell escapes text for a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
 }

@@ -16,16 +16,17 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// role gives the scene a node role of its own, that nothing lets into the cluster.
+// role gives the scene its own node role, which the cluster does not map.
 func (s *Scene) role() error {
 	s.Class.Spec.Role = s.Name
 	return s.Lab.AddNodeRole(s.Name)
 }
 
-// arn is the ARN of the scene's own role.
+// arn returns the ARN of the scene's role.
 func (s *Scene) arn() string { return s.Lab.RoleARN(s.Name) }
 
-// entry makes an access entry for a role, if need be as if in another authentication mode: EKS keeps entries when it is told not to read them any more.
+// entry creates an access entry for a role. If the current authentication mode does not allow that, it switches the mode for a moment: EKS
+// keeps entries in all modes.
 func (s *Scene) entry(role, kind string) error {
 	return s.World(func(_ *world.World, now time.Time) error {
 		r := s.Lab.Estate.Region
@@ -48,13 +49,13 @@ func (s *Scene) withoutEntry(role string) error {
 	})
 }
 
-// row adds a row to aws-auth: the scene's role as nodes are mapped, but for what change replaces in it, pair by pair.
+// row adds a row for the scene's role to aws-auth, with strings replaced in pairs of old and new.
 func (s *Scene) row(ctx context.Context, replace ...string) error {
 	row := "- rolearn: " + s.arn() + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups:\n  - system:bootstrappers\n  - system:nodes\n"
 	return s.authMap(ctx, func(text string) string { return text + strings.NewReplacer(replace...).Replace(row) })
 }
 
-// authMap changes the text of aws-auth's mapRoles, and notes what it was.
+// authMap changes the text of aws-auth's mapRoles, and records how to restore it.
 func (s *Scene) authMap(ctx context.Context, change func(string) string) error {
 	var config corev1.ConfigMap
 	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-auth"}
@@ -76,7 +77,7 @@ func (s *Scene) authMap(ctx context.Context, change func(string) string) error {
 	return nil
 }
 
-// replaceRole deletes the scene's role and makes it again, as Terraform does: of the same name, with another unique id.
+// replaceRole deletes the scene's role and creates it again, as Terraform does: the same name, but another unique id.
 func (s *Scene) replaceRole() error {
 	err := s.World(func(w *world.World, _ time.Time) error {
 		account := w.Account(s.Lab.Account)
@@ -100,7 +101,7 @@ func (s *Scene) replaceRole() error {
 // trust is the trust policy of a node role.
 const trust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
 
-// foreignRole makes a role for nodes that the controller's policies do not know of.
+// foreignRole creates a node role that the controller's policies do not name.
 func (s *Scene) foreignRole() error {
 	return s.World(func(w *world.World, now time.Time) error {
 		account := w.Account(s.Lab.Account)
@@ -116,7 +117,7 @@ func (s *Scene) foreignRole() error {
 	})
 }
 
-// age makes the access entry of a role an hour older.
+// age makes the access entry of a role one hour older.
 func (s *Scene) age(role string) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
 		e, err := s.Lab.Estate.Region.AccessEntry(s.Lab.Cluster, role)
@@ -127,7 +128,7 @@ func (s *Scene) age(role string) error {
 	})
 }
 
-// roleFaults are of roles and instance profiles themselves.
+// roleFaults are faults of roles and instance profiles.
 func roleFaults() []Fault {
 	return []Fault{
 		{Name: "class-has-controller-role", What: "the EC2NodeClass gives instances the controller's role", Check: "AUTH-5", Cause: "is the role of the controller's pods",
@@ -140,7 +141,7 @@ func roleFaults() []Fault {
 				s.Class.Spec.Role = s.Name
 				return nil
 			},
-			// With roles of several EC2NodeClasses to choose from, only the user knows which one is meant.
+			// Several EC2NodeClasses have roles, so only the user knows which role is right.
 			Edit: func(ctx context.Context, s *Scene) error {
 				var class awsv1.EC2NodeClass
 				if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Class), &class); err != nil {
@@ -185,7 +186,7 @@ func roleFaults() []Fault {
 	}
 }
 
-// lacking gives the scene a role of its own that is let in, and lacks policies.
+// lacking gives the scene its own role, which is mapped but lacks policies.
 func lacking(policies ...string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		if err := errors.Join(s.role(), s.entry(s.arn(), world.EntryEC2Linux)); err != nil {

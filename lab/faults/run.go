@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// Plan says what is played for a report.
+// Plan is what a report plays.
 type Plan struct {
 	Joiner string      // path of the program
 	Lab    lab.Options // of each lab; the authentication mode is the faults' affair
@@ -24,7 +24,7 @@ type Plan struct {
 	Say    func(string)
 }
 
-// Report is what came of a plan.
+// Report is the result of a plan.
 type Report struct {
 	Results []Result // in the order of the faults
 	Pairs   []Pair
@@ -34,7 +34,7 @@ type Report struct {
 	Took    time.Duration
 }
 
-// Run starts labs and plays all in them. The error is of labs that do not start; what doctor did not find is in the report.
+// Run starts the labs and plays the plan. The error is about labs that do not start; failed faults are in the report.
 func Run(ctx context.Context, p Plan) (Report, error) {
 	began := time.Now()
 	p.Labs = max(p.Labs, 1)
@@ -50,14 +50,14 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 			r.Calm.Alarms = append(r.Calm.Alarms, "not played to the end: "+err.Error())
 		}
 	}
-	// What takes long begins first.
+	// Start the longest jobs first.
 	order := make([]int, len(p.Faults))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		one, other := p.Faults[a], p.Faults[b]
-		return cmp.Or(cmp.Compare(brief(one), brief(other)), cmp.Compare(one.AuthMode, other.AuthMode)) // modes change seldom
+		return cmp.Or(cmp.Compare(brief(one), brief(other)), cmp.Compare(one.AuthMode, other.AuthMode)) // avoids switching modes
 	})
 	for _, i := range order {
 		jobs <- func(s *Stage) {
@@ -88,7 +88,7 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	return r, errors.Join(errs...)
 }
 
-// brief is what orders faults by how long they take.
+// brief returns the sort key by duration: slow faults first.
 func brief(f Fault) int {
 	if f.Slow {
 		return 0
@@ -96,7 +96,7 @@ func brief(f Fault) int {
 	return 1
 }
 
-// work starts one lab and does jobs in it until none is left.
+// work starts one lab and runs jobs in it until no job is left.
 func (p Plan) work(ctx context.Context, jobs <-chan func(*Stage)) error {
 	l, err := lab.Start(ctx, p.Lab)
 	if err != nil {

@@ -21,25 +21,25 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// poll is how often the lab is looked at.
+// poll is the interval for polling the lab.
 const poll = 100 * time.Millisecond
 
-// Scene is what a fault is played with: an EC2NodeClass, a NodePool and a Deployment of one pod, all of one name and healthy until
-// a fault changes them. A fault changes them before they are made.
+// Scene is the set of objects of a fault: an EC2NodeClass, a NodePool and a Deployment with one pod, all with the same name. They are
+// healthy until a fault changes them, before they are created.
 type Scene struct {
 	Lab   *lab.Lab
-	Name  string // of all its objects, and the value of the label "test" that its pool gives and its pods select
+	Name  string // name of all objects, and the value of the label "test" that the NodePool sets and the pods select
 	Class *awsv1.EC2NodeClass
 	Pool  *karpv1.NodePool
 	Pods  *appsv1.Deployment
-	More  []client.Object // that are made before the others, and deleted with them
+	More  []client.Object // created before the others, and deleted with them
 
 	undo   []func(context.Context) error
-	images []string        // that were registered for it
-	made   []client.Object // in the order in which they were made
+	images []string        // images registered for the scene
+	made   []client.Object // in the order of creation
 }
 
-// NewScene returns a healthy scene, of which nothing is made yet.
+// NewScene returns a healthy scene. It creates no objects.
 func NewScene(l *lab.Lab, name string) *Scene {
 	discovery := map[string]string{"karpenter.sh/discovery": l.Cluster}
 	s := &Scene{Lab: l, Name: name}
@@ -64,7 +64,7 @@ func NewScene(l *lab.Lab, name string) *Scene {
 	return s
 }
 
-// In is the requirement that a label has one of some values.
+// In returns a requirement with operator In.
 func In(key string, values ...string) karpv1.Requirement {
 	return karpv1.Requirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
@@ -89,14 +89,14 @@ func pods(name string) *appsv1.Deployment {
 	}
 }
 
-// World changes what the emulated AWS has.
+// World changes the emulated AWS.
 func (s *Scene) World(change func(w *world.World, now time.Time) error) error {
 	var err error
 	s.Lab.Emulator.Do(func(w *world.World, now time.Time) { err = change(w, now) })
 	return err
 }
 
-// Cluster changes what EKS has of the cluster.
+// Cluster changes the cluster in the emulated EKS.
 func (s *Scene) Cluster(change func(c *world.Cluster)) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
 		c, err := s.Lab.Estate.Region.Cluster(s.Lab.Cluster)
@@ -107,11 +107,11 @@ func (s *Scene) Cluster(change func(c *world.Cluster)) error {
 	})
 }
 
-// Undo notes how something is put right that is not the scene's alone, for when the fix was not applied, or leaves more than the scene's objects
-// behind. The last noted is done first.
+// Undo adds a function that reverts a change outside of the scene's objects. It runs if the fix was not applied or reverts less. Functions
+// run in reverse order.
 func (s *Scene) Undo(how func(context.Context) error) { s.undo = append(s.undo, how) }
 
-// undone does all that was noted.
+// undone runs the functions added by Undo.
 func (s *Scene) undone(ctx context.Context) error {
 	var errs []error
 	for _, how := range slices.Backward(s.undo) {
@@ -121,7 +121,7 @@ func (s *Scene) undone(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// make makes objects.
+// make creates objects.
 func (s *Scene) make(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if err := s.Lab.Client.Create(ctx, o); err != nil {
@@ -132,7 +132,7 @@ func (s *Scene) make(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// settled waits until the controller has said of the class whether it can be used.
+// settled waits until the controller has set the condition Ready of the class.
 func (s *Scene) settled(ctx context.Context) error {
 	return s.until(ctx, 30*time.Second, "the EC2NodeClass to be judged", func(ctx context.Context) (bool, error) {
 		var class awsv1.EC2NodeClass
@@ -144,7 +144,7 @@ func (s *Scene) settled(ctx context.Context) error {
 	})
 }
 
-// Instances are those that the scene's pool has bought, in any state.
+// Instances returns the instances of the scene's NodePool, in any state.
 func (s *Scene) Instances() []world.Instance {
 	return slices.DeleteFunc(s.Lab.Instances(), func(i world.Instance) bool { return i.Tags[karpv1.LabelNodePool] != s.Name })
 }
@@ -169,7 +169,7 @@ func (s *Scene) remove(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// gone waits until nothing is left of the scene.
+// gone waits until all objects and instances of the scene are gone.
 func (s *Scene) gone(ctx context.Context) error {
 	return s.until(ctx, time.Minute, "the scene to be gone", func(ctx context.Context) (bool, error) {
 		for _, o := range s.made {
@@ -181,7 +181,7 @@ func (s *Scene) gone(ctx context.Context) error {
 	})
 }
 
-// until waits until ok, and says what it waited for when that does not come.
+// until waits until ok returns true; its timeout error names what it waited for.
 func (s *Scene) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, poll, limit, true, func(ctx context.Context) (bool, error) {

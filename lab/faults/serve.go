@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// socket is where a lab listens for faults, in its folder.
+// socket is the name of the socket in the lab's folder on which it accepts faults.
 const socket = "faults.sock"
 
-// answering is how long a lab may take to break, or to be put right.
+// answering is the time limit for breaking a lab or undoing a fault.
 const answering = 2 * time.Minute
 
 // desk breaks a running lab by hand.
@@ -30,7 +30,8 @@ type desk struct {
 	played int
 }
 
-// Serve lets `lab fault` break the lab until the context ends: it listens in the lab's folder, where only its user has access.
+// Serve accepts the commands of `lab fault` until the context ends. It listens in the lab's folder, to which only the lab's user has
+// access.
 func Serve(ctx context.Context, l *lab.Lab) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(l.Home, socket))
 	if err != nil {
@@ -74,13 +75,13 @@ func (d *desk) brk(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d.played++ // what a scene leaves in AWS keeps its name, so the next needs another
+	d.played++ // resources in AWS keep the name of their scene, so each scene needs a new one
 	scene := NewScene(d.stage.Lab, nameOf(d.played))
 	before, err := stage.keepMode(scene)
 	if err != nil {
 		return "", err
 	}
-	// Whoever breaks a lab wants to see what pods come to.
+	// Users want to see the pods that stay pending.
 	f.NeedsPods = true
 	if err := stage.Break(ctx, scene, f, true); err != nil {
 		return "", errors.Join(err, scene.undone(ctx), scene.remove(ctx))
@@ -89,7 +90,7 @@ func (d *desk) brk(ctx context.Context, name string) (string, error) {
 	return played(f, scene.Name, before, stage.mode), nil
 }
 
-// played says what was broken, with objects of a name, and how to find out. The cluster's authentication mode was another one before.
+// played describes the fault and how to diagnose it. It mentions the authentication mode if the fault changed it.
 func played(f Fault, name, before, now string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s. EC2NodeClass, NodePool and Deployment %s are there.\n", capital(f.What), name)
@@ -127,7 +128,7 @@ func (d *desk) undo(ctx context.Context, name string) (string, error) {
 	return "The fault " + name + " is ended: its objects, instances, roles and access entries are deleted.\n", nil
 }
 
-// keepMode returns the cluster's authentication mode, and notes it, to be put back.
+// keepMode returns the cluster's authentication mode, and makes the scene restore it.
 func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
 	err = scene.Cluster(func(c *world.Cluster) {
 		mode = c.AuthMode
@@ -136,7 +137,7 @@ func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
 	return mode, err
 }
 
-// Ask has the lab in a folder play a fault, or end it, and returns what it says.
+// Ask sends a fault to the lab in a folder, or undoes it, and returns the lab's output.
 func Ask(ctx context.Context, home, name string, undo bool) (string, error) {
 	client := &http.Client{Timeout: answering, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(home, socket))

@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestPlayed: whoever breaks a lab is told what else has changed, and when there is something to find.
+// TestPlayed: the answer names the fault, a changed authentication mode, and when doctor can report the fault.
 func TestPlayed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ fault, before, now, want string }{

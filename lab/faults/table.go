@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Untried are the checks that no fault makes true here, and why.
+// Untried maps the checks without a fault in the lab to the reason.
 func Untried() map[string]string {
 	const fargate, late = "the case of a controller on Fargate has tests of its own in the lab",
 		"it speaks up after three minutes, and only where no other check knows more"
@@ -28,7 +28,7 @@ func Untried() map[string]string {
 	}
 }
 
-// Problems says what is wrong with the table of faults: names that are used twice, checks that are none, and checks without a fault or a reason.
+// Problems lists errors in the table of faults: duplicate names, unknown checks, and checks without a fault or a reason.
 func Problems() []string {
 	var out []string
 	untried, known, names := Untried(), map[string]bool{}, map[string]bool{}

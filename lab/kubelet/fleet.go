@@ -1,8 +1,8 @@
-// Package kubelet stands in for the kubelets of a lab's machines.
+// Package kubelet emulates the kubelets of a lab's nodes.
 //
-// In: what each kubelet was started with, and the pods that the scheduler binds.
+// In: the settings of each kubelet, and the pods that the scheduler binds.
 // Out: Nodes with leases and status, and pods that run, end and stop, written as each node's own user.
-// Never: a container, or a write as anyone but the node.
+// Never: a container, or a write as any other user than the node.
 package kubelet
 
 import (
@@ -27,33 +27,30 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// workers is how many pods are looked after at once, over all nodes. They wait for the API server most of the time, and a
-// thousand nodes become ready no faster than the pods of their DaemonSets do.
+// workers is the number of pods that are processed concurrently, over all nodes. Workers mostly wait for the API server. The number limits
+// how fast a thousand nodes become ready, because that needs their DaemonSet pods.
 const workers = 64
 
-// Fleet is all the kubelets of one lab. They share what would weigh on the
-// machine a thousand times: one watch of pods and one connection to the API
-// server. What they write, each writes as itself.
+// Fleet is all the kubelets of one lab. They share one watch of pods and one connection to the API server, which would be costly a thousand
+// times. Each kubelet writes with its own identity.
 type Fleet struct {
-	config     rest.Config // the API server's address and certificate, and nobody's identity
+	config     rest.Config // address and certificate of the API server, without credentials
 	transport  http.RoundTripper
 	pace       Pace
 	networkPod string
-	proxyPod   string // label k8s-app of the pods without which the network pod reaches no service; empty: it needs none
+	proxyPod   string // label k8s-app of the pods without which the network pod cannot reach a Service; empty: not needed
 	pods       cache.Indexer
 	queue      workqueue.TypedDelayingInterface[string] // "namespace/name"
 
 	mu     sync.Mutex
 	nodes  map[string]*Kubelet // by node name
-	nextIP map[bool]netip.Addr // by whether it is of IPv6
+	nextIP map[bool]netip.Addr // by whether the address is IPv6
 	logs   map[string]string   // paths, by "namespace/name" of the pod; see ShowLog
 }
 
-// NewFleet starts to watch pods as the administrator, and returns when they are
-// known. The network of a node is up once its pod with the label
-// k8s-app=networkPod runs, or, when networkPod is empty, after pace.CNI.
-// The network pod reaches the API server by the address of its service, once the pod with the label k8s-app=proxyPod runs beside it; where that is
-// empty, it needs none.
+// NewFleet starts to watch pods as the administrator, and returns when they are listed. The network of a node is up once its pod with the
+// label k8s-app=networkPod runs, or, when networkPod is empty, after pace.CNI. The network pod needs a running pod with the label
+// k8s-app=proxyPod on its node, because it reaches the API server through a Service. An empty proxyPod removes that dependency.
 func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, proxyPod string) (*Fleet, error) {
 	client, err := kubernetes.NewForConfig(Protobuf(admin))
 	if err != nil {
@@ -97,8 +94,8 @@ func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, pr
 	return f, nil
 }
 
-// Protobuf returns a copy of a configuration whose clients speak protobuf, which
-// costs both sides a fraction of what JSON does. It serves Kubernetes' own kinds.
+// Protobuf returns a copy of a configuration whose clients use protobuf, which is much cheaper than JSON for both sides. It works for
+// Kubernetes' own kinds only.
 func Protobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -128,17 +125,15 @@ func (f *Fleet) Start(ctx context.Context, s Settings) (*Kubelet, error) {
 	return k, nil
 }
 
-// clientOf returns a client over the shared connection that shows the node's
-// token, once it is clear that the node's own connection would come about.
+// clientOf returns a client that uses the shared connection with the node's token. It fails like the node's own connection would.
 func (f *Fleet) clientOf(s Settings) *http.Client {
 	return &http.Client{Transport: &identity{
 		base: f.transport, token: s.Token, reach: s.Reach, broken: f.brokenAccess(s),
 	}}
 }
 
-// brokenAccess says why the server and authority that a node was given do not
-// lead to the API server, in the words of Go's HTTP client. No such request is sent:
-// the address may be somebody's.
+// brokenAccess returns the error, in the words of Go's HTTP client, if the server and certificate authority of a node do not lead to the
+// API server. It sends no request, because the address may belong to someone else.
 func (f *Fleet) brokenAccess(s Settings) error {
 	want, err := url.Parse(f.config.Host)
 	if err != nil {
@@ -164,18 +159,18 @@ func (f *Fleet) brokenAccess(s Settings) error {
 	return nil
 }
 
-// Doubted tells a node's kubelet that somebody else has written its status, so that it reports at once. A real kubelet
-// looks every ten seconds. It does nothing for a node that has no kubelet.
+// Doubted makes a node's kubelet report its status at once, because another writer has changed it. A real kubelet checks every ten seconds.
+// It does nothing for a node without a kubelet.
 func (f *Fleet) Doubted(node string) {
 	if k := f.node(node); k != nil {
 		select {
 		case k.doubted <- struct{}{}:
-		default: // it is about to
+		default: // a report is already pending
 		}
 	}
 }
 
-// forget drops a kubelet, unless another one has taken its name.
+// forget removes a kubelet, unless another one has the same name by now.
 func (f *Fleet) forget(k *Kubelet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,8 +185,7 @@ func (f *Fleet) node(name string) *Kubelet {
 	return f.nodes[name]
 }
 
-// podIP hands out addresses: of IPv4 from the block that the VPC's secondary range has by convention, of IPv6 from the
-// last block of the VPC.
+// podIP returns a new pod address: IPv4 from the usual secondary range of a VPC, IPv6 from the last block of the VPC.
 func (f *Fleet) podIP(six bool) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -222,7 +216,7 @@ func (f *Fleet) events() cache.ResourceEventHandler {
 	}
 }
 
-// revisit looks again at every pod of a node that can do more than before.
+// revisit enqueues all pods of a node, because the node can do more than before.
 func (f *Fleet) revisit(node string) {
 	pods, err := f.pods.IndexKeys(byNode, node)
 	if err != nil {
@@ -256,8 +250,7 @@ func (f *Fleet) work() {
 	}
 }
 
-// sync takes one pod a step further and returns when to look at it again; zero
-// means when it changes.
+// sync advances one pod, and returns the delay until the next call; zero means when the pod changes.
 func (f *Fleet) sync(key string) time.Duration {
 	object, ok, err := f.pods.GetByKey(key)
 	if err != nil || !ok {
@@ -266,13 +259,12 @@ func (f *Fleet) sync(key string) time.Duration {
 	pod := object.(*corev1.Pod)
 	k := f.node(pod.Spec.NodeName)
 	if k == nil || k.ctx.Err() != nil {
-		return 0 // the machine is gone, or not one of ours
+		return 0 // the node does not exist any more, or has no kubelet here
 	}
 	return k.syncPod(pod, time.Now())
 }
 
-// identity adds the node's token to each request, or fails as the node's
-// network would.
+// identity adds the node's token to each request, or fails as the node's network would.
 type identity struct {
 	base   http.RoundTripper
 	token  func() (string, error)

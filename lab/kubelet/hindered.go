@@ -10,19 +10,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The programs whose images the lab knows: what they need, and what they do.
+// Names in images whose behavior the lab emulates.
 const (
 	storageDriver = "aws-ebs-csi-driver" // asks the metadata service where it is
 	devicePlugin  = "k8s-device-plugin"  // tells the kubelet of its devices
 )
 
-// hindered is after how long it is said that a pod does not start: at first it is waited for what it needs.
+// hindered is the delay until an event reports why a pod does not start.
 const hindered = 5 * time.Second
 
 // telling is how often an event says the same of a pod.
 const telling = 10 * time.Second
 
-// hindrance is what a pod's program would end with each time that it is started, on this machine; empty if it runs.
+// hindrance returns the error with which a pod's program would end at each start on this node; empty if it runs.
 func (k *Kubelet) hindrance(pod *corev1.Pod) string {
 	switch {
 	case k.isNetworkPod(pod) && k.fleet.proxyPod != "" && !k.hasProxy():
@@ -36,7 +36,8 @@ func (k *Kubelet) hindrance(pod *corev1.Pod) string {
 	return ""
 }
 
-// otherArch is the image of a pod's container that is for another architecture than the machine's, which its tag says: "app:1.2-amd64"; empty: none.
+// otherArch returns the image of a container that is for another architecture than the node's, according to its tag: "app:1.2-amd64".
+// Empty: none.
 func (k *Kubelet) otherArch(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		for _, arch := range []string{"amd64", "arm64"} {
@@ -48,7 +49,7 @@ func (k *Kubelet) otherArch(pod *corev1.Pod) string {
 	return ""
 }
 
-// isOf reports whether a pod has a container of an image with such a name.
+// isOf reports whether a container's image contains the name.
 func isOf(pod *corev1.Pod, image string) bool {
 	for _, c := range pod.Spec.Containers {
 		if strings.Contains(c.Image, image) {
@@ -58,7 +59,7 @@ func isOf(pod *corev1.Pod, image string) bool {
 	return false
 }
 
-// hasProxy reports whether the pod runs here that makes the addresses of services work.
+// hasProxy reports whether the node's kube-proxy pod runs.
 func (k *Kubelet) hasProxy() bool {
 	all, err := k.fleet.pods.ByIndex(byNode, k.NodeName)
 	if err != nil {
@@ -76,7 +77,7 @@ func (k *Kubelet) hasProxy() bool {
 	return false
 }
 
-// helped does what follows from a pod that has started: others may start now, and devices appear.
+// helped handles the effects of a pod that has started: other pods may start now, and devices appear.
 func (k *Kubelet) helped(pod *corev1.Pod) {
 	if k.fleet.proxyPod != "" && pod.Labels["k8s-app"] == k.fleet.proxyPod {
 		k.fleet.revisit(k.NodeName)

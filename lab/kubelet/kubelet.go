@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Kubelet stands in for the kubelet of one machine.
+// Kubelet emulates the kubelet of one node.
 type Kubelet struct {
 	Settings
 
@@ -32,11 +32,11 @@ type Kubelet struct {
 
 	networkUp sync.Once
 	network   chan struct{} // closed once pods can have addresses
-	doubted   chan struct{} // holds a token when the API server says of the Node what the kubelet does not
+	doubted   chan struct{} // holds a token when another writer has changed the Node's status
 
 	mu        sync.Mutex
 	pods      map[types.UID]*podState
-	addresses int64 // that pods can have; meaningful once the network is up
+	addresses int64 // maximum number of pod addresses; valid once the network is up
 }
 
 func leaseClient(config *rest.Config, client *http.Client) (coordinationclient.LeaseInterface, error) {
@@ -47,7 +47,7 @@ func leaseClient(config *rest.Config, client *http.Client) (coordinationclient.L
 	return c.Leases(corev1.NamespaceNodeLease), nil
 }
 
-// Stop ends the kubelet as a power cut does: it says nothing to anyone.
+// Stop ends the kubelet as a power failure does: without any further write.
 func (k *Kubelet) Stop() {
 	k.stop()
 	k.fleet.forget(k)
@@ -97,8 +97,7 @@ func (k *Kubelet) hasNetwork() bool {
 	}
 }
 
-// register creates the Node, and tries again with the kubelet's own back-off
-// until it succeeds. It returns false when the kubelet is stopped.
+// register creates the Node, and retries with the kubelet's own back-off until it succeeds. It returns false when the kubelet is stopped.
 func (k *Kubelet) register() (*corev1.Node, bool) {
 	k.logInfo("kubelet_node_status.go:75", fmt.Sprintf("\"Attempting to register node\" node=%q", k.NodeName))
 	step := 100 * time.Millisecond
@@ -121,8 +120,8 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 	if !apierrors.IsAlreadyExists(err) {
 		return node, err
 	}
-	// A node of this name is known from before: the kubelet takes it over. It writes the labels that are the machine's, and
-	// none of --node-labels, no taint and no provider id, and reports its status.
+	// The Node exists already, so the kubelet takes it over. It updates the labels that it detects itself and its status, but not
+	// --node-labels, taints and the provider id.
 	k.logInfo("kubelet_node_status.go:130", fmt.Sprintf("\"Node was previously registered\" node=%q", k.NodeName))
 	node, err = k.client.Nodes().Get(k.ctx, k.NodeName, metav1.GetOptions{})
 	if err != nil {
@@ -145,7 +144,7 @@ func (k *Kubelet) labels() map[string]string {
 	return labels
 }
 
-// machineLabels are those that a kubelet finds out by itself. Source: updateDefaultLabels in pkg/kubelet/kubelet_node_status.go.
+// machineLabels returns the labels that a kubelet detects by itself. Source: updateDefaultLabels in pkg/kubelet/kubelet_node_status.go.
 func (k *Kubelet) machineLabels() map[string]string {
 	return map[string]string{
 		corev1.LabelHostname: k.NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: k.Arch,
@@ -153,7 +152,7 @@ func (k *Kubelet) machineLabels() map[string]string {
 	}
 }
 
-// node is the Node as the kubelet first creates it.
+// node returns the Node that the kubelet creates.
 func (k *Kubelet) node() *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -173,7 +172,7 @@ func (k *Kubelet) node() *corev1.Node {
 	return node
 }
 
-// status is what the kubelet reports of its node.
+// status returns the status that the kubelet reports.
 func (k *Kubelet) status() corev1.NodeStatus {
 	now := metav1.Now()
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
@@ -210,8 +209,7 @@ func (k *Kubelet) status() corev1.NodeStatus {
 	}
 }
 
-// report writes the node's status. The addresses are left to the cloud's
-// controller once it has described the node.
+// report writes the node's status. The cloud controller owns the addresses once it has initialized the node.
 func (k *Kubelet) report() error {
 	status := k.status()
 	status.Addresses = nil
@@ -223,7 +221,7 @@ func (k *Kubelet) report() error {
 	return err
 }
 
-// renewLease keeps the node's lease for as long as the kubelet runs.
+// renewLease renews the node's lease while the kubelet runs.
 func (k *Kubelet) renewLease(node *corev1.Node) {
 	var lease *coordinationv1.Lease
 	for {
@@ -231,7 +229,7 @@ func (k *Kubelet) renewLease(node *corev1.Node) {
 		wait := leaseRenewal
 		if err != nil {
 			k.logError("controller.go:146", "Failed to ensure lease exists, will retry", err)
-			next, wait = nil, 2*time.Second // it may be gone with the Node that it was of
+			next, wait = nil, 2*time.Second // the lease may have been deleted with its Node
 		}
 		lease = next
 		if !k.sleep(wait) {
@@ -262,7 +260,7 @@ func (k *Kubelet) renewOnce(node *corev1.Node, lease *coordinationv1.Lease) (*co
 	return k.leases.Get(k.ctx, k.NodeName, metav1.GetOptions{})
 }
 
-// sleep waits, and returns false when the kubelet is stopped meanwhile.
+// sleep waits for d. It returns false when the kubelet is stopped first.
 func (k *Kubelet) sleep(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

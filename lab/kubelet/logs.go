@@ -15,11 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// followEvery is how often a log that somebody follows is looked at for more.
+// followEvery is the interval at which a followed log is read again.
 const followEvery = 200 * time.Millisecond
 
-// ShowLog says which file holds what a pod's first container says, from now on: that of the process that runs for it. A pod of which nothing
-// was said runs nothing, and so its log is empty.
+// ShowLog sets the file with the log of a pod's first container, which is that of the process that runs for the pod. Other pods run no
+// process, so their log is empty.
 func (f *Fleet) ShowLog(namespace, name, path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,8 +35,8 @@ func (f *Fleet) logOf(namespace, name string) string {
 	return f.logs[namespace+"/"+name]
 }
 
-// ServeHTTP answers what the API server asks the kubelets at their port, whoever the host is that it asks for: the logs of containers, as
-// /containerLogs/NAMESPACE/POD/CONTAINER. They have nothing else to say.
+// ServeHTTP answers the API server's requests to the kubelets' port, for every node: /containerLogs/NAMESPACE/POD/CONTAINER. Other paths
+// are not found.
 func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) != 4 || parts[0] != "containerLogs" {
@@ -66,7 +66,7 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeLog(w, r, file)
 }
 
-// canRead says why there is no log to read of a container of a node, in the kubelet's words, and with which status.
+// canRead returns why a container has no log, in the kubelet's words, and the status code.
 func (f *Fleet) canRead(node, namespace, name, container string) (status int, err error) {
 	object, ok, err := f.pods.GetByKey(namespace + "/" + name)
 	if err != nil {
@@ -85,12 +85,12 @@ func (f *Fleet) canRead(node, namespace, name, container string) (status int, er
 	return http.StatusOK, nil
 }
 
-// writeLog writes what is asked for of a log: its last lines, so many bytes of it, what comes from now on.
+// writeLog writes the requested part of a log: the last lines, a number of bytes, and new lines while it is followed.
 func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
 	asked := r.URL.Query()
 	text, err := io.ReadAll(file)
 	if err != nil {
-		return // the reader sees that the log breaks off
+		return // the reader sees the truncated log
 	}
 	if n, err := strconv.Atoi(asked.Get("tailLines")); err == nil {
 		text = lastLines(text, n)
@@ -118,7 +118,7 @@ func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
 	}
 }
 
-// lastLines are the last n lines of a text.
+// lastLines returns the last n lines of a text.
 func lastLines(text []byte, n int) []byte {
 	end := len(bytes.TrimSuffix(text, []byte("\n")))
 	at := end

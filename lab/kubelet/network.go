@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// noAddressRetry is how long a pod waits that there was no address for.
+// noAddressRetry is how long a pod without an address waits for the next attempt.
 const noAddressRetry = time.Second
 
-// bringNetworkUp lets pods have addresses and the node become Ready. What the network plug-in can do follows from the
-// environment of its pod, nil where there is none.
+// bringNetworkUp makes addresses available and the node Ready. The number of addresses depends on the environment of the network plug-in's
+// pod; plugin is nil if there is none.
 func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 	k.networkUp.Do(func() {
 		most := int64(math.MaxInt64)
@@ -32,7 +32,7 @@ func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 	})
 }
 
-// giveAddress gives a pod an address, if it has none. It returns false when there is none left.
+// giveAddress assigns an address to a pod, unless it has one. It returns false when none is free.
 func (k *Kubelet) giveAddress(pod *corev1.Pod, state *podState) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

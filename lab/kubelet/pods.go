@@ -13,9 +13,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// podState is what a kubelet remembers of a pod beyond what the API server says,
-// which its watch shows a moment late. One worker at a time looks after a pod;
-// others read its state under the kubelet's lock, and so it writes under it.
+// podState is a kubelet's state of a pod that the watch does not show yet. One worker at a time processes a pod; other workers read its
+// state under the kubelet's lock, so it is also written under the lock.
 type podState struct {
 	seen     time.Time
 	started  time.Time // zero until it runs
@@ -26,12 +25,11 @@ type podState struct {
 	told     time.Time // when it was last said why it does not start
 }
 
-// syncPod takes a pod of this node a step further and returns when to look
-// again; zero means when it changes.
+// syncPod advances a pod of this node, and returns the delay until the next call; zero means when the pod changes.
 func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	state := k.remember(pod, now)
 	if !state.started.IsZero() && k.isNetworkPod(pod) {
-		k.bringNetworkUp(pod) // by a plug-in that outlived its kubelet
+		k.bringNetworkUp(pod) // the plug-in's pod has run since before the kubelet was restarted
 	}
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -44,8 +42,7 @@ func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	return k.endPod(pod, state, now)
 }
 
-// remember returns what is known of a pod. One that was running before this
-// kubelet started is taken as started when it says so.
+// remember returns the state of a pod. A pod that was running before this kubelet started has the start time in its status.
 func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) *podState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,7 +75,7 @@ func (k *Kubelet) forgetPod(uid types.UID) {
 
 func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	if !pod.Spec.HostNetwork && !k.hasNetwork() {
-		return 0 // the fleet comes back when the network is up
+		return 0 // the fleet enqueues the pod when the network is up
 	}
 	if wait := state.seen.Add(k.fleet.pace.PodStart).Sub(now); wait > 0 {
 		return wait
@@ -117,8 +114,7 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 	return again
 }
 
-// shortage names the first resource that the node has too little of for the
-// pod, as the kubelet checks once more what the scheduler decided.
+// shortage returns the first resource of which the node has too little for the pod. The kubelet checks that again after the scheduler.
 func (k *Kubelet) shortage(pod *corev1.Pod, own *podState) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -147,7 +143,7 @@ func (k *Kubelet) shortage(pod *corev1.Pod, own *podState) string {
 	return ""
 }
 
-// endPod ends a pod whose annotation says that it ends by itself.
+// endPod ends a pod whose annotation limits its run time.
 func (k *Kubelet) endPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	wait := untilEnd(pod, state, now)
 	if wait != 0 {
@@ -157,7 +153,7 @@ func (k *Kubelet) endPod(pod *corev1.Pod, state *podState, now time.Time) time.D
 	return k.write(pod, ended(pod, state.started, now, int32(code)), func(written bool) { state.ended = written })
 }
 
-// untilEnd is how long a pod goes on by itself: -1 means for ever, 0 that it is over.
+// untilEnd returns the remaining run time of a pod: -1 means without limit, 0 that it is over.
 func untilEnd(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	life, err := time.ParseDuration(pod.Annotations[AnnotationRunFor])
 	if err != nil {
@@ -166,7 +162,7 @@ func untilEnd(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	return max(state.started.Add(life).Sub(now), 0)
 }
 
-// stopPod lets a deleted pod go, after the time it takes to stop.
+// stopPod deletes a terminating pod after its stop time.
 func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	if state.stopping.IsZero() {
 		state.stopping = now
@@ -200,9 +196,8 @@ func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.
 	return 0
 }
 
-// write patches the pod's status as this node and returns when to try again if
-// that fails. What is remembered of the pod is set before, so that no other pod
-// is let in meanwhile, and set back on failure.
+// write patches the pod's status as this node. After an error it returns the delay until the retry. The state is set before the write, so
+// that the kubelet admits no other pod meanwhile, and reset after an error.
 func (k *Kubelet) write(pod *corev1.Pod, status corev1.PodStatus, remember func(written bool)) time.Duration {
 	k.locked(func() { remember(true) })
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})

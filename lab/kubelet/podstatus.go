@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// running is the status of a pod all of whose containers run and are ready.
+// running returns the status of a pod all of whose containers run and are ready.
 func (k *Kubelet) running(pod *corev1.Pod, ip string, now time.Time) corev1.PodStatus {
 	started := metav1.NewTime(now)
 	status := corev1.PodStatus{
@@ -34,7 +34,7 @@ func (k *Kubelet) running(pod *corev1.Pod, ip string, now time.Time) corev1.PodS
 	return status
 }
 
-// ended is the status of a pod whose containers have exited.
+// ended returns the status of a pod whose containers have exited.
 func ended(pod *corev1.Pod, started, now time.Time, code int32) corev1.PodStatus {
 	status := corev1.PodStatus{Phase: corev1.PodSucceeded}
 	reason := "Completed"

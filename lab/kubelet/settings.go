@@ -6,33 +6,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Settings are what one kubelet knows about itself when it starts: its flags
-// and configuration, and the machine it runs on.
+// Settings are the flags and the configuration of one kubelet, and properties of its instance.
 type Settings struct {
 	NodeName   string
-	ProviderID string            // "aws:///us-east-1a/i-0…"; empty when nothing told the kubelet
-	IP         string            // of the cluster's family
-	ClusterDNS []string          // where its pods look for names
+	ProviderID string            // "aws:///us-east-1a/i-0…"; empty if the kubelet has no flag for it
+	IP         string            // of the cluster's IP family
+	ClusterDNS []string          // DNS servers of its pods
 	Labels     map[string]string // from --node-labels
 	Taints     []corev1.Taint    // from registerWithTaints
 
-	// ExternalCloud is --cloud-provider=external: the node waits, tainted, for
-	// the cloud's controller to describe it.
+	// ExternalCloud is --cloud-provider=external: the node keeps its taint until the cloud controller has initialized it.
 	ExternalCloud bool
 
-	// OwnNetwork is a machine that needs no network plug-in: it is one pod's alone, which has the machine's own address.
+	// OwnNetwork means that the node runs a single pod with the node's address, and needs no network plug-in.
 	OwnNetwork bool
-	// Leaving is told of a pod that is about to be gone from the machine; nil: nobody is.
+	// Leaving is called before a pod is removed from the node. nil is not called.
 	Leaving func()
 
-	// PodAddresses is how many addresses the VPC CNI can give to pods on this machine, set as the environment of its
-	// own pod says; nil: as many as are wanted.
+	// PodAddresses returns how many addresses the VPC CNI can assign to pods on this node, given the environment of its own pod. nil means
+	// unlimited.
 	PodAddresses func(environment map[string]string) int64
 
 	Capacity, Allocatable corev1.ResourceList
-	// Devices are what a device plug-in tells the kubelet of, once it runs here: "nvidia.com/gpu".
+	// Devices are the resources that a device plug-in registers once it runs on the node: "nvidia.com/gpu".
 	Devices corev1.ResourceList
-	// HopLimit is how many hops answers of the metadata service take; 1 reaches no pod but those on the host's network. 0: not known.
+	// HopLimit is the hop limit of the metadata service; with 1 only pods on the host network reach it. 0: unknown.
 	HopLimit int64
 
 	Arch          string // "amd64" or "arm64"
@@ -40,29 +38,29 @@ type Settings struct {
 	KernelVersion string
 	Version       string // of the kubelet
 
-	// Server and CA (PEM) are whom the kubelet's kubeconfig names.
+	// Server and CA (PEM) are those of the kubelet's kubeconfig.
 	Server string
 	CA     []byte
-	// Proxy is the host and port of the proxy that the kubelet asks for the server; it does not answer. Empty: none.
+	// Proxy is the host and port of the proxy through which the kubelet calls the server; it does not answer. Empty: none.
 	Proxy string
-	// Reach says why the machine cannot reach the server, nil if it can. It is
-	// asked before each request. Nil means always.
+	// Reach returns why the instance cannot reach the server, or nil. It is called before each request. A nil function means that the
+	// server is always reachable.
 	Reach func() error
 
-	// Token makes the bearer token that the kubelet shows to the API server.
+	// Token returns the bearer token for the API server.
 	Token func() (string, error)
 	// Say adds a line to the kubelet's log.
 	Say func(line string)
 }
 
-// Pace is how long things take on a node. The zero value takes no time at all.
+// Pace is how long things take on a node. The zero value means no delays.
 type Pace struct {
-	CNI      time.Duration // from registration until the network plug-in is ready, where no aws-node pod decides it
-	PodStart time.Duration // from a pod being bound until it runs
+	CNI      time.Duration // from registration until the network plug-in is ready, without an aws-node pod
+	PodStart time.Duration // from binding a pod until it runs
 	PodStop  time.Duration // from a pod's deletion until it is gone; never longer than its grace period
 }
 
-// Annotations by which a pod of a lab says how long it lives.
+// Annotations that control how long a pod of a lab runs.
 const (
 	// AnnotationRunFor makes the pod end by itself after a Go duration.
 	AnnotationRunFor = "lab.joiner.sh/run-for"

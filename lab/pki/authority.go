@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// lifetime of everything the authority signs: longer than any lab stays up.
+// lifetime of all certificates: longer than any lab stays up.
 const lifetime = 30 * 24 * time.Hour
 
 // Authority signs certificates.
@@ -33,7 +33,7 @@ type Authority struct {
 // Pair is a certificate and its key, both in PEM.
 type Pair struct{ Cert, Key []byte }
 
-// New makes an authority with a new key.
+// New creates an authority with a new key.
 func New() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -57,7 +57,7 @@ func New() (*Authority, error) {
 	return &Authority{PEM: encode("CERTIFICATE", der), cert: cert, key: key}, nil
 }
 
-// Server certifies a server for host names and addresses.
+// Server issues a certificate for a server with host names and addresses.
 func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 	template, err := template(pkix.Name{CommonName: name})
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 	return a.sign(template)
 }
 
-// Client certifies a user of the API server, with the groups it is in.
+// Client issues a client certificate for a user of the API server, with its groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	template, err := template(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
@@ -84,8 +84,7 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	return a.sign(template)
 }
 
-// SigningKey makes an RSA key as kube-apiserver signs service account tokens
-// with, in PEM.
+// SigningKey creates an RSA key for service account tokens, in PEM.
 func SigningKey() ([]byte, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

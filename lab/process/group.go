@@ -1,4 +1,4 @@
-// Package process keeps child programs that never outlive this one.
+// Package process starts child programs that never outlive this process.
 //
 // In: programs to start, each with a name, arguments and an environment.
 // Out: running children, their logs, and the moment each of them ends.
@@ -18,10 +18,9 @@ import (
 	"time"
 )
 
-// Group is a set of child programs that share a folder for their logs and end
-// with this process. Two things see to that: on Linux the kernel kills each
-// child when the thread that started it ends, and everywhere a guard process
-// (see Guard) notices that this process is gone and kills what is left.
+// Group is a set of child programs that share a folder for their logs and end with this process. On Linux the kernel kills each child when
+// the thread that started it ends. On all systems a guard process (see Guard) detects the end of this process and kills the remaining
+// children.
 type Group struct {
 	logs  string
 	guard *guard
@@ -32,20 +31,19 @@ type Group struct {
 	closed  bool
 }
 
-// Spec says what to start.
+// Spec describes a program to start.
 type Spec struct {
-	Name string   // names the log file, and errors: "kube-apiserver"
+	Name string   // name of the log file, and in errors: "kube-apiserver"
 	Path string   // the program
 	Args []string // its arguments, without the program's name
 	Env  []string // added to this process's environment
 
-	// Attr changes how the program is started, as the kernel sees it; nil: nothing does.
+	// Attr changes the system attributes of the start. nil changes nothing.
 	Attr func(*syscall.SysProcAttr)
 }
 
-// NewGroup starts a group that writes logs into dir/logs. self is a program
-// whose first argument "guard" runs Guard, usually os.Executable. When this
-// process dies without a call of Close, the guard removes dir.
+// NewGroup creates a group that writes logs into dir/logs. self is a program whose first argument "guard" runs Guard, usually
+// os.Executable. When this process dies without a call of Close, the guard removes dir.
 func NewGroup(self, dir string) (*Group, error) {
 	logs := filepath.Join(dir, "logs")
 	if err := os.MkdirAll(logs, 0o700); err != nil {
@@ -60,8 +58,8 @@ func NewGroup(self, dir string) (*Group, error) {
 	return g, nil
 }
 
-// starter runs every start on one thread that lives as long as the group: the
-// parent-death signal follows the thread that forked, not the process.
+// starter runs every start on one thread that lives as long as the group: the parent-death signal follows the thread that forked, not the
+// process.
 func (g *Group) starter() {
 	runtime.LockOSThread()
 	for start := range g.start {
@@ -111,8 +109,7 @@ func (g *Group) reap(p *Process) {
 	close(p.done)
 }
 
-// Close ends every child, first politely, and after grace with SIGKILL, waits
-// until they are gone and lets the guard go.
+// Close interrupts every child, kills those that still run after grace, waits until all have ended, and dismisses the guard.
 func (g *Group) Close(grace time.Duration) {
 	g.mu.Lock()
 	if g.closed {
@@ -160,8 +157,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed once the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the child ended, with the last lines of its log. It is nil while
-// the child runs.
+// Err returns how the child ended, with the last lines of its log. It is nil while the child runs.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -175,7 +171,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended: %w\n%s", p.Name, how, p.Tail(15))
 }
 
-// Interrupt asks the child to end.
+// Interrupt sends an interrupt to the child.
 func (p *Process) Interrupt() { _ = p.cmd.Process.Signal(os.Interrupt) }
 
 // Kill ends the child as `kill -9` does, and waits until it is gone.
@@ -184,8 +180,7 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Tail returns the last lines of the child's log, indented to stand inside
-// another message.
+// Tail returns the last lines of the child's log, indented for use in an error message.
 func (p *Process) Tail(lines int) string {
 	data, err := os.ReadFile(p.LogPath)
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 // GuardArg is the first argument that makes the program run Guard.
 const GuardArg = "guard"
 
-// guard is the parent's end of the guard process: a pipe that the kernel closes
-// when the parent dies, however it dies.
+// guard is the parent's end of the pipe to the guard process. The kernel closes it when the parent dies, for whatever reason.
 type guard struct {
 	cmd *exec.Cmd
 
@@ -42,7 +41,7 @@ func startGuard(self, dir string) (*guard, error) {
 func (g *guard) watch(pid int)  { g.say(fmt.Sprintf("+%d\n", pid)) }
 func (g *guard) forget(pid int) { g.say(fmt.Sprintf("-%d\n", pid)) }
 
-// dismiss ends the guard without letting it remove anything.
+// dismiss ends the guard. It then removes nothing.
 func (g *guard) dismiss() {
 	g.say("bye\n")
 	_ = g.pipe.Close()
@@ -55,8 +54,8 @@ func (g *guard) say(line string) {
 	_, _ = io.WriteString(g.pipe, line)
 }
 
-// Guard is the guard process. It reads from in which children its parent has,
-// and when in ends without a farewell it kills them and removes dir.
+// Guard is the main function of the guard process. It reads the process ids of its parent's children from in. When in ends without a
+// dismissal, it kills them and removes dir.
 func Guard(dir string, in io.Reader) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	pids := map[int]struct{}{}
@@ -79,7 +78,7 @@ func Guard(dir string, in io.Reader) {
 	for pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	// They are not our children, so there is nothing to wait on but their absence.
+	// They are not children of this process, so it polls instead of waiting.
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.Now().Add(2 * time.Second)

@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// Home is the folder of one lab, locked for as long as its process lives.
+// Home is the folder of one lab, locked while its process lives.
 type Home struct {
 	Path string
 	lock *os.File
 }
 
-// NewHome makes a folder of our own and removes those of labs that are gone.
+// NewHome creates a new folder, and removes the folders of labs that have ended.
 func NewHome() (*Home, error) {
 	base, err := homes()
 	if err != nil {
@@ -31,7 +31,7 @@ func NewHome() (*Home, error) {
 	}
 	defer door.Close()
 	sweep(base)
-	if err := hasRoom(os.TempDir()); err != nil { // once what others left is gone
+	if err := hasRoom(os.TempDir()); err != nil { // checked after old folders were removed
 		return nil, err
 	}
 	path, err := os.MkdirTemp(base, "lab-")
@@ -54,7 +54,7 @@ func (h *Home) Remove() error {
 	return nil
 }
 
-// Homes returns the folders of the labs of this user that are alive, newest first.
+// Homes returns the folders of this user's running labs, newest first.
 func Homes() ([]string, error) {
 	base, err := homes()
 	if err != nil {
@@ -81,8 +81,8 @@ func Homes() ([]string, error) {
 	return out, nil
 }
 
-// homes is one folder per user: two users of a machine must not trip over each
-// other's permissions.
+// homes returns the folder of all labs of this user. It is per user, because users of one computer must not depend on each other's
+// permissions.
 func homes() (string, error) {
 	dir, err := temporary()
 	if err != nil {
@@ -96,14 +96,14 @@ func homes() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("look at the folder of labs: %w", err)
 	}
-	// Its name can be guessed, and keys are kept there.
+	// Its name is predictable, and it contains keys.
 	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm() != 0o700 || ok && int(owner.Uid) != os.Getuid() {
 		return "", fmt.Errorf("the folder of labs, %s, is not this user's alone: remove it, or set TMPDIR to a folder of yours", base)
 	}
 	return base, nil
 }
 
-// sweep removes the folders whose process is gone. The caller holds the door.
+// sweep removes the folders whose process has ended. The caller holds the lock of the base folder.
 func sweep(base string) {
 	paths, _ := filepath.Glob(filepath.Join(base, "lab-*"))
 	for _, path := range paths {
@@ -125,8 +125,7 @@ func lockFile(path string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// locked says whether a living process holds the lock. The lock is let go again
-// at once when it is free.
+// locked reports whether a running process holds the lock. If not, it leaves the file unlocked.
 func locked(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

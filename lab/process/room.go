@@ -6,11 +6,11 @@ import (
 	"syscall"
 )
 
-// need is the room, in bytes, that a lab has to find: it takes some 120 MB within its first seconds, logs and etcd grow from there, and
-// etcd does not survive a full disk.
+// need is the required free space in bytes. A lab uses some 120 MB within its first seconds, logs and etcd grow from there, and etcd does
+// not survive a full disk.
 const need = 500e6
 
-// temporary returns the folder that labs have theirs in. It must be there: somebody who may make one anywhere has else mistyped it.
+// temporary returns the folder in which labs create their folders. It must exist, because a missing one is probably mistyped.
 func temporary() (string, error) {
 	dir := os.TempDir()
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -19,19 +19,19 @@ func temporary() (string, error) {
 	return dir, nil
 }
 
-// hasRoom refuses a folder on a disk that is too full for a lab.
+// hasRoom returns an error if the disk of a folder is too full for a lab.
 func hasRoom(dir string) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return fmt.Errorf("look at the room under TMPDIR (%s): %w", dir, err)
 	}
-	if disk.Blocks == 0 { // it does not say
+	if disk.Blocks == 0 { // the file system does not report its size
 		return nil
 	}
 	return enough(dir, disk.Bavail*uint64(disk.Bsize))
 }
 
-// enough judges the free bytes under a folder.
+// enough returns an error if the free bytes of a folder do not suffice.
 func enough(dir string, free uint64) error {
 	if free >= need {
 		return nil

@@ -19,10 +19,10 @@ import (
 	"github.com/joiner-sh/joiner/lab/controlplane"
 )
 
-// leaseRenewal is how often the leases of copies are renewed, which no kubelet does: well within the 50 seconds after which a node counts as gone.
+// leaseRenewal is the interval for renewing the leases of copies, which have no kubelet. A node counts as unreachable after 50 seconds.
 const leaseRenewal = 15 * time.Second
 
-// copies makes n nodes, the first of which is the number'th.
+// copies creates n nodes, starting with the given number.
 func (c *crowd) copies(ctx context.Context, number, n int) error {
 	instances, err := c.launch(ctx, n)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *crowd) copies(ctx context.Context, number, n int) error {
 
 func (c *crowd) claimName(number int) string { return fmt.Sprintf("%s-%05d", poolName, number) }
 
-// copyOf is a node like the first: its claim, its Node and its lease.
+// copyOf returns the NodeClaim, Node and lease of a copy of the first node.
 func (c *crowd) copyOf(i world.Instance, number int) ([]controlplane.Stored, error) {
 	claim := c.claim.DeepCopy()
 	claim.Name, claim.UID, claim.ResourceVersion = c.claimName(number), uuid.NewUUID(), ""
@@ -113,7 +113,7 @@ func leaseOf(node string) *coordinationv1.Lease {
 	}
 }
 
-// keepLeases renews the leases of the copies until it is told to stop.
+// keepLeases renews the leases of the copies until stop is called.
 func (c *crowd) keepLeases(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
@@ -139,8 +139,8 @@ func (c *crowd) keepLeases(ctx context.Context) (stop func()) {
 	}
 }
 
-// fill gives a node its pods, which run there. Their owner is the pool, as nobody acts on behalf of that one: a ReplicaSet's controller would
-// make others in place of those that it has not heard of yet.
+// fill adds running pods to a node. Their owner is the NodePool, because no controller manages pods of such an owner: a ReplicaSet's
+// controller would replace pods that it does not know yet.
 func (c *crowd) fill(ctx context.Context, number int, node string) error {
 	yes, app := true, fmt.Sprintf("app-%05d", number)
 	owner := metav1.OwnerReference{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: poolName, UID: c.pool, Controller: &yes, BlockOwnerDeletion: &yes}
@@ -158,7 +158,7 @@ func (c *crowd) fill(ctx context.Context, number int, node string) error {
 	return c.lab.Store(ctx, objects)
 }
 
-// usualImages are what a kubelet reports of images: up to 50, with two names each.
+// usualImages returns the images that a kubelet reports: up to 50, with two names each.
 func usualImages() []corev1.ContainerImage {
 	var out []corev1.ContainerImage
 	for i := range 30 {
@@ -171,7 +171,7 @@ func usualImages() []corev1.ContainerImage {
 	return out
 }
 
-// quantities is a list of processor and memory.
+// quantities returns a list of cpu and memory.
 func quantities(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }

@@ -29,22 +29,22 @@ const (
 	burstMark    = "sizing/burst" // label of the pods that come at one moment
 )
 
-// crowd is a cluster that is to have many nodes. The first is bought by the controller, and joins as every node of the lab does. The others are
-// copies of it: instances that run and never boot, with claims and Nodes that were written as the first one's are.
+// crowd is a cluster that will have many nodes. The controller launches the first node, which joins like every node of the lab. The others
+// are copies: instances that run without booting, with NodeClaims and Nodes like those of the first.
 type crowd struct {
 	lab *lab.Lab
 	say func(string)
 
 	pool      types.UID
-	claim     *karpenterv1.NodeClaim // the first
+	claim     *karpenterv1.NodeClaim // of the first node
 	node      *corev1.Node
 	instance  world.Instance
-	names     []string // of the Nodes that are copies
+	names     []string // Nodes of the copies
 	lastAdded string   // name of the last pod
 }
 
-// manifest is what the controller may buy: one type, so that what a cluster of a size is does not depend on prices. Copies have no kubelet, and where
-// the machine is too busy to renew their leases in time they are not ready for a while: no budget may wait for them.
+// manifest returns the NodePool of the test. It allows one instance type, so that the cluster does not depend on prices. Its budget allows
+// all nodes: copies have no kubelet, so they may be not ready for a while when their leases are renewed late.
 func (c *crowd) manifest() string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1
@@ -75,7 +75,7 @@ metadata: {name: %[5]s}
 `, poolName, lab.NodeRole, c.lab.Cluster, instanceType, namespace)
 }
 
-// grow makes the cluster. The controller has ended when it returns.
+// grow creates the cluster. The controller has ended when it returns.
 func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
 	if err := c.spareCopies(ctx); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
 	return c.served(ctx)
 }
 
-// spareCopies keeps the pods of DaemonSets off copies, where nobody would run them.
+// spareCopies keeps DaemonSet pods off copies, which have no kubelet to run them.
 func (c *crowd) spareCopies(ctx context.Context) error {
 	api := c.lab.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem)
 	sets, err := api.List(ctx, metav1.ListOptions{})
@@ -122,12 +122,12 @@ func (c *crowd) spareCopies(ctx context.Context) error {
 	return nil
 }
 
-// first waits until the controller has bought a node for one pod, and notes what it is made of.
+// first waits until the controller has launched a node for one pod, and keeps its objects as a template.
 func (c *crowd) first(ctx context.Context) error {
 	pod := waiting("first")
 	err := c.until(ctx, 2*time.Minute, "the first pod", func(ctx context.Context) (bool, error) {
 		_, err := c.lab.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
-		return err == nil || apierrors.IsAlreadyExists(err), nil // the namespace's service account comes a moment late
+		return err == nil || apierrors.IsAlreadyExists(err), nil // the namespace's service account may not exist yet
 	})
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (c *crowd) first(ctx context.Context) error {
 	})
 }
 
-// launch starts instances that are like the first, but that nothing runs on, and waits until they run.
+// launch starts instances like the first that do not boot, and waits until they run.
 func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
 	tags := maps.Clone(c.instance.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })
@@ -182,7 +182,7 @@ func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
 	return out, rest(ctx, 2*c.lab.Pace.Pending)
 }
 
-// served waits until the API server knows the last of what was stored.
+// served waits until the API server serves the last stored object.
 func (c *crowd) served(ctx context.Context) error {
 	return c.until(ctx, 5*time.Minute, "the API server to know all pods", func(ctx context.Context) (bool, error) {
 		_, err := c.lab.Kube.CoreV1().Pods(namespace).Get(ctx, c.lastAdded, metav1.GetOptions{ResourceVersion: "0"})
@@ -193,7 +193,7 @@ func (c *crowd) served(ctx context.Context) error {
 	})
 }
 
-// until waits until ok, and says what it waited for if that takes too long.
+// until waits until ok returns true; its timeout error names what it waited for.
 func (c *crowd) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, ok); err != nil {
 		return fmt.Errorf("wait for %s: %w\n%s", what, err, c.lab.Evidence(ctx))

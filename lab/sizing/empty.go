@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	emptied    = 5               // nodes that become empty, one after the other
-	emptyPause = 7 * time.Second // between them, so that each comes at another moment of the loops
+	emptied    = 5               // number of nodes that become empty, one after the other
+	emptyPause = 7 * time.Second // pause between them, so that they start at different points of the controller's intervals
 	emptyLook  = 50 * time.Millisecond
 	emptyLimit = 2 * time.Minute
 )
 
-// empty takes all pods off some copies, one copy after the other, and returns the longest time from the last pod of a node until its claim was
-// being deleted. The pool's consolidateAfter is 0s.
+// empty deletes all pods of some copies, one copy after the other. It returns the longest time from deleting a node's last pod until its
+// NodeClaim was being deleted. The NodePool's consolidateAfter is 0s.
 func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 	longest := time.Duration(0)
 	for number := range emptied {
 		app := fmt.Sprintf("app-%05d", number)
-		now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)} // nothing runs there that would take its time
+		now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)} // no container runs that would need a grace period
 		for k := range PodsPerNode {
 			if err := c.lab.Kube.CoreV1().Pods(namespace).Delete(ctx, fmt.Sprintf("%s-%02d", app, k), now); err != nil {
 				return 0, fmt.Errorf("empty a node: %w", err)
@@ -46,7 +46,7 @@ func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 	return longest, nil
 }
 
-// leaves waits until the claim is being deleted, or is gone.
+// leaves waits until the NodeClaim is being deleted or has been deleted.
 func (c *crowd) leaves(ctx context.Context, name string) error {
 	deadline, told := time.Now().Add(emptyLimit), ""
 	for {

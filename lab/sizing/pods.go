@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// running is a pod as clusters are full of: one of many of an application, with two containers, probes, variables, a volume with the account's token and what
-// the kubelet and field managers write of it.
+// running returns a typical pod of an application: two containers, probes, variables, a volume with the account's token, and the fields
+// that the kubelet and field managers write.
 func running(app, name, node string) *corev1.Pod {
 	yes, now := true, metav1.Now()
 	pod := &corev1.Pod{
@@ -45,7 +45,7 @@ func running(app, name, node string) *corev1.Pod {
 	return pod
 }
 
-// What field managers note of such a pod.
+// Managed fields of such a pod.
 const (
 	specFields   = `{"f:metadata":{"f:annotations":{".":{},"f:prometheus.io/scrape":{}},"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{}},"f:ownerReferences":{".":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:env":{".":{},"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}},"f:image":{},"f:imagePullPolicy":{},"f:livenessProbe":{".":{},"f:httpGet":{".":{},"f:path":{},"f:port":{}}},"f:name":{},"f:ports":{".":{}},"f:resources":{".":{},"f:requests":{".":{},"f:cpu":{},"f:memory":{}}}}},"f:dnsPolicy":{},"f:enableServiceLinks":{},"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}`
 	statusFields = `{"f:status":{"f:conditions":{"k:{\"type\":\"ContainersReady\"}":{".":{},"f:lastProbeTime":{},"f:lastTransitionTime":{},"f:status":{},"f:type":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastProbeTime":{},"f:lastTransitionTime":{},"f:status":{},"f:type":{}}},"f:containerStatuses":{},"f:hostIP":{},"f:phase":{},"f:podIP":{},"f:podIPs":{".":{}},"f:startTime":{}}}`
@@ -76,7 +76,7 @@ func podSpec(cpu, memory string) corev1.PodSpec {
 	}
 }
 
-// waiting is a pod that has no node yet and wants a tenth of a machine: more than a copy has left.
+// waiting returns a pending pod that requests a tenth of a node: more than is free on a copy.
 func waiting(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{burstMark: "true"}},
@@ -84,7 +84,7 @@ func waiting(name string) *corev1.Pod {
 	}
 }
 
-// burst makes pods at one moment, and returns how long it took until all of them ran, on so many new nodes.
+// burst creates pods at the same time, and returns how long it took until all of them ran on the expected number of new nodes.
 func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, error) {
 	before, err := c.machines(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, erro
 				ran++
 			}
 		}
-		return ran == pods+1, nil // the first pod of all is one of them
+		return ran == pods+1, nil // the very first pod is one of them
 	})
 	if err != nil {
 		return 0, err
@@ -118,7 +118,7 @@ func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, erro
 	return took, err
 }
 
-// pour creates pods from many goroutines at once.
+// pour creates pods concurrently.
 func (c *crowd) pour(ctx context.Context, pods int) error {
 	var next atomic.Int64
 	var makers sync.WaitGroup

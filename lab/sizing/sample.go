@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// sample is what a process has taken so far.
+// sample is the resource usage of a process since its start.
 type sample struct {
-	CPU    time.Duration // of the processors
+	CPU    time.Duration // CPU time
 	Memory int64         // resident now, in bytes
-	Peak   int64         // the most that was ever resident, in bytes
+	Peak   int64         // maximum resident memory, in bytes
 }
 
-// tick is the kernel's unit of processor time in /proc: a hundredth of a second on every architecture that Go knows.
+// tick is the kernel's unit of CPU time in /proc: a hundredth of a second on every architecture that Go supports.
 const tick = 10 * time.Millisecond
 
-// sampleOf asks the kernel.
+// sampleOf reads the usage of a process from the kernel.
 func sampleOf(pid int) (sample, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -33,7 +33,7 @@ func sampleOf(pid int) (sample, error) {
 
 // parseSample reads /proc/PID/stat and /proc/PID/status, see proc(5).
 func parseSample(stat, status string) (sample, error) {
-	end := strings.LastIndexByte(stat, ')') // of the program's name, in which anything may be
+	end := strings.LastIndexByte(stat, ')') // end of the program's name, which may contain any character
 	fields := strings.Fields(stat[end+1:])
 	if end < 0 || len(fields) < 13 {
 		return sample{}, fmt.Errorf("read how much the controller took: %q is not what the kernel writes", stat)

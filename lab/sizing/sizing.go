@@ -1,7 +1,7 @@
-// Package sizing measures what the controller needs in clusters of several sizes.
+// Package sizing measures the controller's memory and CPU usage in clusters of several sizes.
 //
 // In: the sizes, and the joiner program.
-// Out: for each size what the real controller took of memory and of the processors, beside a real API server, as a table.
+// Out: for each size the memory and CPU usage of the real controller, beside a real API server, as a table.
 // Never: a figure that was not measured, or two labs at a time.
 package sizing
 
@@ -19,39 +19,39 @@ import (
 // PodsPerNode is how many pods each node of a cluster has.
 const PodsPerNode = 30
 
-// Plan says what is measured.
+// Plan describes the measurement.
 type Plan struct {
 	Joiner string            // path of the program
-	Sizes  []Size            // in the order in which they are measured
-	Rest   time.Duration     // how long the controller is watched at rest; zero: a minute
-	Say    func(line string) // is told what happens
+	Sizes  []Size            // in the order of measurement
+	Rest   time.Duration     // how long to measure the idle controller; zero: a minute
+	Say    func(line string) // receives progress lines
 }
 
-// Size is a cluster.
+// Size is the size of a cluster.
 type Size struct {
-	Nodes  int   // all of them the controller's; there is one more, which they are copies of
-	Memory int64 // the limit that the controller is told, in MiB
+	Nodes  int   // nodes of the controller, without the first one, which they are copies of
+	Memory int64 // the controller's memory limit, in MiB
 }
 
-// Pods is how many pods the cluster has.
+// Pods returns the number of pods in the cluster.
 func (s Size) Pods() int { return s.Nodes * PodsPerNode }
 
-// Measured is what the controller took in a cluster of a size.
+// Measured is the result for one cluster size.
 type Measured struct {
 	Size
 	Ready    time.Duration // from its start until it was ready
-	StartCPU time.Duration // of the processors, from its start until it had come to rest
-	RestCPU  float64       // processors, on average, at rest
-	Rest     int64         // resident memory at rest, in MiB
-	NewNodes int           // wanted at one moment
-	NewPods  int           // on them
-	Took     time.Duration // from the first of the new pods until all of them ran
-	BusyCPU  time.Duration // of the processors, in that time
-	Emptied  time.Duration // from the last pod of a node until the node was on its way out: the longest of some
-	Peak     int64         // the most resident memory from its start to the end, in MiB
+	StartCPU time.Duration // CPU time from its start until it was idle
+	RestCPU  float64       // average CPU usage while idle, in cores
+	Rest     int64         // resident memory while idle, in MiB
+	NewNodes int           // number of nodes for the burst of pods
+	NewPods  int           // number of pods of the burst
+	Took     time.Duration // from the creation of the burst until all its pods ran
+	BusyCPU  time.Duration // CPU time in that period
+	Emptied  time.Duration // from a node's last pod until the node was being deleted: the longest of several
+	Peak     int64         // maximum resident memory from its start to the end, in MiB
 }
 
-// Run measures every size, each in a lab of its own. With an error come those that were measured before it.
+// Run measures every size, each in its own lab. After an error it also returns the sizes that were measured before.
 func Run(ctx context.Context, p Plan) ([]Measured, error) {
 	if p.Rest == 0 {
 		p.Rest = time.Minute
@@ -67,7 +67,7 @@ func Run(ctx context.Context, p Plan) ([]Measured, error) {
 	return out, nil
 }
 
-// settle is how long after it is ready the controller is given to come to rest.
+// settle is how long the controller has after its start to become idle.
 const settle = 20 * time.Second
 
 func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
@@ -84,7 +84,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
 	stop := c.keepLeases(ctx)
 	defer stop()
 
-	// 1. It starts, and reads the cluster.
+	// 1. The controller starts, and reads the cluster.
 	m := Measured{Size: s}
 	begun := time.Now()
 	run, err := l.RunController(ctx, p.Joiner, "DISABLE_LEADER_ELECTION=true", fmt.Sprintf("MEMORY_LIMIT=%d", s.Memory<<20))
@@ -106,7 +106,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
 	}
 	m.StartCPU = started.CPU
 
-	// 2. Nothing happens.
+	// 2. The controller is idle.
 	if err := rest(ctx, p.Rest); err != nil {
 		return Measured{}, err
 	}
@@ -116,7 +116,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
 	}
 	m.RestCPU, m.Rest = (rested.CPU-started.CPU).Seconds()/p.Rest.Seconds(), rested.Memory>>20
 
-	// 3. A crowd of pods wants nodes.
+	// 3. Many pods are created at the same time, and need new nodes.
 	m.NewNodes, m.NewPods = burst(s.Nodes)
 	if m.Took, err = c.burst(ctx, m.NewPods, m.NewNodes); err != nil {
 		return Measured{}, err
@@ -143,7 +143,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
 	return m, nil
 }
 
-// ready waits until the controller says that it is.
+// ready waits until the controller's readiness probe succeeds.
 func ready(ctx context.Context, c *lab.Controller) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		if err := c.Err(); err != nil {
@@ -161,7 +161,8 @@ func ready(ctx context.Context, c *lab.Controller) error {
 	})
 }
 
-// burst is how many nodes are wanted at one moment in a cluster of a size, and the pods on them: a fiftieth more, at least 5 nodes, at most 50.
+// burst returns how many new nodes a cluster of a size gets at once, and the number of pods on them: a fiftieth of the nodes, at least 5,
+// at most 50.
 func burst(nodes int) (more, pods int) {
 	more = min(max(nodes/50, 5), 50)
 	return more, more * burstPerNode

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// String is a line for people.
+// String returns a line for the terminal.
 func (m Measured) String() string {
 	return fmt.Sprintf("%d nodes: ready after %.1f s, %.1f s of processors to start; at rest %d MiB and %.0fm; %d pods on %d new nodes in %.0f s for %.1f s; an empty node goes after %.1f s; at most %d MiB",
 		m.Nodes, m.Ready.Seconds(), m.StartCPU.Seconds(), m.Rest, 1000*m.RestCPU, m.NewPods, m.NewNodes, m.Took.Seconds(), m.BusyCPU.Seconds(), m.Emptied.Seconds(), m.Peak)
 }
 
-// Markdown is the table as it is kept in docs/sizes.md.
+// Markdown returns the table for docs/sizes.md.
 func Markdown(all []Measured) string {
 	var b strings.Builder
 	b.WriteString(`| nodes | pods | memory limit | at rest: memory | at rest: CPU | start: ready after | start: CPU | new pods on new nodes | until they ran | CPU meanwhile | most memory | an empty node goes after |
@@ -25,7 +25,7 @@ func Markdown(all []Measured) string {
 	return b.String()
 }
 
-// thousands writes a number below a million with a comma.
+// thousands formats a number below a million with a comma.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

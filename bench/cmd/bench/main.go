@@ -1,4 +1,4 @@
-// Command bench plans workloads with upstream's scheduler and with ours, side by side, and writes a report.
+// Command bench plans workloads with upstream's scheduler and with Joiner's, and writes a report that compares them.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// flags are what the command is told.
+// flags are the command's flags.
 type flags struct {
 	run    *regexp.Regexp
 	quick  bool
@@ -31,7 +31,7 @@ type flags struct {
 	list   bool
 	out    string
 	traces string
-	folder string // for profiles
+	folder string // for CPU profiles
 	budget time.Duration
 }
 
@@ -166,7 +166,8 @@ func (f flags) giveBack(out, progress io.Writer) error {
 	return nil
 }
 
-// section is what the report has of giving back: the last section of the page, which takes a run of its own. It is empty if there is none.
+// section returns the report's section on consolidation, the last of the page. It is written by a run with -back. It is empty if the page
+// has no such section.
 func (f flags) section() string {
 	page, err := os.ReadFile(f.out)
 	if err != nil {
@@ -179,7 +180,7 @@ func (f flags) section() string {
 	return string(page[at:])
 }
 
-// write writes the report, and the plot if there is a file to put it beside.
+// write writes the report, and the plot if the report goes to a file.
 func (f flags) write(out io.Writer, rows []compare.Row) error {
 	if f.out == "" {
 		_, err := io.WriteString(out, compare.Report(rows, ""))
@@ -195,7 +196,7 @@ func (f flags) write(out io.Writer, rows []compare.Row) error {
 	return nil
 }
 
-// profile samples the processor until what it returns is called.
+// profile starts a CPU profile. The returned function stops it.
 func (f flags) profile(workload string) (func(), error) {
 	file, err := os.Create(filepath.Join(f.folder, workload+".pprof"))
 	if err != nil {

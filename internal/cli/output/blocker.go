@@ -1,6 +1,6 @@
 package output
 
-// Blocker is something that keeps nodes from being emptied: a PodDisruptionBudget, or a wish of pods.
+// Blocker prevents nodes from being drained: a PodDisruptionBudget, or an annotation of pods.
 type Blocker struct {
 	Kind      string   `json:"kind"`     // NeverAllows, NeedsAll, SeveralGuard, NoRoomNow, AskedFor
 	Deadlock  bool     `json:"deadlock"` // it ends only when somebody changes something

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Type is a catalog.Type as JSON; a catalog is a list of them. Its shape is a contract.
+// Type is a catalog.Type as JSON; a catalog is a list of them. Its fields are a stable interface.
 type Type struct {
 	InstanceType string            `json:"instanceType"`
 	Labels       map[string]string `json:"labels"`
@@ -22,19 +22,19 @@ type Type struct {
 	Offerings    []TypeOffering    `json:"offerings"`         // cheapest first
 }
 
-// TypeOffering is one way to buy the type.
+// TypeOffering is an offering of the type: a zone, a capacity type and a price.
 type TypeOffering struct {
 	Zone         string  `json:"zone"`
 	ZoneID       string  `json:"zoneID,omitempty"`
 	CapacityType string  `json:"capacityType"`
 	PricePerHour float64 `json:"pricePerHour"` // US dollars
-	// Available is true unless EC2 is known to be short of it; true too where it is not said.
+	// Available is false if EC2 is known to lack capacity for it. A missing field means true.
 	Available *bool `json:"available"`
-	// CapacityReservation is that of a reserved offering.
+	// CapacityReservation is the capacity reservation of a reserved offering.
 	CapacityReservation *Reservation `json:"capacityReservation,omitempty"`
 }
 
-// Reservation is a capacity reservation that an offering draws on.
+// Reservation is the capacity reservation of an offering.
 type Reservation struct {
 	ID            string `json:"id"`
 	Type          string `json:"type,omitempty"` // default or capacity-block; without it default
@@ -42,7 +42,7 @@ type Reservation struct {
 	InstancesLeft int    `json:"instancesLeft"` // all offerings of the id draw on them
 }
 
-// CatalogOf returns the catalog as its JSON has it.
+// CatalogOf returns the catalog as written to JSON.
 func CatalogOf(c catalog.Catalog) []Type {
 	out := make([]Type, 0, len(c.Types))
 	for _, t := range c.Types {
@@ -61,8 +61,8 @@ func CatalogOf(c catalog.Catalog) []Type {
 	return out
 }
 
-// CatalogFrom is the inverse of CatalogOf. The error names the type and what
-// is wrong with it.
+// CatalogFrom is the inverse of CatalogOf. The error names the type and its
+// invalid field.
 func CatalogFrom(region string, types []Type) (catalog.Catalog, error) {
 	c := catalog.Catalog{Region: region}
 	seen := map[string]bool{}
@@ -157,7 +157,7 @@ func amounts(quantities map[string]string) (resources.Amounts, error) {
 	return out, nil
 }
 
-// Types returns the rows of a catalog.
+// Types returns the table of a catalog.
 func Types(c catalog.Catalog) Table {
 	t := Table{
 		Header: []string{"TYPE", "ARCH", "CPU", "MEMORY", "FOR PODS: CPU", "MEMORY", "PODS", "DEVICES", "ZONES", "ON-DEMAND $/H", "SPOT $/H"},

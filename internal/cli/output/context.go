@@ -8,25 +8,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Context is what a plan does not say itself: where its prices are from, and which pods have a node on its way.
+// Context adds to a plan the source of its prices, and the pods for which nodes are being launched.
 type Context struct {
 	Prices   *Prices   `json:"prices,omitempty"`
 	InFlight *InFlight `json:"inFlight,omitempty"` // nil: no pod waits for a NodeClaim
 }
 
-// Prices says in words where prices are from.
+// Prices describes the sources of prices.
 type Prices struct {
 	OnDemand string `json:"onDemand"`
 	Spot     string `json:"spot"`
 }
 
-// InFlight is the pods that need no new node, because NodeClaims for them are on their way.
+// InFlight lists the pods that need no new node, because NodeClaims for them are being launched.
 type InFlight struct {
 	Pods       []string `json:"pods"` // "namespace/name"
 	NodeClaims []Flight `json:"nodeClaims"`
 }
 
-// Flight is a NodeClaim whose node is not ready for pods yet.
+// Flight is a NodeClaim that is not Initialized yet.
 type Flight struct {
 	Name       string  `json:"name"`
 	NodePool   string  `json:"nodePool,omitempty"`
@@ -34,10 +34,10 @@ type Flight struct {
 	AgeSeconds float64 `json:"ageSeconds"`
 }
 
-// largeGap is from which gap on a plan comes with the reason why the bound may be far below it.
+// largeGap is the gap between price and lower bound, as a share, above which a plan explains that the bound may be too low.
 const largeGap = 0.10
 
-// text is a line for each thing that the plan does not say.
+// text returns a line for each of the facts.
 func (c Context) text(p packing.Plan) string {
 	var b strings.Builder
 	if p.LowerBound > 0 && p.Price.Dollars()/p.LowerBound.Dollars() > 1+largeGap {
@@ -59,7 +59,7 @@ func (c Context) text(p packing.Plan) string {
 	return b.String()
 }
 
-// mostFlights is how many NodeClaims are named.
+// mostFlights is the maximum number of NodeClaims that are listed.
 const mostFlights = 5
 
 func flights(all []Flight) string {

@@ -2,11 +2,11 @@ package output
 
 import "strings"
 
-// around is how many lines that are the same are shown on either side of a change.
+// around is the number of unchanged lines shown before and after a change.
 const around = 2
 
-// Difference returns what makes one text into another, line by line: "- " went, "+ " came, and two spaces are before the lines around
-// them. Texts of more than a few thousand lines are shown as all gone and all come.
+// Difference returns the line-by-line difference of two texts: removed lines start with "- ", added ones with "+ ", unchanged ones with two
+// spaces. For texts of more than about two thousand lines, all lines are removed and added.
 func Difference(before, after string) []string {
 	a, b := lines(before), lines(after)
 	var all []string
@@ -33,7 +33,7 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// common are the places of a longest row of lines that both have, in order.
+// common returns the indices of a longest common subsequence of lines; nil if the texts are too long.
 func common(a, b []string) [][2]int {
 	const most = 4 << 20
 	if len(a)*len(b) > most {
@@ -67,7 +67,7 @@ func common(a, b []string) [][2]int {
 	return out
 }
 
-// near keeps changes and the lines around them.
+// near keeps the changes and the lines around them.
 func near(all []string) []string {
 	keep := make([]bool, len(all))
 	for i, line := range all {

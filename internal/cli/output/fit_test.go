@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestFit: lines are as wide as they may be. Texts are wrapped at blanks; names are cut only where nothing else helps.
+// TestFit: no line exceeds the width. Texts are wrapped at blanks; names are split only if nothing else helps.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	table := Table{Header: []string{"NODE", "COUNT", "WHY"}, Right: []int{1}, Rows: [][]string{

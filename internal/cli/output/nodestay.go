@@ -2,18 +2,18 @@ package output
 
 import "time"
 
-// NodeStay is what keeps a node from being taken away by choice.
+// NodeStay is the reason why a node is not disrupted voluntarily.
 type NodeStay struct {
 	Node  string `json:"node,omitempty"` // empty as long as it has not joined
 	Claim string `json:"nodeClaim"`
 	Pool  string `json:"nodePool"`
 	Cause string `json:"cause"` // a disruption.Cause: what joiner_nodes_staying counts
 	Why   string `json:"why"`   // a sentence without its full stop
-	// NoControllerSince is since when no controller acts, so that the rest may be of then; zero: one does, or it is not known.
+	// NoControllerSince is since when no controller is active, so that Cause and Why may be outdated. Zero: one is active, or it is unknown.
 	NoControllerSince time.Time `json:"noControllerSince,omitzero"`
 }
 
-// NodeStays writes a row for each, in lines of that width; 0: as long as they are.
+// NodeStays returns a table with a row for each node. width is the maximum width in characters; 0 means no limit.
 func NodeStays(rows []NodeStay, width int) string {
 	if len(rows) == 0 {
 		return "There is no node of a NodePool.\n"

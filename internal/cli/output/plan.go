@@ -4,13 +4,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Plan is a packing.Plan as JSON. Its shape is a contract: fields may be added,
-// none changes its meaning. Lists are never null.
+// Plan is a packing.Plan as JSON. Its fields are a stable interface: fields may be
+// added, none changes its meaning. Lists are never null.
 type Plan struct {
 	Machines   []Machine   `json:"machines"` // cheapest first
 	Placements []Placement `json:"placements"`
 	Refusals   []Refusal   `json:"refusals"`
-	// Omissions are the pods that were planned without some of their preferences, because all rules are more than a plan holds.
+	// Omissions are the pods that were planned without some of their preferences, because the rules of all pods exceed the limit of a plan.
 	Omissions []Omission `json:"omissions,omitempty"`
 
 	PricePerHour      float64 `json:"pricePerHour"` // US dollars, of all machines
@@ -22,7 +22,7 @@ type Plan struct {
 	Context
 }
 
-// Machine is a node to buy.
+// Machine is a planned node.
 type Machine struct {
 	Name         string            `json:"name"`
 	NodePool     string            `json:"nodePool"`
@@ -31,41 +31,41 @@ type Machine struct {
 	Requests     map[string]string `json:"requests"`     // of the pods and the DaemonSets
 	Labels       map[string]string `json:"labels"`
 	Offerings    []Offering        `json:"offerings"` // cheapest first
-	// MinValuesRelaxed are the minValues of the pool that the machine cannot keep.
+	// MinValuesRelaxed are the minValues of the NodePool that the planned node does not meet.
 	MinValuesRelaxed []Relaxation `json:"minValuesRelaxed,omitempty"`
 }
 
-// Relaxation is a label of which a machine keeps fewer values than were asked for.
+// Relaxation is a label with fewer values among the offerings of a planned node than minValues requires.
 type Relaxation struct {
 	Key       string `json:"key"`
 	MinValues int    `json:"minValues"`
 	Values    int    `json:"values"`
 }
 
-// Offering is one thing that a machine may be bought as.
+// Offering is an offering that a planned node may be launched with.
 type Offering struct {
 	InstanceType string  `json:"instanceType"`
 	Zone         string  `json:"zone"`
 	CapacityType string  `json:"capacityType"`
 	PricePerHour float64 `json:"pricePerHour"`
-	// CapacityReservationID is the capacity reservation that it takes an instance of.
+	// CapacityReservationID is the capacity reservation of a reserved offering.
 	CapacityReservationID string `json:"capacityReservationId,omitempty"`
 }
 
-// Placement is a pod on a node that is there.
+// Placement assigns a pod to an existing node.
 type Placement struct {
 	Pod  string `json:"pod"`
 	Node string `json:"node"`
 }
 
-// Refusal is a pod without a place.
+// Refusal is an unschedulable pod.
 type Refusal struct {
 	Pod     string   `json:"pod"`
 	Reasons []Reason `json:"reasons"` // most frequent first
 	Hint    string   `json:"hint"`
 }
 
-// Omission is a pod that was planned without so many of its preferences about other pods.
+// Omission is a pod that was planned without some of its preferences about other pods.
 type Omission struct {
 	Pod         string `json:"pod"`
 	Preferences int    `json:"preferences"`
@@ -78,7 +78,7 @@ type Reason struct {
 	Detail string `json:"detail"`
 }
 
-// PlanOf returns the plan as its JSON has it. Solving took that many seconds.
+// PlanOf returns the plan as written to JSON. seconds is the time that solving took.
 func PlanOf(p packing.Plan, seconds float64, more Context) Plan {
 	out := Plan{
 		Machines: []Machine{}, Placements: []Placement{}, Refusals: []Refusal{},

@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Sentence says in one sentence why a pod has no place, without its name and
-// without a full stop: "of 1,402 offerings: 812 have the wrong architecture,
-// 410 are too small (cpu), EC2 is short of 180". Events, conditions and the
-// command line all say it so.
+// Sentence explains why a pod is unschedulable, without its name and without a
+// full stop: "of 1,402 offerings: 812 have the wrong architecture, 410 are too
+// small (cpu), EC2 lacks capacity for 180". Events, conditions and the command
+// line use the same sentence.
 func Sentence(r packing.Refusal) string {
 	var parts, others []string
 	offerings := 0
@@ -34,7 +34,7 @@ func Sentence(r packing.Refusal) string {
 	return strings.Join(others, "; ")
 }
 
-// whole words a cause that is not about offerings; empty for those that are.
+// whole returns the text of a cause that is not about offerings; empty for other causes.
 func whole(r packing.Reason) string {
 	switch r.Code {
 	case packing.NoPool:
@@ -53,7 +53,7 @@ func whole(r packing.Reason) string {
 	return ""
 }
 
-// counted words how many offerings a cause rules out.
+// counted returns the text of a cause with the number of offerings that it rules out.
 func counted(r packing.Reason) string {
 	n := number(r.Count)
 	switch r.Code {
@@ -91,7 +91,7 @@ func counted(r packing.Reason) string {
 	return fmt.Sprintf("%s: %s %s", n, r.Code, r.Detail)
 }
 
-// labelName is what people call a label.
+// labelName returns the common name of a label.
 func labelName(key string) string {
 	switch key {
 	case catalog.LabelArch:
@@ -114,7 +114,7 @@ func labelName(key string) string {
 	return key
 }
 
-// Count writes "1 pod", "2,000 pods", "0 classes".
+// Count returns a number with its noun: "1 pod", "2,000 pods", "0 classes".
 func Count(n int, noun string) string {
 	switch {
 	case n == 1:
@@ -125,7 +125,7 @@ func Count(n int, noun string) string {
 	return number(n) + " " + noun + "s"
 }
 
-// number writes 1402 as 1,402.
+// number formats 1402 as 1,402.
 func number(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {

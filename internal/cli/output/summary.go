@@ -11,12 +11,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// hoursPerMonth is how AWS reckons a month.
+// hoursPerMonth is the length of a month in AWS's price estimates.
 const hoursPerMonth = 730
 
-// Summary writes a plan for people: what it costs, who gets no place and what
-// to do about it, what to buy, what goes onto nodes that are there. Tables have
-// lines of that width; 0: as long as they are.
+// Summary returns a plan as text: its price, the unschedulable pods with reasons
+// and hints, the nodes to launch, and the pods on existing nodes. width is the
+// maximum width of tables in characters; 0 means no limit.
 func Summary(p packing.Plan, seconds float64, more Context, width int) string {
 	var b strings.Builder
 	b.WriteString(headline(p, seconds))
@@ -37,7 +37,7 @@ func Summary(p packing.Plan, seconds float64, more Context, width int) string {
 
 func headline(p packing.Plan, seconds float64) string {
 	pods := Count(p.Pods, "pod")
-	if p.Classes > 0 { // pods that cannot be planned for are in none
+	if p.Classes > 0 { // pods that cannot be planned are in no class
 		pods += " in " + Count(p.Classes, "class")
 	}
 	text := fmt.Sprintf("%s, planned in %s: %s to launch", pods, duration(seconds), Count(len(p.Machines), "node"))
@@ -51,7 +51,7 @@ func headline(p packing.Plan, seconds float64) string {
 	return text + ".\n"
 }
 
-// omitted says how many pods were planned without their preferences.
+// omitted returns a note about the pods that were planned without some of their preferences.
 func omitted(all []packing.Omission) string {
 	if len(all) == 0 {
 		return ""
@@ -64,7 +64,7 @@ func omitted(all []packing.Omission) string {
 		Count(preferences, "preference"), Count(len(all), "pod"), all[0].Pod)
 }
 
-// within is the width that is left to lines which indent moves.
+// within returns the width that is left for indented lines.
 func within(width int) int {
 	if width == 0 {
 		return 0
@@ -72,7 +72,7 @@ func within(width int) int {
 	return max(width-2, 1)
 }
 
-// relaxed says of which machines fewer choices are kept than minValues ask for.
+// relaxed lists the minValues that planned nodes do not meet.
 func relaxed(machines []packing.Machine) string {
 	counts := map[packing.Relaxation]int{}
 	var order []packing.Relaxation
@@ -127,7 +127,7 @@ func Machines(p packing.Plan) Table {
 	return t
 }
 
-// way is how an offering is paid: "spot", "reserved cr-0123456789abcdef0".
+// way returns the capacity type of an offering, with its reservation: "spot", "reserved cr-0123456789abcdef0".
 func way(c packing.Choice) string {
 	if c.Reservation == "" {
 		return c.CapacityType
@@ -135,7 +135,7 @@ func way(c packing.Choice) string {
 	return c.CapacityType + " " + c.Reservation
 }
 
-// grouped puts machines together that are bought as the same thing for the same pool.
+// grouped groups planned nodes by NodePool, instance type, zone and capacity type.
 func grouped(machines []packing.Machine) [][]packing.Machine {
 	index := map[string]int{}
 	var out [][]packing.Machine
@@ -161,7 +161,7 @@ func sum(machines []packing.Machine) catalog.Price {
 	return total
 }
 
-// alternatives says what else the machine may become.
+// alternatives counts the other offerings that the node may be launched with.
 func alternatives(m packing.Machine) string {
 	types := map[string]bool{}
 	for _, o := range m.Offerings {
@@ -180,7 +180,7 @@ func gibibytes(bytes int64) string {
 	return fmt.Sprintf("%.1fGi", float64(bytes)/(1<<30))
 }
 
-// nodes returns the rows of the nodes that take pods.
+// nodes returns the table of the existing nodes that get pods.
 func nodes(p packing.Plan) Table {
 	t := Table{Header: []string{"NODE", "PODS", "WHICH"}, Right: []int{1}}
 	index := map[string]int{}
@@ -202,7 +202,7 @@ func nodes(p packing.Plan) Table {
 	return t
 }
 
-// some names the first few.
+// some lists the first three names and the number of the others.
 func some(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -211,7 +211,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %s more", strings.Join(names[:most], ", "), number(len(names)-most))
 }
 
-// refusals writes who gets no place: the cause that hits most pods first.
+// refusals returns the unschedulable pods by cause, the most frequent cause first.
 func refusals(all []packing.Refusal) string {
 	type group struct {
 		refusal packing.Refusal
@@ -240,7 +240,7 @@ func refusals(all []packing.Refusal) string {
 	return b.String()
 }
 
-// repeats reports whether a hint only says that what the sentence names is to be mended.
+// repeats reports whether a hint only says to fix the problem that the sentence names.
 func repeats(hint, sentence string) bool {
 	what, ok := strings.CutPrefix(hint, "mend ")
 	return ok && strings.Contains(sentence, what)

@@ -1,8 +1,8 @@
-// Package output turns decisions into what people and programs read.
+// Package output formats plans, catalogs and other results as tables, sentences and JSON.
 //
 // In: plans and catalogs.
-// Out: rows of tables, sentences, and the values whose JSON is a contract.
-// Never: a decision, a colour, or a look at the terminal: how wide lines may be is an argument.
+// Out: rows of tables, sentences, and values whose JSON is a stable interface.
+// Never: a decision, a colour, or a system call on the terminal: the width of lines is an argument.
 package output
 
 import (
@@ -13,25 +13,25 @@ import (
 	"unicode/utf8"
 )
 
-// Table is rows under a header.
+// Table is a table with a header.
 type Table struct {
 	Header []string
-	// Right names the columns, by index, that are aligned to the right: numbers.
+	// Right has the indices of right-aligned columns, which hold numbers.
 	Right []int
 	Rows  [][]string
 }
 
-// gap is what stands between two columns.
+// gap separates two columns.
 const gap = "  "
 
-// String writes the table with aligned columns, each line ended by \n.
+// String returns the table with aligned columns. Each line ends with \n.
 func (t Table) String() string { return t.Fit(0) }
 
-// leastColumn is how narrow a column of long names may become.
+// leastColumn is the minimum width of a column of long words, in characters.
 const leastColumn = 12
 
-// Fit is String with lines of at most width characters, as far as that can be: the widest columns are wrapped at blanks, and if that is not enough,
-// names are cut, down to columns of leastColumn characters. Without a width (0) lines are as long as they are.
+// Fit is String with lines of at most width characters, if possible. It wraps the widest columns at blanks. If that is not enough, it splits
+// words, down to columns of leastColumn characters. A width of 0 means no limit.
 func (t Table) Fit(width int) string {
 	widths, words := t.widths()
 	if width > 0 {
@@ -55,7 +55,7 @@ func (t Table) Fit(width int) string {
 	return b.String()
 }
 
-// narrow takes from the widest columns until a line has no more than width characters, or all columns are as narrow as they may be.
+// narrow reduces the widest columns until a line has at most width characters, or all columns have their minimum width.
 func narrow(widths, least []int, width int) {
 	total := len(gap) * (len(widths) - 1)
 	for _, w := range widths {
@@ -75,7 +75,7 @@ func narrow(widths, least []int, width int) {
 	}
 }
 
-// widths are those of the columns: as wide as their widest cell, and as their widest word.
+// widths returns the width of the widest cell and of the widest word of each column.
 func (t Table) widths() (cells, words []int) {
 	cells, words = make([]int, len(t.Header)), make([]int, len(t.Header))
 	for _, row := range append([][]string{t.Header}, t.Rows...) {
@@ -90,7 +90,7 @@ func (t Table) widths() (cells, words []int) {
 	return cells, words
 }
 
-// line writes one line of a row.
+// line returns one line of a row.
 func (t Table) line(cells [][]string, widths []int, line int) string {
 	var b strings.Builder
 	for i, lines := range cells {
@@ -112,7 +112,7 @@ func (t Table) line(cells [][]string, widths []int, line int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// wrapped cuts text into lines of at most width characters: at blanks, else behind a sign that separates, else anywhere.
+// wrapped splits text into lines of at most width characters: at blanks, else after one of "-./,:_", else anywhere.
 func wrapped(text string, width int) []string {
 	var out []string
 	rest := []rune(text)
@@ -132,8 +132,8 @@ func wrapped(text string, width int) []string {
 	return append(out, string(rest))
 }
 
-// visible writes what would command a terminal, or end the line, as Go quotes it:
-// names come from files that anybody may have written.
+// visible replaces control characters and newlines with Go escapes: names come
+// from untrusted files.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, unprintable) {
 		return text
@@ -152,7 +152,7 @@ func visible(text string) string {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// indent puts two blanks before each line.
+// indent adds two blanks before each line.
 func indent(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -67,7 +67,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestHeadline counts as people do, also to one and to none.
+// TestHeadline: nouns are singular for one, and plural otherwise.
 func TestHeadline(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -103,7 +103,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestReservedAndRelaxed: which reservation a machine takes an instance of, and which minValues gave way, is said.
+// TestReservedAndRelaxed: the output has the reservation of a planned node and the relaxed minValues.
 func TestReservedAndRelaxed(t *testing.T) {
 	t.Parallel()
 	p := plan()
@@ -129,7 +129,7 @@ func TestReservedAndRelaxed(t *testing.T) {
 	}
 }
 
-// TestCauseIsSaidOnce: a NodePool that cannot be used says why; the same again would be no advice.
+// TestCauseIsSaidOnce: a hint that only repeats the cause of a refusal is not printed.
 func TestCauseIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	const why = "general: EC2NodeClass default is not ready: found no subnet"
@@ -143,7 +143,7 @@ func TestCauseIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestSummaryIsHarmless names things as no terminal should see them.
+// TestSummaryIsHarmless: control characters in names do not reach the terminal.
 func TestSummaryIsHarmless(t *testing.T) {
 	t.Parallel()
 	named := func(name string) string {
@@ -164,7 +164,7 @@ func TestSummaryIsHarmless(t *testing.T) {
 	}
 }
 
-// TestSentence words every code, so that none is printed as its bare name.
+// TestSentence: every code has a text of its own.
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for code, c := range map[packing.Code]struct{ detail, want string }{

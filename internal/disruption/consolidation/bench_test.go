@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// BenchmarkFind is one pass over fleets of which half of the pods have gone. The largest has a budget: five seconds and 500 MB.
+// BenchmarkFind is one pass over fleets after half of the pods have gone. The largest has a budget: five seconds and 500 MB.
 func BenchmarkFind(b *testing.B) {
 	for _, pods := range []int{6_000, 30_000, 120_000} {
 		b.Run(fmt.Sprint(pods/2, "-pods"), func(b *testing.B) {
@@ -20,7 +20,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkFindNothing is one pass over a fleet that has come to rest: that is when most is tried in vain. The largest has a budget as above.
+// BenchmarkFindNothing is one pass over a converged fleet, where all strategies are tried in vain. The largest has the same budget.
 func BenchmarkFindNothing(b *testing.B) {
 	for _, pods := range []int{6_000, 30_000, 120_000} {
 		b.Run(fmt.Sprint(pods/2, "-pods"), func(b *testing.B) {
@@ -38,7 +38,7 @@ func BenchmarkFindNothing(b *testing.B) {
 	}
 }
 
-// measure runs Find, and says what it came to.
+// measure runs Find, and reports its result.
 func measure(b *testing.B, in consolidation.Input) {
 	b.Helper()
 	var out consolidation.Result

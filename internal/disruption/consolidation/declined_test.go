@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestDeclined: what saves too little for its pool is told with its worth, once, and only as long as it is not done.
+// TestDeclined: a move that saves too little for its pool is reported with its worth, once, and only while it is not made.
 func TestDeclined(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

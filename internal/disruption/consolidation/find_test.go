@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestHoldsUp: for random fleets, what is found holds up.
+// TestHoldsUp: for random fleets, the moves are valid.
 func TestHoldsUp(t *testing.T) {
 	t.Parallel()
 	market := smallMarket(t)
@@ -37,7 +37,7 @@ func TestHoldsUp(t *testing.T) {
 	})
 }
 
-// TestHeldUpOnce are fleets for which something was found once that did not hold up.
+// TestHeldUpOnce has fleets for which an invalid move was found once.
 func TestHeldUpOnce(t *testing.T) {
 	t.Parallel()
 	market := smallMarket(t)
@@ -53,7 +53,7 @@ func TestHeldUpOnce(t *testing.T) {
 	}
 }
 
-// smallMarket is of some families: that is enough, and plans are made sooner.
+// smallMarket has a few families, which is enough and faster.
 func smallMarket(tb rapid.TB) catalog.Market {
 	tb.Helper()
 	market := realMarket(tb, 2, 16)
@@ -66,7 +66,7 @@ func smallMarket(tb rapid.TB) catalog.Market {
 	return market
 }
 
-// drawFleet is any fleet of which some pods have gone since it was bought.
+// drawFleet returns a fleet after some of its pods have gone.
 func drawFleet(t *rapid.T, market catalog.Market) consolidation.Input {
 	seed, pods, deployments := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 120).Draw(t, "pods"), rapid.IntRange(1, 12).Draw(t, "deployments")
 	in := wornFleet(t, market, dice(seed), pods, deployments, rapid.IntRange(0, 90).Draw(t, "percent"))
@@ -74,7 +74,7 @@ func drawFleet(t *rapid.T, market catalog.Market) consolidation.Input {
 	return in
 }
 
-// wornFleet is a fleet of which so many percent of the pods have gone since it was bought, and some nodes have become others.
+// wornFleet is a fleet after this percentage of its pods has gone and some nodes have been replaced.
 func wornFleet(tb rapid.TB, market catalog.Market, d dice, count, deployments, percent int) consolidation.Input {
 	tb.Helper()
 	pods := mixedPods(count, deployments, &d)
@@ -102,12 +102,11 @@ func wornFleet(tb rapid.TB, market catalog.Market, d dice, count, deployments, p
 	return in
 }
 
-// mostRounds is after how many looks nothing is left to move. Each takes only what is worth most, so that it may be some: one of these fleets was
-// seen to take ten.
+// mostRounds is after how many passes no moves are left. Each pass takes only the best moves; one of these fleets took ten passes.
 const mostRounds = 20
 
-// holdsUp: the checker accepts the plan that all moves are together, they save money when all are made at once, each move saves what it says
-// with whichever of its offerings, no node goes twice, and again and again it comes to rest.
+// holdsUp checks that verify accepts all moves together and that they save money when made at once. Each move must save what it states with any
+// of its offerings. No node may be removed twice, and repeated passes must converge.
 func holdsUp(tb rapid.TB, in consolidation.Input) {
 	tb.Helper()
 	for round := 0; ; round++ {
@@ -127,7 +126,7 @@ func holdsUp(tb rapid.TB, in consolidation.Input) {
 	}
 }
 
-// judge holds a result to what it says.
+// judge checks the statements of a result.
 func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -165,8 +164,8 @@ func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 	}
 }
 
-// savesAtOnce: if the machines of all moves were ready, and the nodes left together, what kube-scheduler can do would save more than the machines
-// cost that are bought for what it cannot. It is asked of moves of one node each: of others Unbound sees the nodes apart.
+// savesAtOnce: if the planned nodes of all moves were ready and their nodes drained together, the moves whose pods kube-scheduler places must
+// save more than the planned nodes of the others cost. It is checked for moves of one node each, because Unbound considers nodes separately.
 func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move) {
 	tb.Helper()
 	s, plan := in.Snapshot, packing.Plan{}
@@ -204,7 +203,7 @@ func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move
 	}
 }
 
-// moved is the snapshot in which the moves' nodes are leaving, and the plan that the moves are.
+// moved returns the snapshot in which the moves' nodes are terminating, and the plan of the moves.
 func moved(in consolidation.Input, moves []consolidation.Move) (cluster.Snapshot, packing.Plan) {
 	s, plan := in.Snapshot, packing.Plan{}
 	s.Nodes, s.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
@@ -228,7 +227,7 @@ func moved(in consolidation.Input, moves []consolidation.Move) (cluster.Snapshot
 	return s, plan
 }
 
-// done is the fleet after the moves.
+// done returns the fleet after the moves.
 func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round int) consolidation.Input {
 	out := in
 	out.Nodes, out.Snapshot.Nodes = maps.Clone(in.Nodes), nil
@@ -283,8 +282,8 @@ func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round
 	return out
 }
 
-// roomiest is the node onto which kube-scheduler would put a pod that goes anywhere: it prefers those with most room, and such of which processors
-// and memory are used evenly. Of equals it is the first.
+// roomiest is the node on which kube-scheduler would place an unconstrained pod: it prefers the emptiest nodes, and even use of CPU and
+// memory. The first of equals counts.
 func roomiest(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) string {
 	tb.Helper()
 	best, most := "", 0.0

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// dice is a small generator of numbers that are the same in every run.
+// dice is a small deterministic generator of random numbers.
 type dice uint64
 
 func (d *dice) roll(n int) int {
@@ -22,7 +22,7 @@ func (d *dice) roll(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// realMarket is the embedded table's, on demand and spot, of types of so many cores.
+// realMarket is the embedded table's market, on-demand and spot, with types of this many cores.
 func realMarket(tb rapid.TB, leastCores, mostCores int64) catalog.Market {
 	tb.Helper()
 	table, err := catalog.Embedded()
@@ -37,7 +37,7 @@ func realMarket(tb rapid.TB, leastCores, mostCores int64) catalog.Market {
 	return catalog.Market{"default": all}
 }
 
-// mixedPods are pods of that many deployments, all of different sizes.
+// mixedPods returns the pods of this many deployments, all of different sizes.
 func mixedPods(pods, deployments int, d *dice) []cluster.Pod {
 	out := make([]cluster.Pod, 0, pods)
 	for n := range deployments {
@@ -52,7 +52,7 @@ func mixedPods(pods, deployments int, d *dice) []cluster.Pod {
 	return out
 }
 
-// fleet is a cluster in which the pods run on what was bought for them, with its prices.
+// fleet is a cluster in which the pods run on the nodes that were planned for them, with their prices.
 func fleet(tb rapid.TB, pools []cluster.Pool, pods []cluster.Pod, market catalog.Market) consolidation.Input {
 	tb.Helper()
 	s := cluster.Snapshot{Pools: pools, Pods: pods}
@@ -78,7 +78,7 @@ func fleet(tb rapid.TB, pools []cluster.Pool, pods []cluster.Pod, market catalog
 	return in
 }
 
-// nodeOf is the machine as a node, bought at its cheapest offering.
+// nodeOf returns the planned node as a node, at its cheapest offering.
 func nodeOf(tb rapid.TB, m packing.Machine, market catalog.Market) cluster.Node {
 	tb.Helper()
 	types, c := market.Types(m.NodeClass, m.Pool), m.Offerings[0]
@@ -98,7 +98,7 @@ func nodeOf(tb rapid.TB, m packing.Machine, market catalog.Market) cluster.Node 
 	}
 }
 
-// settle counts the node's pods as what is asked of it, and as residents.
+// settle adds the node's pods to its requests and residents.
 func settle(n *cluster.Node) {
 	slices.SortFunc(n.Pods, func(a, b cluster.Pod) int { return compare(a.ID(), b.ID()) })
 	n.Requested, n.Residents = resources.Amounts{}, nil
@@ -119,7 +119,7 @@ func settle(n *cluster.Node) {
 	}
 }
 
-// scaleDown takes away about so many percent of all pods.
+// scaleDown removes roughly this percentage of all pods.
 func scaleDown(in *consolidation.Input, percent int, d *dice) {
 	for i := range in.Snapshot.Nodes {
 		n := &in.Snapshot.Nodes[i]

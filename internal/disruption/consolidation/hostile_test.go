@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// hostileKinds are pods of a tenant with many demands of their own, which already run on nodes.
+// hostileKinds are pods of a tenant with many rules, which run on nodes.
 var hostileKinds = []struct {
 	name string
 	n    int
@@ -47,7 +47,7 @@ func manyTerms(i, weight int, values func(...string) requirements.Values) []clus
 	return out
 }
 
-// BenchmarkHostile is one pass over a fleet on which pods of a tenant with very many demands run, and of which half has gone.
+// BenchmarkHostile is one pass over a fleet with pods of a tenant with very many rules, after half of them have gone.
 func BenchmarkHostile(b *testing.B) {
 	for _, k := range hostileKinds {
 		for _, n := range []int{k.n / 2, k.n, 2 * k.n} {

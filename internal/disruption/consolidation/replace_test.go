@@ -18,8 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestReplaceHoldsUp: for random fleets and random nodes of them, each node goes in one move, and the checker accepts the plan that
-// all moves are together.
+// TestReplaceHoldsUp: for random fleets and nodes, each node is in one move, and verify accepts all moves together.
 func TestReplaceHoldsUp(t *testing.T) {
 	t.Parallel()
 	market := realMarket(t, 2, 16)
@@ -66,7 +65,7 @@ func TestReplaceHoldsUp(t *testing.T) {
 	})
 }
 
-// TestReplace: what it costs does not count, who cannot go stays, and who waits has a place first.
+// TestReplace: prices do not count, nodes that cannot be removed stay, and pending pods keep their places.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -138,7 +137,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestReplaceMany: of many nodes some are planned together, and no name of a machine comes twice.
+// TestReplaceMany: of many nodes some are planned together, and planned nodes have unique names.
 func TestReplaceMany(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

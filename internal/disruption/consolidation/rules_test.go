@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// shop sells machines of so many cores, in one zone, each way at its price for a core.
+// shop is a market of types with these cores in one zone, with a price per core for each capacity type.
 func shop(ways map[string]catalog.Price, cores ...int64) catalog.Market {
 	var types []catalog.Type
 	for _, n := range cores {
@@ -35,7 +35,7 @@ func shop(ways map[string]catalog.Price, cores ...int64) catalog.Market {
 	return catalog.Market{"default": {Types: types}}
 }
 
-// row is nodes of a type, each with pods of so many millicores.
+// row is nodes of a type, each with pods of these millicores.
 type row struct {
 	cores int64
 	way   string
@@ -61,7 +61,7 @@ func rows(market catalog.Market, all ...row) consolidation.Input {
 	return in
 }
 
-// TestRules: what may be moved, and what for.
+// TestRules: what may be moved, and for which saving.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -112,7 +112,7 @@ func TestRules(t *testing.T) {
 			var machines []packing.Machine
 			for _, m := range out.Moves {
 				goes, machines = append(goes, m.Nodes...), append(machines, m.Machines...)
-				twice := m.Price - m.Saving // what is bought costs so much
+				twice := m.Price - m.Saving // the price of the planned nodes
 				if got, want := m.PaysBack(time.Hour).Hours(), float64(twice)/float64(m.Saving); math.Abs(got-want) > 1e-6 {
 					t.Errorf("it pays back after %v hours, want %v", got, want)
 				}
@@ -137,7 +137,7 @@ func rule(r consolidation.Rule) func(*consolidation.Input) {
 	return func(in *consolidation.Input) { in.Rules = map[string]consolidation.Rule{"general": r} }
 }
 
-// renewed gives the pool a label that its nodes lack, and that the pods of n1 ask for.
+// renewed gives the pool a label that its nodes lack and the pods of n1 require.
 func renewed(in *consolidation.Input) {
 	in.Snapshot.Pools[0].Labels = requirements.Labels{"tier": "new"}
 	for i := range in.Snapshot.Nodes[1].Pods {
@@ -147,7 +147,7 @@ func renewed(in *consolidation.Input) {
 
 func spots(in *consolidation.Input) { in.SpotToSpot = true }
 
-// TestEndsNearTheBound: when nothing is worth moving any more, what runs costs little more than any plan for its pods must.
+// TestEndsNearTheBound: a converged fleet costs little more than the lower bound.
 func TestEndsNearTheBound(t *testing.T) {
 	t.Parallel()
 	d := dice(7)
@@ -176,7 +176,7 @@ func TestEndsNearTheBound(t *testing.T) {
 	}
 }
 
-// TestRooms: no more nodes of a pool go than it has room for, and those that there is room for do go.
+// TestRooms: as many nodes of a pool are removed as its budget allows, and no more.
 func TestRooms(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// field is one of the five columns of a cron line: what it is called, what it may hold, and the words that stand for numbers.
+// field describes one of the five columns of a cron line: its name, its range, and the words for its numbers.
 type field struct {
 	name        string
 	least, most int
@@ -23,16 +23,16 @@ func fields() [5]field {
 	}
 }
 
-// set is the numbers that a column holds.
+// set is the numbers that a column selects.
 type set struct {
 	bits uint64
-	// isAny: the column says that it does not matter, with * or ?. A step makes it matter.
+	// isAny: the column is unrestricted, * or ?. A step restricts it.
 	isAny bool
 }
 
 func (s set) has(n int) bool { return s.bits&(1<<n) != 0 }
 
-// parse reads a column: "*", "5", "1-5", "*/15", "1,3,mon-fri/2".
+// parse parses a column: "*", "5", "1-5", "*/15", "1,3,mon-fri/2".
 func (f field) parse(text string) (set, error) {
 	var out set
 	for part := range strings.SplitSeq(text, ",") {
@@ -67,7 +67,7 @@ func (f field) parseRange(text string) (set, error) {
 			if to, err = f.number(last); err != nil {
 				return set{}, err
 			}
-		case !hasStep: // "5/10" is from 5 on
+		case !hasStep: // "5/10" starts at 5
 			to = from
 		}
 	}
@@ -80,13 +80,13 @@ func (f field) parseRange(text string) (set, error) {
 	if from > to {
 		return set{}, fmt.Errorf("%s begins after its end", span)
 	}
-	for n := from; n <= to; n += min(step, f.most+1) { // a step of more than all there is must not overflow
+	for n := from; n <= to; n += min(step, f.most+1) { // a step larger than the range must not overflow
 		out.bits |= 1 << n
 	}
 	return out, nil
 }
 
-// number reads a number, or a word that stands for one.
+// number parses a number, or a word for one.
 func (f field) number(text string) (int, error) {
 	if len(text) == 3 {
 		if at := strings.Index(f.words, strings.ToLower(text)); at >= 0 && at%3 == 0 {

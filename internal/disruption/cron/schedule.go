@@ -1,8 +1,8 @@
-// Package cron reads cron lines and says when they hit, in UTC.
+// Package cron parses cron lines and computes when they fire, in UTC.
 //
 // In: a line of five columns, or @daily and the like; a time.
 // Out: the next hit; whether a window that opens with each hit is open, and when that changes.
-// Never: a time zone other than UTC, a column for seconds, or a search without an end.
+// Never: a time zone other than UTC, a column for seconds, or an unbounded search.
 package cron
 
 import (
@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Schedule is a cron line that was read. The zero value never hits.
+// Schedule is a parsed cron line. The zero value never fires.
 type Schedule struct {
 	minutes, hours, days, months, weekdays set
 }
 
-// Parse reads a cron line: minute, hour, day of the month, month, day of the week (0 is Sunday; there is no 7), each a number, "*" or "?", a
-// range "1-5", with a step "*/15" or "5/15" (from 5 on), or several with commas between them. Months and days of the week may be words
-// of three letters. @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand for a line. A line that never
-// hits, as for 31 February, is an error.
+// Parse parses a cron line: minute, hour, day of the month, month, day of the week (0 is Sunday; there is no 7). Each column is a number, "*"
+// or "?", a range "1-5", with a step "*/15" or "5/15" (from 5 on), or a list separated by commas. Months and days of the week may be words of
+// three letters. @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand for a line. A line that never fires, such as 31
+// February, is an error.
 //
-// Where both days are given, one of them is enough, as cron has always had it.
+// If both days are given, either is enough, as in cron.
 func Parse(line string) (Schedule, error) {
 	columns := strings.Fields(line)
 	if strings.HasPrefix(line, "@") {
@@ -68,10 +68,10 @@ func nickname(word string) (string, error) {
 	return "", fmt.Errorf("schedule %q: use @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or five columns", word)
 }
 
-// farthest is in how many days from any day on every line hits that ever does: 29 February is up to eight years away.
+// farthest is the longest time in days to the next hit of any line that ever fires: 29 February is up to eight years away.
 const farthest = 8*366 + 1
 
-// Next returns the first hit after t, to the minute and in UTC; zero if there is none, ever.
+// Next returns the first hit after t, to the minute and in UTC; zero if there is none.
 func (s Schedule) Next(t time.Time) time.Time {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -88,7 +88,7 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// hitsOn reports whether the day is one of the schedule's.
+// hitsOn reports whether the schedule fires on the day.
 func (s Schedule) hitsOn(date time.Time) bool {
 	if !s.months.has(int(date.Month())) {
 		return false
@@ -100,7 +100,7 @@ func (s Schedule) hitsOn(date time.Time) bool {
 	return day || weekday
 }
 
-// minuteOf returns the first minute of a day, from a minute of it on, that the schedule hits on its days.
+// minuteOf returns the first minute of a day, from a minute of it on, at which the schedule fires on its days.
 func (s Schedule) minuteOf(from int) (int, bool) {
 	for hour := from / 60; hour < 24; hour++ {
 		if !s.hours.has(hour) {
@@ -119,12 +119,12 @@ func (s Schedule) minuteOf(from int) (int, bool) {
 	return 0, false
 }
 
-// mostHits bounds how far Active looks ahead.
+// mostHits limits how many hits Active looks ahead.
 const mostHits = 200
 
-// Active reports whether now is within open of a hit: at the hit itself, and before open has passed since. Until is when to ask
-// again: when the window closes, where another does not open before that, or when the next one opens; zero for never, as where
-// windows follow each other without a gap. It may be earlier where windows overlap for long, and is never later.
+// Active reports whether now is within open of a hit: from the hit itself until open has passed. Until is when to ask again: when the window
+// closes (unless another opens before), or when the next one opens. It is zero for never, as for windows without gaps. It may be too early if
+// windows overlap for long, but is never too late.
 func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
 	if open <= 0 {
 		return false, time.Time{}
@@ -147,7 +147,7 @@ func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until 
 	return true, until
 }
 
-// IsAlways reports whether windows of that length follow each other without a gap.
+// IsAlways reports whether windows of this length follow each other without a gap.
 func (s Schedule) IsAlways(open time.Duration) bool {
 	gap, ok := s.longestGap()
 	return ok && gap <= open
@@ -167,7 +167,7 @@ func (s Schedule) longestGap() (time.Duration, bool) {
 	if s.days.isAny && s.weekdays.isAny && s.months.isAny { // every day
 		return time.Duration(max(longest, day-last+first)) * time.Minute, true
 	}
-	before := -1 // the last day of a hit
+	before := -1 // the last day with a hit
 	for ahead := range 2 * farthest {
 		if !s.hitsOn(time.Date(2000, 1, 1+ahead, 0, 0, 0, 0, time.UTC)) {
 			continue

@@ -140,7 +140,7 @@ func TestActive(t *testing.T) {
 	}
 }
 
-// TestActiveAroundTheClock: windows that follow each other without a gap never close, and there is no time at which they do.
+// TestActiveAroundTheClock: windows without gaps never close, and there is no time at which they do.
 func TestActiveAroundTheClock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -173,7 +173,7 @@ func TestActiveAroundTheClock(t *testing.T) {
 	}
 }
 
-// TestAgainstEveryMinute holds Next to what trying minute by minute finds, with the columns read by other means.
+// TestAgainstEveryMinute compares Next with trying every minute, with columns parsed by other means.
 func TestAgainstEveryMinute(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"7 3 * * *", "*/25 1-3 * 2-5 *", "0 0 1 * 0", "13,14 */9 10-20/3 * 2,4", "0 12 28 * *", "59 23 * feb sat"} {
@@ -194,7 +194,7 @@ func TestAgainstEveryMinute(t *testing.T) {
 	}
 }
 
-// hits judges one minute by the text of the line alone.
+// hits checks one minute by the text of the line alone.
 func hits(t *testing.T, line string, m time.Time) bool {
 	t.Helper()
 	words := strings.NewReplacer("feb", "2", "sat", "6").Replace(line)

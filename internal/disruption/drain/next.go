@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// Step is what to do with the pods of a node that is leaving.
+// Step is the next step of draining a node.
 type Step struct {
-	// Evict are the pods whose turn it is, by the eviction API, which respects PodDisruptionBudgets: the largest first.
+	// Evict are the pods to evict now, with the eviction API, which respects PodDisruptionBudgets: the largest first.
 	Evict []Pod
-	// Force are the pods that are out of time, to be deleted whatever protects them.
+	// Force are the pods past their deadline, to be deleted without regard to their protection.
 	Force []Forced
 
-	// Held: it is the turn of others first (InTurn).
+	// Held: other pods must move first (InTurn).
 	Held bool
 
-	// Waiting is how many pods must still leave, those of Evict and Force included. 0: the node is empty.
+	// Waiting is how many pods must still leave, including those of Evict and Force. 0: the node is drained.
 	Waiting int
-	// Protected are the pods that are waited for and may not be evicted because of their annotation.
+	// Protected are the remaining pods that may not be evicted because of their annotation.
 	Protected []Pod
-	// Misread are the pods whose annotation says nothing that can be understood, so that it protects nothing.
+	// Misread are the pods whose annotation has an invalid value, which protects nothing.
 	Misread []Pod
 }
 
-// Forced is a pod to delete, and how long it gets to end.
+// Forced is a pod to delete, and its grace period.
 type Forced struct {
 	Pod   Pod
-	Grace time.Duration // at least a second
+	Grace time.Duration // at least one second
 }
 
-// Next says which pods leave next. A tier is asked to leave only when all of the tiers before it have left. With a
-// deadline (zero for none), a pod of any tier is forced in time for its own grace period to fit before it. Pods that are as large as
-// each other, and all lists but Evict, are sorted by namespace and name.
+// Next returns which pods to evict next. A tier is evicted only when all tiers before it have left. With a deadline (zero for none), a pod of
+// any tier is deleted early enough for its grace period to end before it. Pods of equal size, and all lists except Evict, are sorted by
+// namespace and name.
 //
-// Large pods leave before small ones because kube-scheduler puts whoever comes on the emptiest node: small ones that came first would
-// fill all nodes evenly, and leave large ones no room anywhere.
+// Large pods are evicted before small ones, because kube-scheduler prefers the emptiest node: small pods that came first would fill all nodes
+// evenly and leave no room for large ones.
 func Next(pods []Pod, deadline, now time.Time) Step {
 	var step Step
 	turn := -1
@@ -71,8 +71,8 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 	return step
 }
 
-// mustForce reports whether waiting any longer would take the pod past the deadline. A pod that is on its way out
-// already is hurried only if it would end after it.
+// mustForce reports whether waiting longer would take the pod past the deadline. A terminating pod is deleted again only if it would end after
+// the deadline.
 func mustForce(p Pod, deadline, now time.Time) bool {
 	if deadline.IsZero() {
 		return false

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// Turn is how far pods are that leave one after the other, from one node or several: each finds the place that was planned for it only if those before
-// have theirs.
+// Turn is the state of pods that move one at a time, from one node or several: each fits on its planned node only after those before it.
 type Turn struct {
 	Order []string        // the IDs of all of them
-	There map[string]bool // those that have not been asked to leave yet
-	// Placed: those that came in the place of the ones that left have a place.
+	There map[string]bool // those that were not evicted yet
+	// Placed: the replacements of the evicted pods are scheduled.
 	Placed bool
-	// Since is when the turn came of the first that is there.
+	// Since is when the turn of the next pod began.
 	Since time.Time
 }
 
-// TurnMost is how long one waits for the turn of another. After that all leave: the order is for the sake of a cheaper fleet, and holds nobody up.
+// TurnMost is the longest wait for another pod's turn. After that all pods are evicted, because the order only serves a lower price.
 const TurnMost = 10 * time.Second
 
-// Next is whose turn it is; empty when all have been asked.
+// Next returns the ID of the next pod; empty if all were evicted.
 func (t Turn) Next() string {
 	at := slices.IndexFunc(t.Order, func(id string) bool { return t.There[id] })
 	if at < 0 {
@@ -28,7 +27,7 @@ func (t Turn) Next() string {
 	return t.Order[at]
 }
 
-// InTurn is the step with only the one pod to evict whose turn it is, as long as it is anybody's. Pods to be forced are forced all the same.
+// InTurn reduces the step to the pod whose turn it is, while there is one. Forced pods stay.
 func (s Step) InTurn(t Turn, now time.Time) Step {
 	next := t.Next()
 	if next == "" || now.Sub(t.Since) >= TurnMost {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// TestInTurn: of pods that leave one after the other only one is asked, when the ones before have their places; nobody waits for ever, and who is out of
-// time does not wait at all.
+// TestInTurn: of pods that move one at a time only one is evicted, after the replacements of those before are scheduled. The wait is bounded,
+// and pods past their deadline do not wait.
 func TestInTurn(t *testing.T) {
 	t.Parallel()
 	order := []string{"ns/a", "ns/b", "ns/c"}
 	for name, c := range map[string]struct {
-		pods     string // of this node, each with what pod takes after a colon
+		pods     string // of this node, each with the words of pod after a colon
 		there    string // on all nodes
 		placed   bool
 		since    time.Duration

@@ -14,8 +14,8 @@ func judgeImage(n Node, w Wish) (Verdict, bool) {
 		"the node runs image %s, and EC2NodeClass %s now finds %s for it", n.Image, w.ClassName, w.Image)}, true
 }
 
-// judgeGroups tells groups that the machine lacks from those that it should not have: the first are what the class selects
-// anew, perhaps another cluster's that carry the same tags; the second what it selects no more, or what somebody has attached.
+// judgeGroups distinguishes security groups that the instance lacks from those that it should not have. The first were newly selected by the
+// class, and may be another cluster's with the same tags. The second are no longer selected, or were attached by others.
 func judgeGroups(n Node, w Wish) (Verdict, bool) {
 	lacks, extra := without(w.Groups, n.Groups), without(n.Groups, w.Groups)
 	if !n.Known || len(w.Groups) == 0 || len(lacks) == 0 && len(extra) == 0 {
@@ -30,7 +30,7 @@ func judgeGroups(n Node, w Wish) (Verdict, bool) {
 	}
 	return Verdict{
 		Reason: GroupDrift, Fields: []string{FieldGroups},
-		// A group that the class has never found was attached to the machine by somebody else.
+		// A group that the class never selected was attached to the instance by others.
 		Outside: w.Outside[FieldGroups] || w.GroupsBefore != nil && len(without(extra, w.GroupsBefore)) > 0,
 		Message: fmt.Sprintf("the machine's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups, w.ClassName, strings.Join(texts, "; ")),
 	}, true
@@ -60,7 +60,7 @@ func judgePlacement(n Node, w Wish) (Verdict, bool) {
 		"the machine is in placement group %s, and spec.%s of EC2NodeClass %s finds %s", orNone(n.Placement), FieldPlacement, w.ClassName, orNone(*w.Placement))}, true
 }
 
-// without returns those of all that are not among others, sorted.
+// without returns the elements of all that are not in others, sorted.
 func without(all, others []string) []string {
 	var out []string
 	for _, one := range all {

@@ -1,8 +1,7 @@
-// Package drift says which nodes are no longer what their NodePool and node class ask for, and which of those may be
-// replaced now.
+// Package drift finds nodes that differ from what their NodePool and node class require, and selects those to replace now.
 //
-// In: nodes, pools and node classes as values; what they were made from, and what has become of it; the time.
-// Out: verdicts, each with Karpenter's reason and one sentence of what differs; the hashes that tell changes; the images to
-// launch from; which nodes go first, and why the others stay.
+// In: nodes, pools and node classes as values; their state at creation and their history; the time.
+// Out: verdicts, each with Karpenter's reason and one sentence about the difference; the hashes that detect changes; the images to
+// launch from; which nodes are replaced first, and why the others stay.
 // Never: an API object, a call, or a replacement.
 package drift

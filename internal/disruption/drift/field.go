@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Fields that a selector of the node class stands behind, as a list of fields to ignore names them.
+// Names of fields that have a selector of the node class, as in lists of ignored fields.
 const (
 	FieldRequirements = "requirements"
 	FieldType         = "instanceType" // it stands in no spec: it is what a node is
@@ -17,13 +17,13 @@ const (
 	FieldAuthority    = "clusterCABundle" // it stands in no spec: nodes are given it
 )
 
-// branch is a part of an object that nodes are made from, with the fields in it by whose change a node drifts.
+// branch is a part of an object that nodes are made from, with the fields whose change makes a node drift.
 type branch struct {
-	path   string // "spec.template.spec." of a NodePool; empty for what stands in no object
+	path   string // "spec.template.spec." of a NodePool; empty for fields of no object
 	fields []string
 }
 
-// branches are all of them.
+// branches returns all branches.
 func branches() []branch {
 	return []branch{
 		{"", []string{FieldType, FieldAuthority}},
@@ -39,8 +39,8 @@ func branches() []branch {
 	}
 }
 
-// Fields are the fields by whose change a node drifts, by the names that verdicts give them, sorted: those of spec.template of a
-// NodePool, and of the spec of an EC2NodeClass.
+// Fields returns the sorted names of the fields whose change makes a node drift, as in verdicts: those of spec.template of a NodePool, and of
+// the spec of an EC2NodeClass.
 func Fields() []string {
 	var out []string
 	for _, b := range branches() {
@@ -50,8 +50,8 @@ func Fields() []string {
 	return out
 }
 
-// FieldOf returns the name of the field that a user's word means: the name itself, or the path to it in its object, "spec.tags" and
-// "spec.template.spec.taints". It reports false for a word that means none.
+// FieldOf returns the name of the field for a user's word: the name itself, or its path, such as "spec.tags" and "spec.template.spec.taints".
+// It returns false for an unknown word.
 func FieldOf(word string) (name string, known bool) {
 	for _, b := range branches() {
 		name = strings.TrimPrefix(word, b.path)

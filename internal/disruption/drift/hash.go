@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Versions of the way in which hashes are made: those of Karpenter 1.14, whose hashes these equal.
+// Versions of the hash algorithms: those of Karpenter 1.14, whose hashes these equal.
 const (
 	PoolVersion  = "v3"
 	ClassVersion = "v5"
 )
 
-// Hash returns the hash of v, in decimal, as Karpenter writes it on objects: that of github.com/mitchellh/hashstructure in its
-// second format, where lists are sets, and fields without a value count as left out. Tags "hash" of fields mean what they mean
-// there: "ignore", and "string" for what says itself; besides, "duration" for texts that Karpenter reads as durations. An error means that v holds something that has no hash: a channel, a function.
+// Hash returns the hash of v in decimal, as Karpenter writes it on objects: that of github.com/mitchellh/hashstructure, format 2, with lists
+// as sets, and without zero fields. It honors the tags "hash" of fields: "ignore", and "string" for values with a String method; also
+// "duration" for texts that Karpenter parses as durations. It returns an error if v holds a value without a hash: a channel, a function.
 func Hash(v any) (string, error) {
 	sum, err := hashOf(reflect.ValueOf(v))
 	return strconv.FormatUint(sum, 10), err
 }
 
-// Parts returns a short hash of each field of the struct v that takes part in its hash and has a value, by the field's name in JSON:
-// what tells later which of them has changed.
+// Parts returns a short hash of each non-zero field of the struct v that takes part in its hash, by JSON name. Later it shows which of them
+// has changed.
 func Parts(v any) (map[string]string, error) {
 	out := map[string]string{}
 	s := reflect.Indirect(reflect.ValueOf(v))
@@ -47,7 +47,7 @@ func Parts(v any) (map[string]string, error) {
 	return out, nil
 }
 
-// Short returns eight hexadecimal digits that stand for the text.
+// Short returns eight hexadecimal digits that identify the text.
 func Short(text string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(text)) // it never fails
@@ -62,7 +62,7 @@ func nameInJSON(f reflect.StructField) string {
 	return name
 }
 
-// hashOf is the hash of one value. Pointers count as what they point at, nil as its zero.
+// hashOf returns the hash of one value. Pointers count as what they point to, nil as the zero value.
 func hashOf(v reflect.Value) (uint64, error) {
 	v = settled(v)
 	if v.Type() == reflect.TypeFor[time.Time]() {
@@ -83,7 +83,7 @@ func hashOf(v reflect.Value) (uint64, error) {
 	return hashOfNumber(v)
 }
 
-// settled follows pointers and interfaces to what they hold.
+// settled follows pointers and interfaces.
 func settled(v reflect.Value) reflect.Value {
 	zero := reflect.TypeFor[int]()
 	for v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer {
@@ -107,7 +107,7 @@ func hashOfTime(v reflect.Value) (uint64, error) {
 	return sum(text), err
 }
 
-// hashOfNumber takes a number as so many bytes as it has, the lowest first; int and uint as 8, and a bool as 1.
+// hashOfNumber hashes the bytes of a number, the lowest first; int and uint have 8, a bool 1.
 func hashOfNumber(v reflect.Value) (uint64, error) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -163,7 +163,7 @@ func hashOfList(v reflect.Value) (uint64, error) {
 	return out, nil
 }
 
-// hashOfStruct begins with the name of the type, and is sealed after each field that counts, in their order.
+// hashOfStruct starts with the name of the type, and is sealed after each field that counts, in order.
 func hashOfStruct(v reflect.Value) (uint64, error) {
 	out := sum([]byte(v.Type().Name()))
 	for i := range v.NumField() {
@@ -183,7 +183,7 @@ func hashOfStruct(v reflect.Value) (uint64, error) {
 	return out, nil
 }
 
-// counted returns what of a struct's field takes part in the hash, if anything does.
+// counted returns the part of a struct's field that takes part in the hash, if any.
 func counted(s reflect.Value, i int) (reflect.Value, bool, error) {
 	field, value := s.Type().Field(i), s.Field(i)
 	tag := field.Tag.Get("hash")
@@ -207,10 +207,10 @@ func counted(s reflect.Value, i int) (reflect.Value, bool, error) {
 	return value, true, nil
 }
 
-// Duration has the name and the field of the type that Karpenter reads durations into: both are part of their hash.
+// Duration has the name and the field of Karpenter's type for durations, because both are part of its hash.
 type Duration struct{ Duration time.Duration }
 
-// durations reads texts as durations. One that is none, which Karpenter could not read at all, counts as the text that it is.
+// durations parses texts as durations. An invalid one, which Karpenter could not parse at all, counts as its text.
 func durations(texts map[string]string) map[string]any {
 	out := map[string]any{}
 	for name, text := range texts {
@@ -236,7 +236,7 @@ func joined(a, b uint64) uint64 {
 	return sum(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
 }
 
-// sealed keeps what was mixed without an order from being undone by the same again.
+// sealed keeps values that are combined without an order from cancelling each other.
 func sealed(a uint64) uint64 { return sum(binary.LittleEndian.AppendUint64(nil, a)) }
 
 func sum(text []byte) uint64 {

@@ -31,7 +31,7 @@ func hashed(t *testing.T, v any) string {
 	return out
 }
 
-// TestHashKnows tells what makes another hash from what does not.
+// TestHashKnows: which changes change the hash.
 func TestHashKnows(t *testing.T) {
 	t.Parallel()
 	four := int32(4)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Breaker is how many nodes of a pool may drift at once by something that nobody changed in the cluster: it opens when at least
-// Count nodes of a pool, and more than Share of all of them, would be replaced for it. A user's own change never opens it.
+// Breaker limits how many nodes of a pool may drift at once because of a change outside the cluster. It opens if at least Count nodes of a
+// pool, and more than Share of them, would be replaced for it. A user's change in the cluster never opens it.
 type Breaker struct {
 	Count int     // Zero: BreakerCount
 	Share float64 // of 1. Zero: BreakerShare
@@ -21,23 +21,23 @@ const (
 	BreakerShare = 0.5
 )
 
-// Judged is a node of a pool with what was found of it.
+// Judged is a node of a pool with its verdict.
 type Judged struct {
-	Name     string // of the claim
+	Name     string // of the NodeClaim
 	Verdicts []Verdict
 }
 
-// Hold is a mass drift that waits for the user's word.
+// Hold is a mass drift that waits for the user's approval.
 type Hold struct {
-	Nodes   int    // that drift by it
+	Nodes   int    // drifted nodes
 	Total   int    // nodes of the pool
-	Token   string // stands for what has changed: with it the user allows just this
-	Message string // one sentence: what has changed
+	Token   string // identifies the change; the user approves exactly this one with it
+	Message string // one sentence: the change
 }
 
-// Trip says whether the nodes of a pool drift for something that changed in AWS alone, and are too many to be replaced
-// unasked. State is what was found in AWS, in any form: another state is another hold. A breaker that is open already stays so for
-// as long as any node drifts by that: who waits for the user's word does not begin because other nodes have left or come.
+// Trip reports whether too many nodes of a pool drift because of a change in AWS alone, so that replacing them needs approval. State is the
+// observed state of AWS, in any form: another state is another hold. An open breaker stays open while any node drifts by that change, so that
+// nothing starts unapproved because other nodes come or go.
 func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
 	h := Hold{Total: len(nodes)}
 	byReason := map[Reason]int{}

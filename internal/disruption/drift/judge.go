@@ -9,71 +9,70 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Stamp is a hash with the version of the way in which it was made. Without one of the two it says nothing.
+// Stamp is a hash with the version of its algorithm. If one of them is missing, it is unknown.
 type Stamp struct{ Hash, Version string }
 
-// Differs reports whether the hashes say that something has changed: both are there, made in the same way, and differ.
+// Differs reports whether both hashes are known, have the same version, and differ.
 func (s Stamp) Differs(other Stamp) bool {
 	known := s.Hash != "" && s.Version != "" && other.Hash != "" && other.Version != ""
 	return known && s.Version == other.Version && s.Hash != other.Hash
 }
 
-// Made is what a node was made from, as it is written on it.
+// Made is what a node was made from, as recorded on it.
 type Made struct {
 	Stamp Stamp
-	// Parts are short hashes of fields by name (Parts); nil where they were not noted, as on nodes that Karpenter made.
+	// Parts are short hashes of fields by name; nil if they were not recorded, as on nodes of Karpenter.
 	Parts map[string]string
-	// Texts are values of fields by name, where there is something to read.
+	// Texts are values of fields by name, if they are readable.
 	Texts map[string]string
 }
 
-// Node is a node of a pool that was bought.
+// Node is a node of a pool.
 type Node struct {
 	Claim  string // name of its NodeClaim
 	Labels requirements.Labels
-	Age    time.Duration // since the claim was made
+	Age    time.Duration // since its creation
 	Pool   Made
 	Class  Made
 	Image  string   // id
-	Known  bool     // EC2 has told what the fields below say
+	Known  bool     // EC2 has returned the fields below
 	Groups []string // security groups, ids
 	Subnet string   // id
-	// Reservation is the capacity reservation that the machine runs in, and Placement the placement group; empty for none.
+	// Reservation is the instance's capacity reservation, Placement its placement group; empty for none.
 	Reservation, Placement string
 }
 
-// Wish is what a pool and its node class ask for now, of nodes that are like one.
+// The desired state of a node: what its pool and node class require now.
 type Wish struct {
 	PoolName, ClassName string
 	Pool, Class         Made
 	Requirements        []requirements.Requirement // of the pool
-	// Offered: a node with these labels can be bought, if only there were capacity. nil: nobody can say now.
+	// Offered: EC2 offers an instance with these labels, capacity aside. Nil: unknown.
 	Offered *bool
-	Image   string // for a node of its type, id; empty: nobody can say now
-	// Groups, Subnets and Reservations are ids of what the class selects. Without groups, or subnets, nobody can say now.
+	Image   string // ID, for a node of its type; empty: unknown
+	// Groups, Subnets and Reservations are the IDs that the class selects. Empty groups or subnets: unknown.
 	Groups, Subnets, Reservations []string
-	GroupsBefore                  []string // what the class has found in its time; nil: nobody remembers
-	// Placement is the placement group; nil: nobody can say now.
+	GroupsBefore                  []string // all that the class has ever selected; nil: unknown
+	// Placement is the placement group; nil: unknown.
 	Placement *string
 
-	Ignored []string        // fields whose change is none, by name (Fields)
-	Outside map[string]bool // fields of selectors that find others than before, though nobody has changed them (Outside)
+	Ignored []string        // names of fields (Fields) whose changes do not count
+	Outside map[string]bool // fields of selectors that select others than before, without a change by the user (Outside)
 }
 
-// Verdict is one thing that a node has otherwise than it is asked for.
+// Verdict is one difference between a node and its desired state.
 type Verdict struct {
 	Reason  Reason
-	Fields  []string // that have changed, sorted; none where nobody knows which
-	Message string   // one sentence: the field, what the node has, what is asked for
-	Ignored bool     // the user does not mind
-	Outside bool     // nobody changed an object of the cluster: something in AWS changed
+	Fields  []string // changed fields, sorted; empty if unknown
+	Message string   // one sentence: the field, the node's value, the desired value
+	Ignored bool     // the user ignores it
+	Outside bool     // no object of the cluster changed: something in AWS did
 }
 
-// youngType is how old a node is before it matters that EC2 does not offer what it is: new types show late.
+// youngType is how old a node must be before a missing offering of its type counts, because new types are listed late.
 const youngType = time.Hour
 
-// Judge returns all that a node has otherwise than it is asked for, in the order of Reasons; nothing for a node that is as it
-// should be. What nobody can say now is not held against a node.
+// Judge returns all differences between a node and its desired state, in the order of Reasons. What is unknown does not count.
 func Judge(n Node, w Wish) []Verdict {
 	var out []Verdict
 	for _, judge := range []func(Node, Wish) (Verdict, bool){
@@ -89,8 +88,7 @@ func Judge(n Node, w Wish) []Verdict {
 	return out
 }
 
-// Untold are the reasons for which nobody can say now whether the node has what it is asked for: that it drifts by one of them is neither true nor
-// untrue. Those that the user does not mind are not among them.
+// Untold returns the reasons for which it is unknown whether the node drifts, except those that the user ignores.
 func Untold(n Node, w Wish) []Reason {
 	var out []Reason
 	for _, r := range []struct {
@@ -112,7 +110,7 @@ func Untold(n Node, w Wish) []Reason {
 	return out
 }
 
-// First returns the verdict that counts: the first that the user minds.
+// First returns the verdict that counts: the first that the user does not ignore.
 func First(all []Verdict) (Verdict, bool) {
 	for _, v := range all {
 		if !v.Ignored {
@@ -133,7 +131,7 @@ func judgePool(n Node, w Wish) (Verdict, bool) {
 func judgeRequirements(n Node, w Wish) (Verdict, bool) {
 	needs, wrong := requirements.All(w.Requirements...)
 	if wrong != nil {
-		return Verdict{}, false // the pool is at fault, and says so
+		return Verdict{}, false // the pool is invalid, and its condition reports that
 	}
 	key := needs.Refusal(n.Labels)
 	if key == "" {
@@ -166,7 +164,7 @@ func judgeClass(n Node, w Wish) (Verdict, bool) {
 	return v, true
 }
 
-// changed are the fields that differ, as far as the node knows what it was made from.
+// changed returns the fields that differ, as far as the node's origin is recorded.
 func changed(was, is Made) []string {
 	if was.Parts == nil || is.Parts == nil {
 		return nil
@@ -174,7 +172,7 @@ func changed(was, is Made) []string {
 	return changedParts(was.Parts, is.Parts)
 }
 
-// changeText says what has changed: with both values where there is something to read, else by name.
+// changeText describes the change: with both values if they are readable, else by name.
 func changeText(where string, fields []string, was, is Made) string {
 	if len(fields) == 0 {
 		return where + " is not what the node was made from (hash " + was.Stamp.Hash + ", now " + is.Stamp.Hash + ")"

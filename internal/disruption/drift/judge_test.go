@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// alike is a node that is as it is asked for, and what is asked for.
+// alike returns a node that equals its desired state, and that state.
 func alike() (Node, Wish) {
 	yes, none := true, ""
 	pool := Made{Stamp: Stamp{"1", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "b"}, Texts: map[string]string{"taints": "x:NoSchedule"}}
@@ -97,7 +97,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestIgnoredFields: a verdict counts unless all that it rests on is ignored; the next one counts then.
+// TestIgnoredFields: a verdict counts unless all its fields are ignored; then the next one counts.
 func TestIgnoredFields(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -120,7 +120,7 @@ func TestIgnoredFields(t *testing.T) {
 	}
 }
 
-// TestReasonsAreOrdered: a node that has everything otherwise has all verdicts, in the order of Reasons, each about a known field.
+// TestReasonsAreOrdered: a node that differs in everything has all verdicts, in the order of Reasons, each about a known field.
 func TestReasonsAreOrdered(t *testing.T) {
 	t.Parallel()
 	n, w := alike()
@@ -143,7 +143,7 @@ func TestReasonsAreOrdered(t *testing.T) {
 	}
 }
 
-// TestFieldOf: a field is meant by its name, and by its path in the object that it stands in.
+// TestFieldOf: a field is found by its name, and by its path in its object.
 func TestFieldOf(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
@@ -182,7 +182,7 @@ func TestPartsText(t *testing.T) {
 	}
 }
 
-// TestUntold: what AWS has not said is neither drift nor none, unless the user does not mind.
+// TestUntold: what AWS has not returned is unknown, unless the user ignores it.
 func TestUntold(t *testing.T) {
 	t.Parallel()
 	yes, group := true, ""

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Image is a machine image that a node class finds.
+// Image is an AMI that a node class selects.
 type Image struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
-	// Slot is what instance types must be to start from it, as text: of a slot, a class uses one image at a time.
+	// Slot is the condition that instance types must meet to use the image, as text. A class uses one image per slot at a time.
 	Slot string `json:"slot"`
 }
 
-// Bad is an image whose nodes did not become fit for pods while another image's were.
+// Bad is an image whose nodes were not initialized while another image's were.
 type Bad struct {
 	Image
 	Generation int64     `json:"generation"` // of the class then: a change of the class is another try
@@ -23,20 +23,19 @@ type Bad struct {
 	Why        string    `json:"why"` // one sentence
 }
 
-// Memory is what a node class knows of its images. It is written on the class, so that it survives restarts. The zero value
-// knows nothing.
+// Memory is what a node class remembers of its images. It is stored on the class, so that it survives restarts. The zero value is empty.
 type Memory struct {
 	Good []Image `json:"good,omitzero"` // by slot: the last that a node ran which was fit for pods
 	Bad  []Bad   `json:"bad,omitzero"`  // by slot and id
 }
 
-// Setback is an image that is found and not used.
+// Setback is an image that is selected but not used.
 type Setback struct {
 	Bad     Bad
-	Instead Image // what is used
+	Instead Image // the image that is used
 }
 
-// String says it in one sentence.
+// String returns it as one sentence.
 func (s Setback) String() string {
 	return fmt.Sprintf("image %s is not used: %s; %s is used again", imageText(s.Bad.Image), s.Bad.Why, imageText(s.Instead))
 }
@@ -48,8 +47,8 @@ func imageText(i Image) string {
 	return i.ID + " (" + i.Name + ")"
 }
 
-// Use returns the images to launch from, in the order of found: an image that is known to be bad gives way to the last good
-// one of its slot. Where none is known, a bad image is better than none. Generation is that of the class.
+// Use returns the images to launch from, in the order of found: a bad image is replaced by the last good one of its slot. Without a good one,
+// the bad image is used. Generation is that of the class.
 func (m Memory) Use(found []Image, generation int64) (use []Image, back []Setback) {
 	for _, i := range found {
 		bad, isBad := m.bad(i, generation)
@@ -86,7 +85,7 @@ func (m Memory) isBad(i Image, generation int64) bool {
 	return is
 }
 
-// Proved returns the memory with an image that a node runs which is fit for pods. It is not bad any more.
+// Proved returns the memory after a node with the image was initialized. The image is not bad any more.
 func (m Memory) Proved(i Image) Memory {
 	out := Memory{Good: slices.Clone(m.Good), Bad: slices.Clone(m.Bad)}
 	out.Good = slices.DeleteFunc(out.Good, func(g Image) bool { return g.Slot == i.Slot })
@@ -96,8 +95,8 @@ func (m Memory) Proved(i Image) Memory {
 	return out
 }
 
-// Condemned returns the memory with an image whose nodes failed, if another one of its slot is known to be good: the image is
-// to blame only where there was one that did better.
+// Condemned returns the memory after nodes of an image failed, if another image of its slot is good. Without a better one, the image is not to
+// blame.
 func (m Memory) Condemned(b Bad) Memory {
 	good, ok := m.GoodOf(b.Slot)
 	if !ok || good.ID == b.ID || m.isBad(b.Image, b.Generation) {
@@ -110,7 +109,7 @@ func (m Memory) Condemned(b Bad) Memory {
 	return out
 }
 
-// Pruned returns the memory without bad images that are found no more, or that another form of the class failed with.
+// Pruned returns the memory without bad images that are not selected any more, or that failed with another generation of the class.
 func (m Memory) Pruned(found []Image, generation int64) Memory {
 	out := Memory{Good: m.Good}
 	for _, b := range m.Bad {
@@ -121,7 +120,7 @@ func (m Memory) Pruned(found []Image, generation int64) Memory {
 	return out
 }
 
-// Refound returns the images that a class finds, from those that it uses: where the last good one stands in for a bad one, the bad.
+// Refound returns the images that a class selects, from those that it uses: the bad image where a good one replaces it.
 func (m Memory) Refound(used []Image) []Image {
 	out := slices.Clone(used)
 	for i, image := range used {

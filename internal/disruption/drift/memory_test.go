@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMemoryOfImages follows a slot through its images.
+// TestMemoryOfImages follows the images of a slot.
 func TestMemoryOfImages(t *testing.T) {
 	t.Parallel()
 	image := func(id string) Image { return Image{ID: id, Name: "n-" + id, Slot: "amd64"} }

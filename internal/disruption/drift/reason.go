@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Reason is why a node is no longer what is asked for: the reason of a NodeClaim's condition Drifted. The values are Karpenter's.
+// Reason is why a node differs from its desired state: the reason of a NodeClaim's condition Drifted. The values are Karpenter's.
 type Reason string
 
-// The reasons, in the order in which the first that is true is told.
+// The reasons. The first that applies is reported.
 const (
 	PoolDrifted      Reason = "NodePoolDrifted"          // the NodePool's template has changed
 	Requirements     Reason = "RequirementsDrifted"      // the NodePool's requirements no longer accept the node
@@ -22,12 +22,12 @@ const (
 	PlacementDrift   Reason = "PlacementGroupDrift"      // the machine is in another placement group
 )
 
-// Reasons are all of them, in their order.
+// Reasons returns all reasons, in order.
 func Reasons() []Reason {
 	return []Reason{PoolDrifted, Requirements, TypeNotFound, ClassDrift, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}
 }
 
-// changedParts are the names that differ in two sets of parts, sorted.
+// changedParts returns the sorted names that differ in two sets of parts.
 func changedParts(a, b map[string]string) []string {
 	var out []string
 	for name := range a {
@@ -44,10 +44,10 @@ func changedParts(a, b map[string]string) []string {
 	return out
 }
 
-// partsVersion says how the texts of parts are made. Those of another version say nothing.
+// partsVersion is the version of the format of parts. Those of another version are unknown.
 const partsVersion = "1"
 
-// PartsText writes parts as one line, for an annotation.
+// PartsText formats parts as one line, for an annotation.
 func PartsText(parts map[string]string) string {
 	words := []string{partsVersion}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
@@ -56,7 +56,7 @@ func PartsText(parts map[string]string) string {
 	return strings.Join(words, " ")
 }
 
-// PartsOf reads what PartsText has written; nil if it was not this version that did, and nothing can be told from it.
+// PartsOf parses the output of PartsText; nil for another version.
 func PartsOf(text string) map[string]string {
 	words := strings.Fields(text)
 	if len(words) == 0 || words[0] != partsVersion {

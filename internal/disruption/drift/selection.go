@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Selection is what a selector of a node class was seen to find.
+// Selection is what a selector of a node class selected.
 type Selection struct {
 	Terms string   `json:"terms"`         // a hash of the selector
 	Found []string `json:"found"`         // ids, sorted
 	Past  []string `json:"past,omitzero"` // ids that it found before the user changed it, sorted
 }
 
-// Selections are those of a class by field. They are what tells a change of the user's from one that somebody made in AWS, to
-// a tag for instance: the first changes the terms, the second only what they find.
+// Selections are those of a class, by field. They distinguish a change by the user from one in AWS, such as a tag: the first changes the
+// terms, the second only the result.
 type Selections map[string]Selection
 
-// mostPast bounds how many ids of former times are remembered.
+// mostPast limits how many former IDs are remembered.
 const mostPast = 20
 
-// Outside returns the fields whose selectors find others than they were seen to find, although the user has not changed them.
+// Outside returns the fields whose selectors select others than before, although the user has not changed them.
 func (was Selections) Outside(is Selections) map[string]bool {
 	out := map[string]bool{}
 	for field, now := range is {
@@ -31,9 +31,8 @@ func (was Selections) Outside(is Selections) map[string]bool {
 	return out
 }
 
-// Settle returns what is to be remembered from now on. A selector that the user has changed counts anew. What somebody else
-// has changed counts as settled when no node drifts by it any more; drifting are the fields by which some still do, or may. What is
-// not known now stays as it was.
+// Settle returns the selections to remember. A selector that the user changed starts anew. A change in AWS is accepted when no node drifts by
+// it any more; drifting are the fields by which some do, or may. Unknown fields stay as they were.
 func (was Selections) Settle(is Selections, drifting map[string]bool) Selections {
 	out := maps.Clone(was)
 	if out == nil {
@@ -55,7 +54,7 @@ func (was Selections) Settle(is Selections, drifting map[string]bool) Selections
 	return out
 }
 
-// Ever returns all that the selector of a field has found, as far as it is remembered; nil if nothing is.
+// Ever returns all that the selector of a field has selected, as far as it is remembered; nil if unknown.
 func (was Selections) Ever(field string) []string {
 	s, known := was[field]
 	if !known {
@@ -65,7 +64,7 @@ func (was Selections) Ever(field string) []string {
 	return append(out, s.Past...)
 }
 
-// Equal reports whether both remember the same.
+// Equal reports whether both are equal.
 func (was Selections) Equal(other Selections) bool {
 	return maps.EqualFunc(was, other, func(a, b Selection) bool {
 		return a.Terms == b.Terms && slices.Equal(a.Found, b.Found) && slices.Equal(a.Past, b.Past)

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Drifted is a node that is to be replaced because it drifts.
+// Drifted is a node that is to be replaced because of drift.
 type Drifted struct {
 	Node  string
 	Since time.Time
-	// Target stands for what a node made in its place would be made from (Target). Alike targets join alike.
+	// Target identifies what its replacement would be made from (Target). Replacements with equal targets join alike.
 	Target string
 }
 
-// Failure is that a node made from a target did not become one.
+// Failure is a target whose nodes failed.
 type Failure struct {
 	Target string    `json:"target"`
 	At     time.Time `json:"at"`
@@ -26,37 +26,35 @@ type Failure struct {
 	Why    string    `json:"why"`             // one sentence
 }
 
-// WavesInput is what is known of one pool.
+// WavesInput is the state of one pool.
 type WavesInput struct {
 	Drifted []Drifted
-	// Moving are the targets of the nodes that are being replaced for drift now, once for each of them; empty for those that are being
-	// emptied, what replaces them being there.
+	// Moving has the target of each node that is being replaced for drift now; empty for those that are being drained, whose replacements are
+	// ready.
 	Moving []string
-	// Trying are the targets of young nodes that are made from them and not yet fit for pods, once for each: of those that the moving ones
-	// wait for, and of those whose move is over.
+	// Trying has the target of each young node that is not initialized: the replacements of the moving nodes, and those whose move is over.
 	Trying []string
-	// Proven are the targets that a node of the pool was made from that is fit for pods.
+	// Proven are the targets with an initialized node of the pool.
 	Proven map[string]bool
-	// Failed are the targets that nodes failed with, none of which is fit for pods.
+	// Failed are the targets with failed nodes and none that is initialized.
 	Failed map[string]Failure
 	Total  int // nodes of the pool
-	// Canary is how many nodes are replaced first, to see that what they are replaced by joins. Zero or less: one.
+	// Canary is how many nodes are replaced first, to see whether their replacements join. Zero or less: one.
 	Canary int
-	// Wave is how many are replaced at once after that: "3", or "10%" of the pool's nodes, rounded up. Empty: as many as
-	// the budgets allow.
+	// Wave is how many are replaced at once after that: "3", or "10%" of the pool's nodes, rounded up. Empty: limited by the budgets only.
 	Wave string
-	// Held says why nothing is replaced until the user says so; empty: nothing is held.
+	// Held is why nothing is replaced until the user approves it; empty: nothing is held.
 	Held string
 }
 
-// Target stands for what nodes are made from: hashes of pool and class, image, security groups. Those made from the same join alike.
+// Target identifies what nodes are made from: hashes of pool and class, image, security groups. Nodes with equal targets join alike.
 func Target(pool, class Stamp, image string, groups []string) string {
 	return Short(strings.Join([]string{pool.Hash, pool.Version, class.Hash, class.Version, image, strings.Join(sorted(groups), ",")}, "|"))
 }
 
-// Waves says which drifted nodes of a pool may be replaced now, those first that have drifted longest, and in one sentence for
-// each of the others why it may not. Budgets are not its business. Per target, as many as the canary go first, and no more until a
-// node made from it is fit for pods; a target whose nodes failed takes no more. Each drifted node is in one of the two results.
+// Waves returns which drifted nodes of a pool may be replaced now, those that drifted longest ago first, and for each of the others one
+// sentence why not. Budgets are not considered. Per target, the canary nodes are first, and no more until a node with the target is
+// initialized; a target with failed nodes gets no more. Each drifted node is in one of the results.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
 	moving, trying := map[string]int{}, map[string]int{}
@@ -101,7 +99,7 @@ func nodes(n int) string {
 	return strconv.Itoa(n) + " nodes"
 }
 
-// waveOf reads a wave. What cannot be read is no more than one node; whose word it was is told elsewhere.
+// waveOf parses a wave. An invalid one counts as one node, and is reported elsewhere.
 func waveOf(text string, total int) (size int, bounded bool) {
 	if text == "" {
 		return 0, false

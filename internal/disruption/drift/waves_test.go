@@ -10,7 +10,7 @@ import (
 
 var day = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// driftedNodes are n1, n2, …, which have drifted in that order, all for one target.
+// driftedNodes returns n1, n2, …, which drifted in this order, all for one target.
 func driftedNodes(n int, target string) []Drifted {
 	var out []Drifted
 	for i := range n {
@@ -26,7 +26,7 @@ func TestWaves(t *testing.T) {
 	for name, c := range map[string]struct {
 		in       WavesInput
 		want     string
-		wantStay string // words that all who stay are told
+		wantStay string // words of the reason of all nodes that stay
 	}{
 		"nothing drifts":                {in: WavesInput{Total: 3}},
 		"the canary goes first":         {in: WavesInput{Drifted: driftedNodes(4, "t"), Total: 4}, want: "n1", wantStay: "one node first"},
@@ -84,7 +84,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// mass are so many nodes that drift outside, and others that do not drift.
+// mass returns this many nodes that drift by a change outside, and others.
 func mass(outside, own, still int) []Judged {
 	var out []Judged
 	add := func(n int, verdicts ...Verdict) {

@@ -1,15 +1,15 @@
-// Package replacement says what to do next with nodes that are being replaced.
+// Package replacement decides the next step of a move: nodes that are being replaced.
 //
-// In: what was seen of one move: the nodes that go, the claims that were made in their place, and whether the pods could go there now.
+// In: the state of one move: its candidates, the NodeClaims of their replacements, and whether the pods could be scheduled now.
 // Out: one step, with its reason.
-// Never: an API object, a clock, or a memory: what a step rests on is written on the objects, so that whoever leads next goes on.
+// Never: an API object, a clock, or a memory: all state is on the objects, so that another controller can continue.
 //
 // # The life of a move
 //
-//	mark ──► buy ──► close ──► wait until all is ready ──► look again ──► commit ──► delete ──► over
-//	  │        │       │                 │                     │
-//	  └────────┴───────┴──── undo ◄──────┴─────────────────────┘
+//	mark ──► launch ──► close ──► wait for replacements ──► validate ──► commit ──► delete ──► done
+//	  │         │         │                  │                  │
+//	  └─────────┴─────────┴────── undo ◄─────┴──────────────────┘
 //
-// Until it is committed a move can be undone without a trace, and is, as soon as one of its nodes does not come or the pods would
-// find no place any more. Once one of its nodes bears the word that it goes, all of them go, whoever leads.
+// Until it is committed, a move can be undone without a trace. It is undone as soon as a replacement fails or the pods would not fit any
+// more. Once one of its candidates is committed, all of them are removed, by any controller.
 package replacement

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Seen is what was seen of one move.
+// Seen is the observed state of a move.
 type Seen struct {
 	Begun   time.Time
 	Wanted  int // claims that are to be made in place of the nodes that go
 	Leaving []Leaver
 	Coming  []Comer
 
-	// Blocked says which pod could not leave now, or has no place that is ready, and why; empty if all could. It counts
-	// only when all that is to come is ready.
+	// Blocked is the pod that could not be evicted now, or has no ready node, and why; empty if there is none. It counts only when all
+	// replacements are ready.
 	Blocked string
-	// BlockedSince is since when; zero if they are not.
+	// BlockedSince is since when; zero if not blocked.
 	BlockedSince time.Time
-	// Off says why the move is not wanted any more: a pool was paused, the price changed; empty if it still is.
+	// Off is why the move is not wanted any more: a pool was paused, the price changed; empty if it still is.
 	Off string
 
-	// FitWithin is how long nodes that come may take from joining to being fit for pods; zero: FitWithin.
+	// FitWithin is how long a replacement may take from joining to being initialized; zero: the constant FitWithin.
 	FitWithin time.Duration
 }
 
@@ -36,7 +36,7 @@ type Leaver struct {
 // Leaving is how far a node that goes has come.
 type Leaving int
 
-// The states of a node that goes, in their order.
+// The states of a candidate, in order.
 const (
 	Marked    Leaving = iota // its claim bears the move
 	Closed                   // and its Node takes no new pods
@@ -51,14 +51,14 @@ type Comer struct {
 	Is    Coming
 	// Joined is since when its Node is there; zero if it is not.
 	Joined time.Time
-	// Why says what keeps it from being fit for pods, or why it will not join; it may be empty.
+	// Why is what keeps it from being initialized, or why it will not join; may be empty.
 	Why string
 }
 
 // Coming is how far a node that comes has come.
 type Coming int
 
-// The states of a node that comes.
+// The states of a replacement.
 const (
 	OnItsWay Coming = iota
 	Ready           // it is fit for pods
@@ -66,19 +66,19 @@ const (
 	Doomed          // it is there, and it is known that it will not join as things are
 )
 
-// Step is what to do next.
+// Step is the next step of a move.
 type Step struct {
 	Action Action
-	Reason string    // of Undo and Wait, a few words
-	Until  time.Time // of Wait: when to look again at the latest
-	// Keep, of Undo, are the claims made in their place that stay although nobody needs them: those that are doomed. Who leads them gives
-	// them up in time and remembers why, and until then what keeps them from joining can be mended.
+	Reason string    // of Undo and Wait
+	Until  time.Time // of Wait: when to check again at the latest
+	// Keep, of Undo, are the replacement NodeClaims that will not join and stay although the move does not need them. Their controller deletes
+	// them in time and records why; until then a user can fix the cause.
 	Keep []string
-	// Unfit, of Undo, are the claims made in their place whose Nodes joined and did not become fit for pods in time. Nobody else says so.
+	// Unfit, of Undo, are the replacement NodeClaims whose Nodes registered and were not initialized in time. Nothing else reports them.
 	Unfit []string
 }
 
-// Action is one of a closed set.
+// Action is the kind of a step: a closed set.
 type Action string
 
 // The actions.
@@ -93,17 +93,17 @@ const (
 
 // Limits of a move.
 const (
-	// ReadyWithin is how long all nodes that come may take to be ready: as long as their claims may take to be bought, to register and to
-	// become fit for pods. It must not be less. A claim that comes to nothing is given up by who leads it, who says why, and ends the
-	// move with that; a move that ended before would hide it, and be tried again for ever.
+	// ReadyWithin is how long all replacements together may take to be initialized: as long as their NodeClaims may take to launch, register
+	// and initialize, and not less. A failed NodeClaim is deleted by its own controller, which reports why and thereby ends the move. A move
+	// that ended before would hide the reason, and be tried again and again.
 	ReadyWithin = 35 * time.Minute
-	// FitWithin is how long a node may take from joining to being fit for pods, where nodes like it are not known to take long.
+	// FitWithin is how long a node may take from registration to initialization, unless nodes like it are known to take longer.
 	FitWithin = 10 * time.Minute
-	// BlockedFor is how long pods that cannot leave, or have no place, hold a move up before it is undone.
+	// BlockedFor is how long blocked pods may delay a move before it is undone.
 	BlockedFor = 30 * time.Second
 )
 
-// Next says what to do. It is total: whatever was seen, there is exactly one answer, and to do it twice does no harm.
+// Next returns the next step. It returns exactly one step for any state, and every step may be repeated.
 func Next(s Seen, now time.Time) Step {
 	switch {
 	case s.isOver():
@@ -131,7 +131,7 @@ func (s Seen) isOver() bool {
 	return !slices.ContainsFunc(s.Leaving, func(l Leaver) bool { return l.Is != Taken })
 }
 
-// Revocable reports whether the move could still be undone, and has something to undo: none of its nodes goes whatever comes.
+// Revocable reports whether the move can be undone: it is not done, and no candidate is committed or deleted.
 func (s Seen) Revocable() bool {
 	return !s.isOver() && !s.any(Committed) && !s.any(Deleted)
 }
@@ -147,7 +147,7 @@ func onward(s Seen) Step {
 	return Step{Action: Over}
 }
 
-// failed says why the move cannot come to its end, empty if it still can.
+// failed returns why the move cannot be completed; empty if it can.
 func (s Seen) failed(now time.Time) string {
 	if s.Off != "" {
 		return s.Off
@@ -182,7 +182,7 @@ func (s Seen) unfit(now time.Time) func(Comer) bool {
 
 func (s Seen) fitWithin() time.Duration { return cmp.Or(s.FitWithin, FitWithin) }
 
-// readyBy is when the move is undone if what comes is no further by then.
+// readyBy returns when the move is undone if its replacements make no progress.
 func (s Seen) readyBy() time.Time {
 	by := s.Begun.Add(ReadyWithin)
 	for _, c := range s.Coming {
@@ -204,7 +204,7 @@ func (s Seen) names(is func(Comer) bool) []string {
 	return out
 }
 
-// because is what is known of why the claim is not ready, to be added to a sentence.
+// because returns the known reason why the NodeClaim is not ready, as a suffix of a sentence.
 func (s Seen) because(claim string) string {
 	for _, c := range s.Coming {
 		if c.Claim == claim && c.Why != "" {

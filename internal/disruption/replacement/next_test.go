@@ -9,7 +9,7 @@ import (
 
 var begun = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// seen reads "marked closed | ready coming", the nodes that go and those that come, which are all that were wanted.
+// seen parses "marked closed | ready launching": the candidates, and all replacements that the move needs.
 func seen(t *testing.T, text string) Seen {
 	t.Helper()
 	going, coming, _ := strings.Cut(text, "|")
@@ -43,8 +43,8 @@ func TestNext(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		seen    string
-		after   time.Duration // since it was begun
-		blocked time.Duration // for so long; 0 for not at all
+		after   time.Duration // since the start of the move
+		blocked time.Duration // for this long; 0: not blocked
 		off     bool
 		want    Action
 	}{
@@ -99,8 +99,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestEnds plays every move of two nodes out: whatever becomes of the nodes that come, and whenever, it ends; all nodes that go
-// have the same fate; and none goes before all that come are ready.
+// TestEnds plays every move of two nodes. Whatever happens to the replacements, it ends, both candidates have the same fate, and none is
+// removed before all replacements are ready.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	for fate := range 16 {
@@ -158,8 +158,8 @@ func reach(nodes []Leaver, is Leaving) {
 	}
 }
 
-// TestUndoneInTime: nodes that are known not to join stay with who leads them, those that joined and are not fit are named, each with
-// what is known of why; and nodes that take long are given long.
+// TestUndoneInTime: replacements that will not join are kept, those that were not initialized in time are named, each with the known reason.
+// Nodes that take long get more time.
 func TestUndoneInTime(t *testing.T) {
 	t.Parallel()
 	s := Seen{Begun: begun, Wanted: 2, Leaving: []Leaver{{Claim: "old", Is: Closed}}, Coming: []Comer{

@@ -11,8 +11,8 @@ import (
 // mostCells bounds the combinations of domains that are looked at for one class.
 const mostCells = 20_000
 
-// Cells returns the combinations of the domains of the profile's labels that some offer or node has, in
-// order. It is worked out once for all profiles with the same labels.
+// Cells returns the combinations of domains of the profile's labels that some offer or node has, sorted. A combination has the
+// number of a domain for each label in p.Keys. It is computed once for all profiles with the same labels.
 func (t *Ground) Cells(p *topology.Profile) [][]int {
 	key := string(hashkey.Text(nil, p.Keys...))
 	if known, ok := t.combined[key]; ok {
@@ -52,7 +52,7 @@ func (t *Ground) Cells(p *topology.Profile) [][]int {
 	return out
 }
 
-// OffersIn returns those of the offers that are in the domains.
+// OffersIn returns those of the offers that are in the domains of the cell.
 func (t *Ground) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
 	for i, d := range cell {
 		among = among.Both(t.Keys[p.Keys[i]].Offers[d])
@@ -60,7 +60,7 @@ func (t *Ground) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bit
 	return among
 }
 
-// NodesIn returns the nodes that are in the domains.
+// NodesIn returns the nodes that are in the domains of the cell.
 func (t *Ground) NodesIn(p *topology.Profile, cell []int) bitset.Set {
 	out := t.Keys[p.Keys[0]].Nodes[cell[0]]
 	for i := 1; i < len(cell); i++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Ground is what topology rules are judged on: the domains of the labels that
-// they speak of, and the pods that stand there already.
+// Ground is the domains of the labels that topology rules are over, and the pods
+// that are in them already.
 type Ground struct {
 	Keys    map[string]*Field // by label, but for host names
 	Census  *topology.Census
@@ -39,18 +39,18 @@ type Ground struct {
 
 // Field is the domains of one label.
 type Field struct {
-	Values  []string     // sorted
-	Offers  []bitset.Set // by value: the offers that have it; last, those without the label
-	Nodes   []bitset.Set // by value: the nodes that have it, by number in Rooms.Nodes; last, those without the label
-	OfferAt []int        // by offer: its domain, the number of values without the label
+	Values  []string     // the domains, sorted
+	Offers  []bitset.Set // by domain: the offers in it; the last set has those without the label
+	Nodes   []bitset.Set // by domain: the nodes in it, by number in Rooms.Nodes; the last set has those without the label
+	OfferAt []int        // by offer: its domain; len(Values) without the label
 	at      []int        // by node, likewise
 }
 
 // Scarcity is the number of pods of a group on the node with the fewest, among a number of nodes.
 type Scarcity struct{ Pods, Nodes int }
 
-// NewGround looks at the ground for the pods of the queue; it notes the residents of nodes in
-// their tallies. r must get no pods after that. all are the nodes of the snapshot, those too that take no pods.
+// NewGround computes the domains for the rules of the queue, and counts the residents of nodes, also in
+// the tallies of r. Afterwards r must get no pods. all are the nodes of the snapshot, including leaving ones.
 func NewGround(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *Ground {
 	t := &Ground{Keys: map[string]*Field{}, combined: map[string][][]int{}, Fewest: map[int]Scarcity{}, Away: map[int]bool{}, Bare: map[int]bool{}}
 	t.queue, t.rooms, t.barren, t.stays = q, r, map[int]bool{}, map[int]Scarcity{}
@@ -67,7 +67,7 @@ func NewGround(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluste
 			f = newField(bought, nodes, more, len(a.Stock.Offers), len(r.Nodes))
 		}
 		if len(f.Values) == 0 {
-			none = f // the same for all labels that nothing has
+			none = f // shared by all labels that no node and no offer has
 		}
 		t.Keys[key], domains[key] = f, len(f.Values)
 	}
@@ -92,7 +92,7 @@ func NewGround(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluste
 	return t
 }
 
-// valuesOf returns the values of a label that nodes have on which pods stay though they take no more.
+// valuesOf returns the values that leaving nodes with residents have for a label.
 func valuesOf(key string, nodes []cluster.Node) []string {
 	var out []string
 	for i := range nodes {
@@ -253,7 +253,7 @@ func (t *Ground) counts(q *podgroup.Queue, group int, n *cluster.Node, number in
 	return g.AnyNode || len(required) == 0 || slices.ContainsFunc(required, accepts)
 }
 
-// domain returns the node's domain of a label.
+// domain returns the number of the node's domain of a label.
 func (t *Ground) domain(key string, n *cluster.Node, number int) int {
 	f := t.Keys[key]
 	if number >= 0 {
@@ -273,7 +273,7 @@ func (t *Ground) FewestOf(group, minDomains int) int {
 	return 0
 }
 
-// FindFewest finds the node that has the fewest pods, for the spreads over host names.
+// FindFewest sets Fewest for all spreads over host names.
 func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitset.Set) {
 	for g := range b.Groups {
 		if b.Groups[g].Form != topology.Spread || b.Groups[g].Key != topology.Hostname {
@@ -298,7 +298,7 @@ func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitset.Set) {
 	}
 }
 
-// Fork returns a terrain whose census can be added to by itself.
+// Fork returns a copy whose census and Fewest can be changed independently.
 func (t *Ground) Fork() *Ground {
 	out := *t
 	out.Census, out.Fewest = t.Census.Clone(), maps.Clone(t.Fewest)

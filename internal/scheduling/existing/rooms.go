@@ -13,15 +13,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Rooms is what is left of the nodes that are there.
+// Rooms is the free room of the existing nodes that take pods.
 type Rooms struct {
-	Nodes []*cluster.Node    // those that take pods; initialized first, then joined, then by name
-	Room  []resources.Vector // likewise; one after the other in cells
-	Ports [][]int            // the lists of host ports that are taken, by number in pending.Queue.Ports
-	Hosts []topology.Tally   // none is altered: it is replaced
+	Nodes []*cluster.Node    // the nodes that take pods: initialized ones first, then joined ones, then by name
+	Room  []resources.Vector // by node: its free room; slices of cells
+	Ports [][]int            // by node: the lists of host ports in use, by number in podgroup.Queue.Ports
+	Hosts []topology.Tally   // by node: its pods as rules over host names count them; entries are replaced, never changed
 	Hard  []bitset.Set       // by signature: the nodes that it accepts
-	Liked []bitset.Set       // by signature: the nodes that its preferences like too
-	Full  bitset.Set         // nodes without room for anybody
+	Liked []bitset.Set       // by signature: those of them that it prefers, by soft taints and then by preferences, the heaviest first
+	Full  bitset.Set         // the nodes without room for a pod of any class
 
 	cells  []int64
 	lent   bool // cells, Ports and Hosts are another's too
@@ -30,21 +30,21 @@ type Rooms struct {
 	held   map[int]bitset.Set // by group over host names, made when first asked for; see Having
 }
 
-// tainted is the nodes that have the same taints.
+// tainted is a set of nodes with the same taints.
 type tainted struct {
 	taints []requirements.Taint
 	nodes  bitset.Set
 }
 
-// Clone returns a copy that can be filled by itself. It shares all that there is with r until
-// it gets its first pods; r must not get any after that.
+// Clone returns a copy that can be filled independently. It shares all data with r until
+// its first call of Set. r must not be changed afterwards.
 func (r *Rooms) Clone() *Rooms {
 	out := *r
 	out.lent, out.held = true, map[int]bitset.Set{}
 	return &out
 }
 
-// Set notes what is left of a node, and who is on it, once it has got pods.
+// Set replaces the free room, the ports and the tally of a node after pods were added to it.
 func (r *Rooms) Set(node int, free resources.Vector, ports []int, host topology.Tally) {
 	if r.lent {
 		r.lent, r.cells = false, slices.Clone(r.cells)
@@ -60,7 +60,7 @@ func (r *Rooms) Set(node int, free resources.Vector, ports []int, host topology.
 	}
 }
 
-// NewRooms returns the nodes of the snapshot, and which of them the signatures of the queue accept.
+// NewRooms returns the free room of the nodes of the snapshot, and which of them each signature of the queue accepts.
 func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
 	r := &Rooms{Nodes: make([]*cluster.Node, 0, len(s.Nodes)), held: map[int]bitset.Set{}}
 	for i := range s.Nodes {
@@ -144,7 +144,7 @@ func (r *Rooms) judge(s *podgroup.Signature) {
 	r.Liked = append(r.Liked, liked)
 }
 
-// findTaints puts the nodes with the same taints together: they are few groups.
+// findTaints groups the nodes by their taints. There are usually few groups.
 func (r *Rooms) findTaints() {
 	numbers := map[string]int{}
 	var key []byte
@@ -163,8 +163,8 @@ func (r *Rooms) findTaints() {
 	}
 }
 
-// tolerated returns the nodes whose taints the signature tolerates, and those
-// of them without a soft taint that it does not.
+// tolerated returns the nodes whose taints the signature tolerates. soft are those
+// of them whose PreferNoSchedule taints it tolerates too.
 func (r *Rooms) tolerated(s *podgroup.Signature) (hard, soft bitset.Set) {
 	hard, soft = bitset.New(len(r.Nodes)), bitset.New(len(r.Nodes))
 	for _, alike := range r.taints {
@@ -180,7 +180,7 @@ func (r *Rooms) tolerated(s *podgroup.Signature) (hard, soft bitset.Set) {
 	return hard, soft
 }
 
-// findFull notes the nodes that have no room for any class.
+// findFull finds the nodes that have no room for a pod of any class.
 func (r *Rooms) findFull(q *podgroup.Queue) {
 	r.Full = bitset.New(len(r.Nodes))
 	var least resources.Vector

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// costlyFactor is how much more a unit of cost counts for pods that cost more than an ordinary one: their rules are also
-	// compared with each other.
+	// costlyFactor multiplies the cost of pods that cost more than an ordinary pod: the solver also compares their rules with each other.
 	costlyFactor = 4
-	// ownResourceCost is for an extended resource that no other pod asks for: each one makes all amounts of the plan longer.
+	// ownResourceCost is added for each extended resource that only one kind of pods requests: it adds a dimension to all resource
+	// vectors of the plan.
 	ownResourceCost = 8
 )
 
 // certain is how many demands make a pod cost more than any share: their details are not counted.
 const certain = 1000
 
-// Cost returns what the pod costs in a plan, but for what it asks for that no other pod does. It takes time in proportion to the
-// pod's rules, and at most that of some thousand.
+// Cost returns what the pod costs in a plan, in units of Share. It does not count extended resources that no other pod requests. Its
+// time is proportional to the number of the pod's rules, up to about a thousand.
 func Cost(p *cluster.Pod) int {
 	if n := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity); n > certain {
 		return n
@@ -28,7 +28,7 @@ func Cost(p *cluster.Pod) int {
 	return 1
 }
 
-// costOf returns what the pod costs. Known are costs of pods by UID; users are how many kinds of pods ask for each extended resource.
+// costOf returns what the pod costs. known has the costs of pods by UID. users has, by extended resource, how many kinds of pods request it.
 func costOf(p *cluster.Pod, known, users map[string]int) int {
 	cost, ok := known[p.UID]
 	if !ok {

@@ -8,46 +8,48 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Share limits what is planned at once. Its fields are in units of cost: 1 for a pod that has a few rules, more for one with many.
+// Share limits what one plan may cost. Its fields are in units of cost: 1 for a pod that has few rules, more for a pod with many.
 type Share struct {
-	// Whole is the most that one plan for all pods costs.
+	// Whole is the most that one plan may cost.
 	Whole int
-	// Pod is the most that pods of one kind cost to be planned with all others in any case.
+	// Pod is the most that one kind of pods may cost to be planned with all others in any case.
 	Pod int
-	// Slice is the most that a slice costs, unless the first pods in it cost more. Kinds that cost more than Pod are planned
-	// with all others as long as they cost no more than this together.
+	// Slice is the most that a slice may cost, unless its first kind costs more. Kinds that cost more than Pod are planned
+	// with all others as long as together they cost no more than Slice.
 	Slice int
 }
 
-// Usual is the share that the controller begins with. Ten thousand kinds of ordinary pods are one plan. A slice holds about 13
-// pods with 50 anti-affinity terms each.
+// Usual returns the share that the controller starts with, which is also the largest. One plan holds 10,000 kinds of ordinary pods. A
+// slice holds about 13 pods with 50 anti-affinity terms each.
 func Usual() Share { return Share{Whole: 10_000, Pod: 40, Slice: 1_500} }
 
-// Turns are which pods had their turn, and what is known of them.
+// Turns records which pods were already in a slice, and what pods cost.
 type Turns struct {
-	Served map[string]bool // UIDs of pods
-	Costs  map[string]int  // what pods cost, by UID, as Cost says; it is asked about others
-	Last   string          // the namespace that was served last; the next slice begins with the one after it
+	Served map[string]bool // UIDs of the pods that were in a slice
+	Costs  map[string]int  // results of Cost by pod UID; Divide calls Cost for missing pods
+	Last   string          // the namespace served last: the next slice starts with the one after it
 }
 
-// Division says which pods are planned now, and which ones next.
+// Division is which pods are planned now, and which in the next slice.
 type Division struct {
-	Now   []cluster.Pod // planned together, at once
-	Slice []cluster.Pod // the next slice of the others; nil if all of them had their turn
-	Last  string        // the namespace that is served last in Slice
-	Cost  int           // of Now
-	Spent int           // what Slice costs
-	Later int           // pods that are neither in Now nor in Slice
+	Now   []cluster.Pod // planned together, now
+	Slice []cluster.Pod // the next slice of the other pods; nil if all of them were served
+	Last  string        // the namespace served last in Slice
+	Cost  int           // cost of Now
+	Spent int           // cost of Slice
+	Later int           // number of pods that are neither in Now nor in Slice
 }
 
-// Divide divides pods into those that are planned now and slices of the others.
+// Divide splits pods into those that are planned now and slices of the others.
 //
-// As long as all pods cost no more than share.Whole together, and those kinds that cost more than share.Pod no more than share.Slice,
-// they are planned together. Otherwise these kinds wait for a slice. The rest shares share.Whole by namespace: one that needs less than its equal part is planned in full,
-// and what it leaves goes to the others. Within a namespace pods of higher priority come first, then those that cost less.
+// All pods are planned together if they cost at most share.Whole, and if the kinds that each cost more than share.Pod cost at most
+// share.Slice together. Otherwise those costly kinds wait for a slice.
 //
-// Slices serve namespaces in turn. Priority orders the pods of a namespace in both cases: a pod of high priority that costs
-// much does not delay other namespaces. Pods that require each other's nearness are in one slice as far as it can hold them.
+// The remaining kinds share share.Whole by namespace: a namespace that needs less than its equal part is planned in full, and the rest
+// of its part goes to the others. Within a namespace, pods of higher priority come first, then those that cost less.
+//
+// Slices serve namespaces in turn. Priority only orders the pods within a namespace, in plans and slices, so a costly pod of high
+// priority does not delay other namespaces. Pods with required affinity to each other are in one slice, as far as the slice can hold them.
 func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
 	kinds := kindsOf(pods, turns.Costs)
 	total, costly := 0, 0
@@ -82,7 +84,7 @@ func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
 	return out
 }
 
-// kind is pods of one namespace that are alike, one after the other by name: to the solver they are one.
+// kind is a run of identical pods of one namespace, in the order of their names. The solver handles them as one class.
 type kind struct {
 	pods []*cluster.Pod
 	cost int
@@ -90,7 +92,7 @@ type kind struct {
 
 func (k kind) namespace() string { return k.pods[0].Namespace }
 
-// without returns the kind without the pods that are served.
+// without returns the kind without the pods that were served.
 func (k kind) without(served map[string]bool) kind {
 	k.pods = slices.DeleteFunc(slices.Clone(k.pods), func(p *cluster.Pod) bool { return served[p.UID] })
 	return k
@@ -105,7 +107,7 @@ func kindsOf(pods []cluster.Pod, costs map[string]int) []kind {
 	if !slices.IsSortedFunc(all, byName) {
 		slices.SortFunc(all, byName)
 	}
-	users := map[string]int{} // kinds, by extended resource that they ask for
+	users := map[string]int{} // number of kinds by extended resource
 	var out []kind
 	for i, p := range all {
 		if i > 0 && isAlike(all[i-1], p) {
@@ -128,7 +130,8 @@ func byName(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// isAlike reports whether two pods are certainly of one kind. Pods of one workload, which come one after the other, mostly are.
+// isAlike reports whether two pods are certainly of one kind. It may miss some equal pods. Pods of one workload usually follow each
+// other by name and share their requirements in memory, and those it finds.
 func isAlike(a, b *cluster.Pod) bool {
 	return a.Namespace == b.Namespace && a.Priority == b.Priority && a.SharesDemands(b) && maps.Equal(a.Labels, b.Labels) &&
 		a.Requests.Equal(b.Requests) && slices.Equal(a.HostPorts, b.HostPorts) && slices.Equal(a.Volumes, b.Volumes)
@@ -174,10 +177,10 @@ func levelOf(needs []int, whole int) int {
 		}
 		whole -= need
 	}
-	return int(^uint(0) >> 1) // each has what it needs
+	return int(^uint(0) >> 1) // no limit: the needs fit
 }
 
-// podsOf returns the pods of kinds by namespace and name.
+// podsOf returns the pods of the kinds, sorted by namespace and name.
 func podsOf(kinds []kind) []cluster.Pod {
 	var all []*cluster.Pod
 	for _, k := range kinds {

@@ -15,14 +15,14 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// plain is a pod that asks for nothing but room; each has another size, so that each is a kind of its own.
+// plain returns a pod with resource requests only. Each i has another size, so each pod is a kind of its own.
 func plain(namespace string, i int) cluster.Pod {
 	name := fmt.Sprintf("pod-%05d", i)
 	return cluster.Pod{Namespace: namespace, Name: name, UID: namespace + "/" + name, Created: noon,
 		Requests: resources.Amounts{CPU: int64(100 + i), Pods: 1}}
 }
 
-// hostile is a pod with n anti-affinity terms of its own.
+// hostile returns a pod with n anti-affinity terms that no other pod has.
 func hostile(namespace string, i, n int) cluster.Pod {
 	p := plain(namespace, i)
 	for x := range n {
@@ -40,7 +40,7 @@ func pods(n int, one func(i int) cluster.Pod) []cluster.Pod {
 	return out
 }
 
-// byNamespace counts pods.
+// byNamespace counts pods by namespace.
 func byNamespace(pods []cluster.Pod) map[string]int {
 	out := map[string]int{}
 	for i := range pods {
@@ -49,7 +49,7 @@ func byNamespace(pods []cluster.Pod) map[string]int {
 	return out
 }
 
-// rounds serves slice after slice until each pod had its turn, and returns the slices.
+// rounds divides again and again until each pod was served, and returns the slices.
 func rounds(t *testing.T, all []cluster.Pod, share fairness.Share) [][]cluster.Pod {
 	t.Helper()
 	turns := fairness.Turns{Served: map[string]bool{}, Costs: map[string]int{}}
@@ -76,7 +76,7 @@ func rounds(t *testing.T, all []cluster.Pod, share fairness.Share) [][]cluster.P
 	}
 }
 
-// TestAllTogether: pods that cost no more than a plan may are planned together, whatever they ask for.
+// TestAllTogether checks that pods within the limit of a plan are planned together, whatever rules they have.
 func TestAllTogether(t *testing.T) {
 	t.Parallel()
 	for name, all := range map[string][]cluster.Pod{
@@ -103,7 +103,7 @@ func TestAllTogether(t *testing.T) {
 	}
 }
 
-// TestCostlyPodsWait: pods that cost more than their share do not delay others, and all of them have their turn.
+// TestCostlyPodsWait checks that pods that cost more than their share do not delay others, and that each is served.
 func TestCostlyPodsWait(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]func(i int) cluster.Pod{
@@ -149,7 +149,7 @@ func TestCostlyPodsWait(t *testing.T) {
 	}
 }
 
-// TestOwnResources: extended resources that one pod asks for each cost, those that many ask for do not.
+// TestOwnResources checks that an extended resource costs if only one pod requests it, and costs nothing if many do.
 func TestOwnResources(t *testing.T) {
 	t.Parallel()
 	ask := func(namespace string, i int, name string) cluster.Pod {
@@ -165,7 +165,7 @@ func TestOwnResources(t *testing.T) {
 	}
 }
 
-// TestNamespacesShare: a namespace with very many pods leaves others what they need, and gets what they leave.
+// TestNamespacesShare checks that a namespace with very many pods leaves others what they need, and gets what they leave.
 func TestNamespacesShare(t *testing.T) {
 	t.Parallel()
 	share := fairness.Share{Whole: 1000, Pod: 40, Slice: 100}
@@ -183,7 +183,7 @@ func TestNamespacesShare(t *testing.T) {
 	}
 }
 
-// TestSlicesTakeTurns: each namespace is served as often as others, however many pods it has, and goes on where it ended.
+// TestSlicesTakeTurns checks that each namespace is served as often as others, however many pods it has, and continues where it stopped.
 func TestSlicesTakeTurns(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(
@@ -195,7 +195,7 @@ func TestSlicesTakeTurns(t *testing.T) {
 	if first := byNamespace(got[0]); first["few"] != 3 || first["one"] != 2 {
 		t.Errorf("the first slice has %v, want all of few and one", first)
 	}
-	// One pod a slice: the turns go round.
+	// With one pod for each slice, the namespaces take turns.
 	share := fairness.Share{Whole: 100, Pod: 40, Slice: 1}
 	var order []string
 	for _, s := range rounds(t, all[190:], share)[:6] {
@@ -206,7 +206,8 @@ func TestSlicesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestPriorityOrdersANamespace: within a namespace the highest priority comes first, then the oldest pod; other namespaces do not wait.
+// TestPriorityOrdersANamespace checks that within a namespace the highest priority comes first, then the oldest pod, and that other
+// namespaces do not wait.
 func TestPriorityOrdersANamespace(t *testing.T) {
 	t.Parallel()
 	all := pods(5, func(i int) cluster.Pod { return hostile("a", i, 50) })
@@ -223,7 +224,7 @@ func TestPriorityOrdersANamespace(t *testing.T) {
 	}
 }
 
-// TestGangsStayTogether: pods that require each other's nearness are in one slice, as far as it holds them.
+// TestGangsStayTogether checks that pods with required affinity to each other are in one slice, as far as the slice holds them.
 func TestGangsStayTogether(t *testing.T) {
 	t.Parallel()
 	all := pods(40, func(i int) cluster.Pod {
@@ -246,7 +247,7 @@ func TestGangsStayTogether(t *testing.T) {
 	}
 }
 
-// TestSameInAnyOrder: the order in which pods are listed does not matter.
+// TestSameInAnyOrder checks that the order in which pods are listed does not matter.
 func TestSameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(pods(50, func(i int) cluster.Pod { return hostile("a", i, 50) }), pods(500, func(i int) cluster.Pod { return plain("b", i) }))
@@ -262,7 +263,7 @@ func TestSameInAnyOrder(t *testing.T) {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	share := fairness.Usual()
-	// Plans take a tenth of a second for each unit of cost.
+	// Plans take 100 ms for each unit of cost.
 	for range 20 {
 		share = share.AfterPlan(share.Whole, time.Duration(share.Whole)*100*time.Millisecond)
 		share = share.AfterSlice(share.Slice, time.Duration(share.Slice)*100*time.Millisecond)
@@ -282,7 +283,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestSeated: pods that have a place are counted there, on a copy of the node.
+// TestSeated checks that pods with a seat are counted on a copy of its node.
 func TestSeated(t *testing.T) {
 	t.Parallel()
 	room := resources.Amounts{CPU: 1000, Pods: 10}

@@ -6,22 +6,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Seat is the place that an earlier plan gave a pod which kube-scheduler has not bound yet.
+// Seat is the node that an earlier plan chose for a pod that kube-scheduler has not bound yet.
 type Seat struct {
-	UID  string // of the pod
-	Node string // its NodeClaim, or the name of the Node if it has none
+	UID  string // UID of the pod
+	Node string // name of the NodeClaim, or of the Node if it has no NodeClaim
 }
 
 // NewSeat returns the seat of the pod on the node.
 func NewSeat(p *cluster.Pod, n *cluster.Node) Seat {
 	if n.Claim != "" {
-		return Seat{UID: p.UID, Node: n.Claim} // a node changes its name when it joins
+		return Seat{UID: p.UID, Node: n.Claim} // cluster.Node.Name changes when the node joins
 	}
 	return Seat{UID: p.UID, Node: n.Name}
 }
 
-// Seated returns the nodes with the waiting pods counted that have a seat, by "namespace/name", and still fit there. It alters no
-// node of its argument.
+// Seated returns the nodes with those waiting pods counted that have a seat, by "namespace/name", and still fit on its node. It copies
+// the nodes that it changes.
 func Seated(nodes []cluster.Node, waiting []cluster.Pod, seats map[string]Seat) []cluster.Node {
 	if len(seats) == 0 {
 		return nodes

@@ -34,7 +34,7 @@ func next(kinds []kind, last string, most int) ([]kind, string) {
 	return out, last
 }
 
-// after returns the sorted names, those behind last first.
+// after rotates the sorted names so that they start with the first one after last.
 func after(names []string, last string) []string {
 	at, found := slices.BinarySearch(names, last)
 	if found {
@@ -43,7 +43,7 @@ func after(names []string, last string) []string {
 	return slices.Concat(names[at:], names[:at])
 }
 
-// gang is kinds that are planned in one slice.
+// gang is a set of kinds that are planned in one slice.
 type gang struct {
 	kinds []kind
 	cost  int
@@ -84,7 +84,7 @@ func gangsOf(kinds []kind, most int) []gang {
 // union is sets of numbers that are joined one by one.
 type union struct {
 	parent []int
-	costs  []int // of the set, by its root
+	costs  []int // by root: cost of the set
 }
 
 func newUnion(kinds []kind) *union {

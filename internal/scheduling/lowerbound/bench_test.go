@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-// region is what is sold in us-east-1, on demand in one zone: up to so many types.
+// region returns the on-demand offers of us-east-1 in one zone, for up to the given number of types.
 func region(b *testing.B, types int) []lowerbound.Offer {
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -34,7 +34,7 @@ func region(b *testing.B, types int) []lowerbound.Offer {
 	return out
 }
 
-// mixed are demands of all sizes; each of so many groups has one of them, and on a machine one pod.
+// mixed returns demands of all sizes. Each of the groups has one of them and a cap of 1.
 func mixed(offers []lowerbound.Offer, demands, groups int) lowerbound.Problem {
 	d := dice(1)
 	p := lowerbound.Problem{Offers: offers, Sets: [][]int{nil}}
@@ -56,7 +56,7 @@ func mixed(offers []lowerbound.Offer, demands, groups int) lowerbound.Problem {
 	return p
 }
 
-// zoned are the offers in three zones, and demands that each accept some of the zones and families.
+// zoned returns the offers in three zones, and demands that each accept some of the zones and families.
 func zoned(offers []lowerbound.Offer, demands, sets int) lowerbound.Problem {
 	p := mixed(offers, demands, demands/2)
 	n := len(offers)
@@ -78,7 +78,7 @@ func zoned(offers []lowerbound.Offer, demands, sets int) lowerbound.Problem {
 	return p
 }
 
-// BenchmarkLeast has a budget: 2 s for 1,000 demands and 1,000 offers, with
+// BenchmarkLeast should take at most 2 s for 1,000 demands and 1,000 offers, with
 // groups or without.
 func BenchmarkLeast(b *testing.B) {
 	offers := region(b, 1000)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-// few draws a problem small enough to try every plan, and its pods.
+// few draws a problem that is small enough to try every plan, and its pods.
 func few(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
 	var p lowerbound.Problem
 	for range rapid.IntRange(1, 4).Draw(t, "offers") {
@@ -46,8 +46,8 @@ func few(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
 	return p, pods
 }
 
-// TestLeastIsLower compares with the best of all ways to pack a few pods, and
-// the worths with all ways to fill a machine.
+// TestLeastIsLower compares the bound with the cheapest of all plans for a few pods, and
+// the worths with all ways to fill an instance.
 func TestLeastIsLower(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -83,7 +83,7 @@ func TestSideBySide(t *testing.T) {
 	})
 }
 
-// TestWorthOfSome asks one solver for the worths of some of the pods, again and again.
+// TestWorthOfSome checks that repeated calls of Worth on one solver return the same as a new solver.
 func TestWorthOfSome(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -104,7 +104,7 @@ func TestWorthOfSome(t *testing.T) {
 	})
 }
 
-// checkWorths tries all pods on each offer.
+// checkWorths checks the worths against the fullest instance of each offer.
 func checkWorths(t *rapid.T, p lowerbound.Problem, w lowerbound.Worths) {
 	for o, offer := range p.Offers {
 		if w.Holds[o] > float64(offer.Price)*(1+1e-9) {
@@ -116,8 +116,8 @@ func checkWorths(t *rapid.T, p lowerbound.Problem, w lowerbound.Worths) {
 	}
 }
 
-// cheapest tries every partition of the pods into machines. Pods that fit no
-// machine are left out, as the bound leaves them out.
+// cheapest returns the price of the cheapest plan; it tries every partition of the pods. Pods that fit no
+// offer are left out, as in the bound.
 func cheapest(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(d lowerbound.Demand) bool { return math.IsInf(one(p, []lowerbound.Demand{d}), 1) })
 	var machines [][]lowerbound.Demand
@@ -144,7 +144,7 @@ func cheapest(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	return best
 }
 
-// one returns the price of the cheapest offer that holds these pods.
+// one returns the price of the cheapest offer that can hold these pods together.
 func one(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	best := math.Inf(1)
 	for o, offer := range p.Offers {
@@ -155,7 +155,7 @@ func one(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	return best
 }
 
-// inside reports whether one machine of the offer may hold these pods.
+// inside reports whether one instance of the offer may hold these pods.
 func inside(p lowerbound.Problem, pods []lowerbound.Demand, o int) bool {
 	used, inGroup := make([]int64, len(p.Offers[o].Room)), make([]int, len(p.Caps))
 	for _, d := range pods {
@@ -176,7 +176,7 @@ func inside(p lowerbound.Problem, pods []lowerbound.Demand, o int) bool {
 	return true
 }
 
-// fullest returns the most that pods of the demands on one machine can be worth.
+// fullest returns the highest worth of pods that fit on one instance.
 func fullest(p lowerbound.Problem, worth []float64, o int) float64 {
 	var pods []lowerbound.Demand
 	best := 0.0
@@ -197,7 +197,7 @@ func fullest(p lowerbound.Problem, worth []float64, o int) float64 {
 	return best
 }
 
-// TestLeastIsNoPlan holds the bound of larger problems against plans that are
+// TestLeastIsNoPlan compares the bound of larger problems with plans that are
 // made pod by pod.
 func TestLeastIsNoPlan(t *testing.T) {
 	t.Parallel()
@@ -211,8 +211,8 @@ func TestLeastIsNoPlan(t *testing.T) {
 	}
 }
 
-// firstFit puts each pod on the first machine with room, and buys for it what
-// costs least for what it holds of the demand.
+// firstFit puts each pod on the first instance with room. If there is none, it launches the offer that
+// costs least for each pod of the demand.
 func firstFit(p lowerbound.Problem) float64 {
 	type machine struct {
 		offer int
@@ -238,7 +238,7 @@ func firstFit(p lowerbound.Problem) float64 {
 				}
 			}
 			if best < 0 {
-				break // nothing holds it
+				break // no offer can hold it
 			}
 			machines = append(machines, machine{offer: best, pods: []lowerbound.Demand{d}})
 			spent += float64(p.Offers[best].Price)

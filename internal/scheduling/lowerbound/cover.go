@@ -9,15 +9,15 @@ import (
 // more, a machine more or less makes no difference.
 const mostCovered = 512
 
-// cover returns the most that the pods of one class, or of one group, cost
-// alone, with whole machines; or value, if that is more.
+// cover returns the highest price that the pods of one class, or of one group, cost
+// alone on whole instances; or value, if that is more.
 //
-// A plan has machines for those pods, whatever else they hold, and costs no less
-// than the cheapest machines that hold as many: no machine holds more of them
-// than fit into an empty one. For a group every pod is taken for one that asks for
-// no more than any of them and may run wherever one of them may.
+// A plan has instances for those pods, whatever else they hold. It costs no less
+// than the cheapest instances that hold as many, because no instance holds more of them
+// than fit on an empty one. For a group, cover replaces each pod by one that requests
+// the minimum over the group and may run wherever any of them may.
 func (p *part) cover(value float64) float64 {
-	members := make([][]int, len(p.problem.Caps)) // classes by group
+	members := make([][]int, len(p.problem.Caps)) // by group: its classes
 	for i := range p.classes {
 		value = max(value, p.cheapest(&p.classes[i], p.holders[i], value))
 		for _, g := range p.classes[i].groups {
@@ -54,7 +54,7 @@ func (p *part) cheapest(c *class, holders []int, value float64) float64 {
 	if count := float64(c.count); c.count > mostCovered || count*single <= value {
 		return count * ratio
 	}
-	least := make([]float64, c.count+1) // by number of pods
+	least := make([]float64, c.count+1) // by number of pods: the lowest price
 	for n := 1; n <= c.count; n++ {
 		least[n] = math.Inf(1)
 		for _, i := range holders {

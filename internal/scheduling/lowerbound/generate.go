@@ -7,12 +7,12 @@ import (
 
 // generation improves worths by column generation.
 //
-// What all pods are worth is to be made as large as can be, while no machine holds
-// more than its price. The machines are too many to list. So a linear program (the
-// master) knows some of them and finds the best worths with regard to those;
-// for these worths the machine of each kind that holds most is sought, which
-// either proves them or comes into the master. Worths that are not proved are cut
-// until they are: the pods that a kind may hold, by what it holds too much.
+// The sum of all worths is to be maximal, while no instance holds pods worth
+// more than its price. There are too many ways to fill an instance to list them. So a linear
+// program (the master) knows some of them and finds the best worths for those. The
+// pricing problem then searches, for each kind, the pods on one instance that are worth most
+// (knapsack). The result either proves the worths or becomes a column of the master. Worths that are
+// not proved are scaled down until they are: those of the pods that the kind may hold, by the excess.
 //
 // Left to itself the master jumps from corner to corner. So worths stay in a
 // box around the best that were proved, which grows where the master was right and
@@ -33,10 +33,10 @@ type generation struct {
 // take is a number of pods of a class on one machine.
 type take struct {
 	class int
-	n     float64 // a fraction only where pods are cut
+	n     float64 // an integer, except for fractional pods
 }
 
-// proof is that a kind held no more than so much, for the worths that were asked about then.
+// proof states that an instance of a kind holds pods worth at most so much, at the worths of one call of prove.
 type proof struct {
 	most  float64
 	asked int // index into generation.asked, -1 for never
@@ -105,10 +105,10 @@ func (g *generation) add(k *kind, takes []take) {
 // the machines that held more.
 func (g *generation) prove(worth []float64) []float64 {
 	proved := slices.Clone(worth)
-	growth := make([]float64, len(g.asked)) // by what was asked, 0 for not known yet
+	growth := make([]float64, len(g.asked)) // by index of asked: result of grown; 0: not computed yet
 	for i := range g.kinds {
 		k, last := &g.kinds[i], &g.proofs[i]
-		// A machine holds no more of what was known than by how much the worths have grown.
+		// Since the last proof, the worth of the pods on an instance grew at most by the factor of grown.
 		if at := last.asked; at >= 0 {
 			if growth[at] == 0 {
 				growth[at] = grown(g.asked[at], worth)
@@ -120,7 +120,7 @@ func (g *generation) prove(worth []float64) []float64 {
 		}
 		last.most, last.asked = g.cut(k, proved), len(g.asked)
 	}
-	g.asked = append(g.asked, proved) // cut since, perhaps, so that kinds hold less yet
+	g.asked = append(g.asked, proved) // later kinds may have scaled it down, which keeps the proofs valid
 	return proved
 }
 
@@ -160,7 +160,7 @@ func (g *generation) cut(k *kind, worth []float64) float64 {
 	}
 }
 
-// grown returns the most that a worth has grown by, as a factor.
+// grown returns the largest factor by which a worth has grown.
 func grown(from, to []float64) float64 {
 	most := 0.0
 	for i, w := range to {
@@ -171,7 +171,7 @@ func grown(from, to []float64) float64 {
 	return most
 }
 
-// box is the master, and the worths among which it chooses.
+// box is the master program and the bounds on its dual prices.
 type box struct {
 	g      *generation
 	master *simplex
@@ -187,10 +187,10 @@ func newBox(g *generation) *box {
 	return b
 }
 
-// fetch takes the new columns into the master.
+// fetch adds the new columns to the master.
 func (b *box) fetch() { b.master.columns = b.g.columns }
 
-// resize sets the box to the centre and the span.
+// resize sets the bounds of the master from the center and the span.
 func (b *box) resize() {
 	for i := range b.centre {
 		count := float64(b.g.classes[i].count)
@@ -200,7 +200,7 @@ func (b *box) resize() {
 	b.master.reprice()
 }
 
-// worths returns what the master takes pods to be worth.
+// worths returns the worths of the master's solution.
 func (b *box) worths() []float64 {
 	out := make([]float64, len(b.centre))
 	for i, price := range b.master.price {
@@ -209,8 +209,8 @@ func (b *box) worths() []float64 {
 	return out
 }
 
-// move moves the box after what was proved, where nothing was found that the
-// master did not know if exact. It reports false if there is nothing more to be had.
+// move adapts the box to the worths that were proved. exact means that prove found no new column. move reports false if
+// more rounds cannot improve the worths.
 func (b *box) move(proved []float64, exact bool) bool {
 	value, promise := b.g.total(proved), b.master.value()
 	ahead := promise - b.value
@@ -242,7 +242,7 @@ func (b *box) move(proved []float64, exact bool) bool {
 	return true
 }
 
-// edge reports whether some worth is at the edge of the box.
+// edge reports whether some worth is at the edge of the box, other than at 0.
 func (b *box) edge() bool {
 	for i, price := range b.master.price {
 		if price >= b.master.high[i]*(1-1e-6) || price <= b.master.low[i]*(1+1e-6) && b.master.low[i] > 0 {

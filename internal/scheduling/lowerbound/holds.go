@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// What an offer can hold at most is proved by what pods pay elsewhere too: whatever the rates, if no pod is worth
-// more than so many times what it pays by them, no machine is worth more than so many times all its room. The rates of
-// those kinds that sell most are the ones at which pods pay little more than they are worth.
+// The rates of one kind also limit what the instances of another can hold. If no pod is worth more than f times
+// what it pays at some rates, then the pods on an instance are worth at most f times its whole room at those rates. This file tries
+// the rates of the kinds at which the most worth is cheapest: at those rates pods pay little more than they are worth.
 
 // mostRates is of how many kinds the rates are tried on all others.
 const mostRates = 16
 
-// rounding is more than sums are off by.
+// rounding is a factor that exceeds the rounding errors of the sums.
 const rounding = 1 + 1e-12
 
 // rates are those of one kind.
@@ -22,7 +22,7 @@ type rates struct {
 	dear []ratio   // the classes worth more than they pay, those by most first
 }
 
-// ratio is how many times what it pays a pod is worth.
+// ratio is the worth of a pod of a class divided by what the pod pays.
 type ratio struct {
 	class int
 	times float64
@@ -51,7 +51,7 @@ func (a *ascent) answer(out *Worths) {
 			factors[n] = rates[n].factor(k)
 		}
 		most := k.price
-		for at, o := range k.offers { // the first makes the others superfluous, but none of them another
+		for at, o := range k.offers { // the first dominates the others, which do not dominate each other
 			room := a.problem.Offers[o].Room
 			out.Holds[o] = least(rates, factors, room, most)
 			if at == 0 {
@@ -59,7 +59,7 @@ func (a *ascent) answer(out *Worths) {
 			}
 		}
 		if most < own {
-			continue // its own rates prove no more
+			continue // its own rates prove no lower limit
 		}
 		beyond := a.beyond(k, per, a.worth)
 		for _, o := range k.offers {
@@ -81,7 +81,7 @@ func least(rates []rates, factors []float64, room []int64, most float64) float64
 	return most
 }
 
-// paid is what all of the room costs at those rates.
+// paid returns the price of the whole room at these rates.
 func paid(per []float64, room []int64) float64 {
 	sum := 0.0
 	for r, n := range room {
@@ -129,7 +129,7 @@ func (a *ascent) ratesOf(k *kind) rates {
 	return out
 }
 
-// factor is how many times what they pay by the rates the pods on a machine of the kind are worth at most.
+// factor returns the highest ratio of worth to payment of the pods that the kind can hold.
 func (r *rates) factor(k *kind) float64 {
 	for _, d := range r.dear {
 		if _, holds := slices.BinarySearch(k.classes, d.class); holds {

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-// dice is a small generator of numbers that are the same in every run.
+// dice is a small random generator that returns the same numbers in every run.
 type dice uint64
 
 func (d *dice) roll(n int) int {
@@ -16,8 +16,8 @@ func (d *dice) roll(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// made is a problem after the manner of a cloud: families with more or less
-// memory per core, sizes that double, prices that follow them roughly.
+// made returns a problem like that of a cloud: families with more or less
+// memory for each core, sizes that double, and prices roughly in proportion.
 func made(seed uint64, offers, demands, sets, groups int, devices bool) lowerbound.Problem {
 	d := dice(seed)
 	var p lowerbound.Problem
@@ -60,8 +60,8 @@ func made(seed uint64, offers, demands, sets, groups int, devices bool) lowerbou
 	return p
 }
 
-// TestLeastIsNear holds the bound to 0.1 % of the optimum of the linear
-// relaxation on average, and what the ascent finds, with which larger problems must do, to 0.3 %.
+// TestLeastIsNear checks that on average the bound is within 0.1 % of the optimum of the linear
+// relaxation. The bound of the ascent alone, which larger problems use, must be within 0.3 %.
 func TestLeastIsNear(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

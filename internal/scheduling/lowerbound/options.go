@@ -16,7 +16,7 @@ func (a *ascent) findOptions() {
 		all += len(a.holders[c])
 	}
 	cells := make([]option, all)
-	rooms := make([][]float64, len(a.kinds)) // nil where another kind will do
+	rooms := make([][]float64, len(a.kinds)) // nil for kinds that are not in the relaxation
 	for i := range a.kinds {
 		if k := &a.kinds[i]; k.lead {
 			rooms[i] = k.room

@@ -9,28 +9,28 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
-// part is demands that share offers, directly or through others.
+// part is a connected component of the problem: demands that share offers, directly or through other demands.
 type part struct {
 	problem *Problem
 	classes []class
 	kinds   []kind
-	holders [][]int   // by class: the kinds that hold a pod of it
-	cells   []float64 // see scratch
+	holders [][]int   // by class: the kinds that can hold a pod of it
+	cells   []float64 // memory for scratch
 }
 
-// class is pods that make no difference to the bound: they ask for the same,
-// of the same offers, in the same groups.
+// class is pods that are equal to the bound: they have the same requests,
+// the same set of offers and the same groups.
 type class struct {
 	demands []int // indexes into Problem.Demands
 	set     int
 	count   int
 	ask     []float64 // by resource
 	groups  []int
-	shared  int // the group that has other classes too, the largest of them, or -1
-	cap     int // the most on one machine, by its groups and its count
+	shared  int // of its groups that have other classes too, the one with the most classes; -1: none
+	cap     int // how many one instance can hold, by its groups and its count
 }
 
-// kind is an offer, and all others that it makes superfluous.
+// kind is an offer, and all other offers that it dominates.
 type kind struct {
 	offers  []int // indexes into Problem.Offers: itself, then those that have no more room and cost no less
 	price   float64
@@ -40,7 +40,7 @@ type kind struct {
 	rates   []float64 // by resource: what share of the price is paid for all of it, as far as is known
 }
 
-// times returns how many pods of the class one machine holds.
+// times returns how many pods of the class one instance holds.
 func (k *kind) times(c *class) int {
 	n := float64(c.cap)
 	for r, a := range c.ask {
@@ -51,7 +51,7 @@ func (k *kind) times(c *class) int {
 	return int(n)
 }
 
-// holds reports whether a machine holds a pod of the class.
+// holds reports whether an instance can hold a pod of the class.
 func (k *kind) holds(c *class) bool {
 	for r, a := range c.ask {
 		if a > k.room[r] {
@@ -62,7 +62,7 @@ func (k *kind) holds(c *class) bool {
 }
 
 // parts splits the problem into parts that share no offer, in the order of
-// their first sets. What nothing can hold and what can be had for nothing is in none.
+// their first sets. Pods that no offer can hold, or that an offer with a price of 0 can hold, are in no part.
 func parts(p Problem) []*part {
 	owner := p.components()
 	byOwner := map[int]*part{}
@@ -85,8 +85,8 @@ func parts(p Problem) []*part {
 	return slices.DeleteFunc(out, func(q *part) bool { return len(q.classes) == 0 })
 }
 
-// components returns, for each set of a demand, the first set that it is
-// connected to through shared offers, and -1 for the others.
+// components returns, by set, the first set that it is connected to through
+// shared offers. It is -1 for empty sets and sets without pods.
 func (p *Problem) components() []int {
 	owner := make([]int, len(p.Sets))
 	for s := range owner {
@@ -103,7 +103,7 @@ func (p *Problem) components() []int {
 		}
 		return s
 	}
-	first := make([]int, len(p.Offers)) // the first set with the offer, plus one
+	first := make([]int, len(p.Offers)) // by offer: the first set that has it, plus one
 	for s, offers := range p.Sets {
 		if owner[s] < 0 {
 			continue
@@ -125,10 +125,10 @@ func (p *Problem) components() []int {
 	return owner
 }
 
-// classify puts demands that make no difference together.
+// classify groups equal demands into classes.
 func (p *Problem) classify() []class {
 	var out []class
-	members := make([]int, len(p.Caps)) // classes by group
+	members := make([]int, len(p.Caps)) // by group: number of its classes
 	seen := map[string]int{}
 	var key []byte
 	for i := range p.Demands {
@@ -178,7 +178,7 @@ func (p *part) stock() {
 	for i := range p.classes {
 		bySet[p.classes[i].set] = append(bySet[p.classes[i].set], i)
 	}
-	sets := make([][]int, len(p.problem.Offers)) // by offer, in rising order
+	sets := make([][]int, len(p.problem.Offers)) // by offer: its sets, ascending
 	for s, offers := range p.problem.Sets {
 		if bySet[s] == nil {
 			continue
@@ -223,7 +223,7 @@ func (p *part) drop() {
 			free[c] = true
 		}
 	}
-	number := make([]int, len(p.classes)) // after dropping, or -1
+	number := make([]int, len(p.classes)) // by class: its new number, or -1
 	kept, held := p.classes[:0], 0
 	for i, c := range p.classes {
 		number[i] = -1
@@ -231,7 +231,7 @@ func (p *part) drop() {
 			number[i], kept, held = len(kept), append(kept, c), held+found[i]
 		}
 	}
-	cells := make([]int, held) // of all holders
+	cells := make([]int, held) // memory for all lists of holders
 	for i := range number {
 		if number[i] >= 0 {
 			p.holders, cells = append(p.holders, cells[:0:found[i]]), cells[found[i]:]
@@ -256,8 +256,8 @@ func (p *part) drop() {
 	}
 }
 
-// undominated returns the offers for which no other in all their sets has as
-// much room and costs as little, the cheapest first.
+// undominated returns a kind for each offer that no other dominates, the cheapest first. An offer dominates
+// another if it is in all its sets, has at least its room and costs no more.
 func (p *part) undominated(sets [][]int) []kind {
 	offers := p.problem.Offers
 	order := make([]int, 0, len(sets))

@@ -6,8 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-// relaxation returns the optimum of the linear relaxation of the problem, by
-// the textbook's dense simplex on its dual:
+// relaxation returns the optimum of the linear relaxation of the problem. It runs a
+// textbook dense simplex on its dual:
 //
 //	maximize   Σ count·worth                                  over the demands
 //	subject to worth ≤ Σ rate·ask + Σ fee                     for every demand and offer that may hold it
@@ -58,7 +58,7 @@ func relaxation(p lowerbound.Problem) float64 {
 	return t.maximize() * 1e9
 }
 
-// holds reports whether an empty machine of the offer has room for a pod of the demand.
+// holds reports whether an empty instance of the offer has room for a pod of the demand.
 func holds(p lowerbound.Problem, d lowerbound.Demand, o int) bool {
 	for r, ask := range d.Ask {
 		if ask > p.Offers[o].Room[r] {
@@ -101,8 +101,8 @@ func (t *tableau) row(limit float64) int {
 
 func (t *tableau) set(row, variable int, v float64) { t.rows[row][variable] = v }
 
-// maximize pivots by the largest gain. The limits are raised by a hair, each by
-// another, so that no pivot is for nothing.
+// maximize pivots by the largest gain. It raises each limit by a different tiny
+// amount, so that no pivot is degenerate.
 func (t *tableau) maximize() float64 {
 	n, m := len(t.gain), len(t.rows)
 	a := make([][]float64, m+1)

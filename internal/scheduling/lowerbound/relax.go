@@ -6,26 +6,25 @@ import (
 	"slices"
 )
 
-// relaxation is the most that pods on one machine of a kind can be worth when
-// they may be cut.
+// relaxation is an upper bound on the worth of the pods on one instance of a kind, when
+// pods may be fractional.
 //
-// For any rates of the resources that are not negative, no pods that fit are
-// worth more than all the room at those rates, and besides, what they are worth
-// beyond what they pay for theirs, as if there were room for as many pods of each class as
-// their number, their size and their caps allow. The rates that make this least
-// are found by cutting planes.
+// It is a Lagrangian relaxation of the room. For any non-negative rates, pods that fit are
+// worth at most the whole room at those rates plus the profits of the pods: what each is worth
+// beyond what it pays. The profits count as many pods of each class as
+// its number, its size and its caps allow. Cutting planes find the rates that minimize this sum.
 type relaxation struct {
 	kind    *kind
-	most    float64   // what they can be worth
-	rates   []float64 // by resource, for all of it: they prove most
-	profits []float64 // by position in kind.classes: worth beyond what is paid
-	pods    []float64 // by position in kind.classes: the best machine known, in fractions
+	most    float64   // upper bound on the worth
+	rates   []float64 // by resource, for the whole room: the rates that prove it
+	profits []float64 // by position in kind.classes: worth minus payment at the rates
+	pods    []float64 // by position in kind.classes: the best fractional pods found
 	steps   int
 }
 
-// gain is pods that are worth more than they pay.
+// gain is pods of a class that are worth more than they pay.
 type gain struct {
-	at     int // in kind.classes
+	at     int // position in kind.classes
 	shared int // as in class
 	profit float64
 	n      int
@@ -34,8 +33,8 @@ type gain struct {
 // planesNear is how near the optimum is near enough, as a part of the price.
 const planesNear = 1e-4
 
-// relax returns the relaxation for pods that are worth so much. It stops as soon as it has
-// found that the machine holds no more than enough, or after so many planes.
+// relax returns the relaxation for the worths. It stops as soon as it has
+// proved that an instance holds at most enough, or after the given number of cutting planes.
 func (p *part) relax(k *kind, worth []float64, enough float64, planes int) relaxation {
 	out := relaxation{kind: k, most: math.Inf(1)}
 	n := len(k.room)
@@ -43,10 +42,10 @@ func (p *part) relax(k *kind, worth []float64, enough float64, planes int) relax
 	for r := range n {
 		s.low[r], s.high[r] = -2*k.price, 0
 	}
-	s.low[n], s.high[n] = -1e6*k.price, 1e6*k.price // vertices are mixed, their parts adding up to 1
+	s.low[n], s.high[n] = -1e6*k.price, 1e6*k.price // the row that makes the weights of the vertices add up to 1
 	s.columns = append(s.columns, column{rows: []int32{int32(n)}, values: []float64{1}})
 	s.reprice()
-	vertices := [][]gain{nil} // by column; the first is no pods at all
+	vertices := [][]gain{nil} // by column; the first has no pods
 	rates := slices.Clone(k.rates)
 	for range planes {
 		profits, gains := p.gains(k, worth, rates)
@@ -79,8 +78,8 @@ func (p *part) relax(k *kind, worth []float64, enough float64, planes int) relax
 	return out
 }
 
-// mix returns the pods of the vertices as the program mixes them, cut down to
-// what there is room for.
+// mix returns the pods of the vertices, weighted as in the solution of the program and scaled down to
+// fit the room.
 func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
 	pods, used := make([]float64, len(k.classes)), make([]float64, len(k.room))
 	for i, j := range s.basis {
@@ -107,7 +106,7 @@ func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
 	return pods
 }
 
-// plane is what these pods are worth, as a cost below zero, and what they take of each resource.
+// plane returns the column of these pods: their worth as a negative cost, and the part of each resource that they take.
 func (p *part) plane(k *kind, worth []float64, pods []gain) column {
 	n := len(k.room)
 	c := column{rows: make([]int32, n+1), values: make([]float64, n+1)}
@@ -127,11 +126,11 @@ func (p *part) plane(k *kind, worth []float64, pods []gain) column {
 	return c
 }
 
-// gains returns what pods of each class are worth beyond what they pay at
-// these rates, and for those that are worth more how many one machine could hold
-// of that class, or of its group, alone.
+// gains returns the profit of a pod of each class, which is its worth minus what it pays at these rates. For
+// the classes with a positive profit it also returns how many pods one instance could hold of that class
+// alone; classes of a shared group divide the cap of the group, the highest profit first.
 func (p *part) gains(k *kind, worth, rates []float64) ([]float64, []gain) {
-	per := make([]float64, len(rates)) // unit of the resource
+	per := make([]float64, len(rates)) // by resource: price of one unit
 	for r, rate := range rates {
 		if k.room[r] > 0 {
 			per[r] = rate / k.room[r]

@@ -2,16 +2,16 @@ package lowerbound
 
 import "math"
 
-// simplex is a linear program whose dual prices are held in a box:
+// simplex is a linear program whose dual prices are limited to a box:
 //
 //	minimize   Σ cost·amount + Σ high·short − Σ low·over
 //	subject to Σ value·amount + short − over = 1     for every row
 //	           amount, short, over ≥ 0
 //
-// What a row is short of is bought at its high price and what is over is sold at
-// its low one, so the price of a row stays between the two, and the program
-// has a solution from the start. It is solved by the revised simplex method;
-// columns come in as they are found, and the box may move.
+// The slack variables short and over cost the row's high price and yield its low one.
+// So the dual price of a row stays between the two, and the program always has a feasible
+// solution. It is solved by the revised simplex method. Columns may be
+// added, and the box may change, between two calls of solve.
 type simplex struct {
 	low, high []float64
 	columns   []column
@@ -21,17 +21,17 @@ type simplex struct {
 	amount  []float64 // of the basis
 	price   []float64 // by row
 	scratch []float64
-	steps   int // numbers that were touched, as a measure of time
+	steps   int // numbers read or written, as a measure of time
 }
 
-// column is sparse: values by row.
+// column is a sparse column: rows has the numbers of the rows with a value.
 type column struct {
 	cost   float64
 	rows   []int32
 	values []float64
 }
 
-// newSimplex returns a program of so many rows, all short, in a box that is a point.
+// newSimplex returns a program with the given number of rows, without columns, whose box is the point 0. Its basis is the short variables.
 func newSimplex(rows int) *simplex {
 	s := &simplex{
 		low: make([]float64, rows), high: make([]float64, rows), basis: make([]int, rows),
@@ -46,7 +46,7 @@ func newSimplex(rows int) *simplex {
 	return s
 }
 
-// cost of a column, or of what is short or over.
+// cost returns the cost of a column or of a slack variable.
 func (s *simplex) cost(j int) float64 {
 	switch {
 	case j >= 0:
@@ -57,7 +57,7 @@ func (s *simplex) cost(j int) float64 {
 	return -s.low[^j/2]
 }
 
-// reprice works the prices out anew: to be called when the box has moved.
+// reprice recomputes the dual prices. Call it after each change of the box.
 func (s *simplex) reprice() {
 	n := len(s.price)
 	clear(s.price)
@@ -71,7 +71,7 @@ func (s *simplex) reprice() {
 	s.steps += n * n
 }
 
-// value of the present solution.
+// value returns the objective of the current solution.
 func (s *simplex) value() float64 {
 	sum := 0.0
 	for i, j := range s.basis {
@@ -80,12 +80,12 @@ func (s *simplex) value() float64 {
 	return sum
 }
 
-// tolerance is by how much, in parts of its cost, a column must be worth more
-// than it costs to come in.
+// tolerance is by how much, relative to its cost, a column must be worth more
+// than it costs to enter the basis.
 const tolerance = 1e-9
 
-// solve pivots until no column is worth more than it costs. Pivots are
-// limited, for rounding might lead them in a circle; prices that are not the best do no harm.
+// solve pivots until no column is worth more than it costs. The number of pivots is
+// limited, because rounding could make them cycle; prices that are not optimal are still valid.
 func (s *simplex) solve() {
 	for range 50 * (len(s.price) + 10) {
 		j, gain := s.enter()
@@ -95,7 +95,7 @@ func (s *simplex) solve() {
 	}
 }
 
-// enter returns the column that is worth most beyond its cost, and how much.
+// enter returns the column with the largest reduced cost, and that cost; 0 if the solution is optimal.
 func (s *simplex) enter() (int, float64) {
 	best, most := 0, 0.0
 	for i, y := range s.price {
@@ -120,7 +120,7 @@ func (s *simplex) enter() (int, float64) {
 	return best, most
 }
 
-// pivot takes the column into the basis. It reports false if nothing leaves.
+// pivot brings the column into the basis. It reports false if no column can leave it.
 func (s *simplex) pivot(j int, gain float64) bool {
 	n := len(s.price)
 	in := s.direction(j)
@@ -159,7 +159,7 @@ func (s *simplex) pivot(j int, gain float64) bool {
 	return true
 }
 
-// direction returns by how much each of the basis gives way to one of the column.
+// direction returns by how much the amounts of the basis decrease for one unit of the column.
 func (s *simplex) direction(j int) []float64 {
 	n := len(s.price)
 	rows, values := []int32{int32(^j / 2)}, []float64{1}

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// table says what the classes from a place in the order on can add to a
-// machine at most, by the room that is left: the integer knapsack of which only
-// one resource is left, solved by dynamic programming. Whatever fits the room of
-// every resource fits the one.
+// table bounds what the classes from a position in the order on can still add to an
+// instance, by the room that is left. It solves the integer knapsack relaxed to
+// one resource by dynamic programming: pods that fit the room of every
+// resource also fit that one.
 //
 // The one resource is the one that is paid for, if there is but one and its
 // room is not too many units; else it is what pods pay for all they take, in
 // cells of the total, cut off for pods and rounded up for what is left.
 type table struct {
-	rows  [][]float64 // by place in order and by cells that are left
+	rows  [][]float64 // by position in the order and by cells that are left
 	cells int
-	only  int     // the resource, or -1
-	unit  float64 // of the resource, or in dollars, for one cell
+	only  int     // the resource; -1: the price
+	unit  float64 // size of a cell: an amount of the resource, or a price
 	steps int
 }
 
@@ -60,7 +60,7 @@ func (m *machine) tabulate(pods int) *table {
 	return t
 }
 
-// scratch returns rows of n, of which only the last is empty. It has but one table at a time.
+// scratch returns memory for a table: rows of n numbers, of which only the last row is cleared. It is valid until the next call.
 func (p *part) scratch(rows, n int) [][]float64 {
 	p.cells = slices.Grow(p.cells[:0], rows*n)[:rows*n]
 	out := make([][]float64, rows)
@@ -82,7 +82,7 @@ func (m *machine) unit(r int) float64 {
 	return math.Max(float64(unit), 1)
 }
 
-// add fills the row at a place, for up to n pods of that size and worth.
+// add fills the row at a position, for up to n pods of that size and worth.
 func (t *table) add(at, size, n int, worth float64) {
 	now, next := t.rows[at], t.rows[at+1]
 	copy(now, next)
@@ -91,12 +91,12 @@ func (t *table) add(at, size, n int, worth float64) {
 		for c := range now {
 			now[c] += float64(n) * worth
 		}
-	case n >= t.cells/size: // more than can be had
+	case n >= t.cells/size: // more than fit
 		for c := size; c <= t.cells; c++ {
 			now[c] = max(next[c], now[c-size]+worth)
 		}
 	default:
-		for chunk := 1; n > 0; chunk *= 2 { // any number up to n is a sum of such chunks
+		for chunk := 1; n > 0; chunk *= 2 { // any number up to n is a sum of some chunks
 			x := min(chunk, n)
 			n -= x
 			for c := t.cells; c >= x*size; c-- {
@@ -108,8 +108,8 @@ func (t *table) add(at, size, n int, worth float64) {
 	t.steps += len(now)
 }
 
-// most returns what the classes from that place on can add at most, where so
-// much is left of the resources, which is worth room at the rates.
+// most returns an upper bound on what the classes from a position on can add. left is the room by
+// resource, room is its price at the rates.
 func (t *table) most(at int, left []float64, room float64) float64 {
 	if t.only >= 0 {
 		return t.rows[at][int(left[t.only]/t.unit)]

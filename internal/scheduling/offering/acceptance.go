@@ -8,21 +8,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Acceptance holds the sets of offers that pods accept, each once: those with
-// the same demands share them, whatever they ask of room.
+// Acceptance holds the sets of offers that pods accept, each once. Pods with
+// the same signature share them, whatever resources they request.
 type Acceptance struct {
 	Stock *Stock
 	Sets  []bitset.Set // by number
-	Hard  []int        // by signature: the set that no preference narrows, of what can be had now
+	Hard  []int        // by signature: the set of available offers that it accepts, without regard to preferences
 
 	q       *podgroup.Queue
 	numbers map[string]int
-	weights []bitset.Set // the offers of the pools of one weight, heaviest first
-	plain   [][]int      // by signature without preferences: its stages, the same whatever is asked of room
-	classes [][]int      // by signature
+	weights []bitset.Set // by weight of pools, heaviest first: their offers
+	plain   [][]int      // by signature without preferences: its stages before the check for room
+	classes [][]int      // by signature: its classes
 }
 
-// Accept works out what can be had now for the signatures of the queue.
+// Accept finds the available offers that the signatures of the queue accept.
 func (st *Stock) Accept(q *podgroup.Queue) *Acceptance {
 	n := len(q.Signatures)
 	a := &Acceptance{Stock: st, q: q, numbers: map[string]int{}, plain: make([][]int, n), classes: make([][]int, n)}
@@ -81,9 +81,9 @@ func (st *Stock) withinLimits() bitset.Set {
 	return out
 }
 
-// levels returns the offers that satisfy hard and all preferences which can be
-// met together, then those with the lightest preference given up, and so on
-// down to hard itself. A heavier preference is never given up for a lighter one.
+// levels returns sets of offers: first those in hard that satisfy all preferences which can be
+// satisfied together, then those without the lightest preference, and so on
+// to hard itself. A heavier preference is never dropped before a lighter one.
 func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.Class) []bitset.Set {
 	wishes := []bitset.Set{a.Stock.unavoided(s.Tolerations)}
 	for _, p := range s.Preferred {
@@ -119,14 +119,14 @@ func stepsOf(levels []bitset.Set) []bitset.Set {
 	return out
 }
 
-// unavoided reports whether no soft taint stands between the signature and what it accepts.
+// unavoided reports whether the signature tolerates the PreferNoSchedule taints of all pools that it tolerates otherwise.
 func (a *Acceptance) unavoided(s *podgroup.Signature) bool {
 	tolerated := a.Stock.Tolerated(s.Tolerations)
 	tolerated.AndNot(a.Stock.unavoided(s.Tolerations))
 	return !tolerated.Any()
 }
 
-// byWeight splits each level by the weight of the pools.
+// byWeight splits each level by the weight of the pools, and returns the numbers of the sets.
 func (a *Acceptance) byWeight(levels []bitset.Set) []int {
 	out := []int{}
 	for _, level := range levels {
@@ -140,7 +140,7 @@ func (a *Acceptance) byWeight(levels []bitset.Set) []int {
 	return out
 }
 
-// Number returns the number of the set, one of Sets.
+// Number returns the index of the set in Sets. It adds the set if it is new.
 func (a *Acceptance) Number(set bitset.Set) int {
 	key := set.Key()
 	n, ok := a.numbers[key]
@@ -157,7 +157,7 @@ func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
 	if a.q.FirstUnoffered(c.Amounts) != "" {
 		return false
 	}
-	demanding := -1 // the last variant with minValues that was looked at
+	demanding := -1 // the last variant whose minValues were not met
 	for i, w := range set {
 		for ; w != 0; w &= w - 1 {
 			o := i<<6 | bits.TrailingZeros64(w)

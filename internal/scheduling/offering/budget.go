@@ -11,9 +11,9 @@ import (
 
 // Budget is what the limits of a NodePool still allow.
 type Budget struct {
-	names []string // of the limited resources, sorted
-	left  []int64  // by name, in the units of capacity.Amounts; may be negative
-	nodes int      // how many more nodes, math.MaxInt if not limited
+	names []string // names of the limited resources, sorted
+	left  []int64  // by name: the amount left, in the units of resources.Amounts; may be negative
+	nodes int      // how many more nodes; math.MaxInt if unlimited
 }
 
 // limitNodes is the name of the limit on the number of nodes.
@@ -30,7 +30,7 @@ func newBudget(p *cluster.Pool) Budget {
 	return b
 }
 
-// Clone returns a budget that is spent by itself.
+// Clone returns a copy that can be spent independently.
 func (b Budget) Clone() Budget {
 	b.left = slices.Clone(b.left)
 	return b
@@ -72,7 +72,7 @@ func (b *Budget) Share(c resources.Amounts) float64 {
 	return most
 }
 
-// Overrun reports whether more was spent of some resource than there was.
+// Overrun reports whether some limit on a resource is exceeded.
 func (b *Budget) Overrun() bool {
 	return slices.ContainsFunc(b.left, func(n int64) bool { return n < 0 })
 }

@@ -43,16 +43,16 @@ func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bits
 	return out
 }
 
-// firstOf returns the first two amounts, which rule out most offers.
+// firstOf returns the first two amounts. They suffice to exclude most offers.
 func firstOf(v resources.Vector) (first [2]int64) {
 	copy(first[:], v)
 	return first
 }
 
-// quote is what is asked of an offer first.
+// quote is what Least checks first of an offer.
 type quote struct {
 	price catalog.Price
-	first [2]int64 // of cpu and memory, or whatever comes first of the dimensions
+	first [2]int64 // room in the first two dimensions, usually cpu and memory
 	offer int
 }
 
@@ -65,7 +65,7 @@ func (st *Stock) quotes(v *Variant) []quote {
 	return out
 }
 
-// Least returns the price of the cheapest offer among the alternatives of one that is accepted, or of the offer itself.
+// Least returns the price of the cheapest accepted alternative to the offer, or its own price if that is lower.
 func (st *Stock) Least(offer int, ask resources.Vector, lists []int, accepted func(offer int) bool) catalog.Price {
 	price := st.Offers[offer].Price
 	if st.Offers[offer].IsReserved() {
@@ -103,7 +103,7 @@ func (st *Stock) Choices(offer int, among bitset.Set, tight bool) []int {
 	return st.combinable(sorted)
 }
 
-// noLarger reports whether a has at most as much as b of these resources.
+// noLarger reports whether a has at most as much as b of each of these resources.
 func noLarger(a, b resources.Amounts, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
 }
@@ -155,11 +155,11 @@ func (st *Stock) hasHole(offers []int) bool {
 	return hole
 }
 
-// FewTypes keeps the offers of at most maxTypes types: the cheapest, but first
-// those that the pool's minValues need.
+// FewTypes returns the offers of at most maxTypes types: first those
+// that the pool's minValues need, then the cheapest. It reuses the slice.
 func (st *Stock) FewTypes(offers []int) []int {
 	p := st.PoolOf(offers[0])
-	var models []int // in the order of their cheapest offer
+	var models []int // the one with the cheapest offer first
 	seen := bitset.New(len(st.Models))
 	for _, o := range offers {
 		if m := st.Offers[o].Model; !seen.Has(m) {
@@ -181,8 +181,8 @@ func (st *Stock) FewTypes(offers []int) []int {
 	return slices.DeleteFunc(offers, func(o int) bool { return !keep.Has(st.Offers[o].Model) })
 }
 
-// needed returns the models, cheap ones first, that bring values which the
-// pool's minValues still lack.
+// needed returns models, the cheapest first, that add values for
+// the pool's minValues until all are met.
 func (st *Stock) needed(models []int, p *Pool) []int {
 	var out []int
 	have := bitset.New(len(st.Offers))

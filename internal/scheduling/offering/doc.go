@@ -4,7 +4,7 @@
 // Out: a Stock: numbered offerings, their shapes and budgets; sets of offerings that pods accept; the alternatives of a planned node.
 // Never: a pod, a count of pods, or the decision what to launch.
 //
-// # How it is numbered
+// # Numbering
 //
 // An Offer is a Model, that is an instance type in a Variant of a NodePool, with a zone and a capacity type.
 // A variant is a pool with one value for each custom label of which it leaves
@@ -12,16 +12,16 @@
 // a bit set, and what a Signature accepts is found through an index of labels.
 // Offers of a model lie side by side, the cheapest first.
 //
-// What a machine leaves for pods, exact by the DaemonSets that would run on it, is
-// its Shape. A capacity reservation is a Reserve: its instances are paid for and few.
+// The Shape of an offer is the room that its node leaves for pods, less the DaemonSet pods that would
+// run on it. A Reserve is a capacity reservation: its instances are paid for already, and limited in number.
 //
-// # What pods accept
+// # Acceptance
 //
-// Accept gives a signature the sets of offers to try one after the other, as
-// preferences are given up, softest first, and as pools of lower weight are turned
-// to (Stages). Offers that make no difference to those who are to be bought for are
-// one Lot; its cheapest stands for all.
+// Stages returns, for a class of pods, the sets of offers to try one after the other:
+// it drops preferences, the lightest first, and moves on to pools of lower weight.
+// Offers that are equal for all pods to be scheduled are one Lot, of which only the
+// cheapest is considered.
 //
-// A machine that was planned as one offer may become any of its Alternatives that
-// its pods accept. Choices keeps of them what a NodeClaim can express.
+// A node planned as one offer may become any of its Alternatives that
+// its pods accept. Choices keeps the alternatives that a NodeClaim can express.
 package offering

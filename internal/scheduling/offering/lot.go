@@ -5,14 +5,14 @@ import "slices"
 // Lot is a set of offerings that no class distinguishes: one model, one shape, in the same accept sets. Only the cheapest needs to be
 // considered.
 type Lot struct {
-	Offer int     // the cheapest
-	Price float64 // in billionths of a dollar per hour
-	Mark  uint64  // which accept sets it is in: lots with the same are accepted by the same pods
+	Offer int     // the cheapest offer
+	Price float64 // its price in billionths of a dollar per hour
+	Mark  uint64  // hash of the accept sets that it is in: lots with the same mark are accepted by the same pods
 }
 
-// Lots returns what is in at least one of the accept sets.
+// Lots returns the lots of the offers that are in at least one of the accept sets, without those of capacity reservations.
 func (a *Acceptance) Lots(sets []int) []Lot {
-	marks := make([]uint64, len(a.Stock.Offers)) // which of the sets an offer is in, hashed
+	marks := make([]uint64, len(a.Stock.Offers)) // by offer: hash of the sets that it is in
 	seen := map[int]bool{}
 	for _, n := range sets {
 		if seen[n] {
@@ -29,7 +29,7 @@ func (a *Acceptance) Lots(sets []int) []Lot {
 			if marks[o] == 0 || a.Stock.ShapeOf(o).Broken || a.Stock.Offers[o].IsReserved() {
 				continue
 			}
-			// Offers of a model are sorted by price: the first of its kind is the cheapest.
+			// Offers of a model are sorted by price, so the first of a lot is the cheapest.
 			alike := func(l Lot) bool {
 				return marks[l.Offer] == marks[o] && a.Stock.Offers[l.Offer].shape == a.Stock.Offers[o].shape
 			}

@@ -17,12 +17,12 @@ const (
 	labelInitialized = "karpenter.sh/initialized"
 	labelHostname    = "kubernetes.io/hostname"
 
-	// unknownHostname stands for the name that a machine will have: nobody can
-	// ask for it, yet the label is there.
+	// unknownHostname is the host name of a node that does not exist yet. No pod can
+	// require it, but the label exists.
 	unknownHostname = "\x00"
 )
 
-// Pool is a NodePool and what its requirements come to.
+// Pool is a NodePool with its evaluated requirements.
 type Pool struct {
 	*cluster.Pool
 	Accepts  requirements.Requirements // requirements and labels together
@@ -33,10 +33,10 @@ type Pool struct {
 	Volume   string                    // the device of the EBS volume that holds the pods' files; empty if it is not known
 
 	fixed    requirements.Labels // labels that every node of the pool has
-	from, to int                 // its offers
+	from, to int                 // its offers: numbers from … to-1
 }
 
-// Limit returns the limit of that name, in the units of capacity.Amounts; 0 if there is none.
+// Limit returns the limit of that name, in the units of resources.Amounts; 0 if there is none.
 func (p *Pool) Limit(name string) int64 {
 	if name == limitNodes && p.Limits.Nodes != nil {
 		return int64(*p.Limits.Nodes)
@@ -75,8 +75,8 @@ func newPool(p *cluster.Pool) *Pool {
 // Size returns how many offers the pool has.
 func (p *Pool) Size() int { return p.to - p.from }
 
-// MaySuit reports whether nothing that the pool says of its nodes speaks against the requirements. What it does not say, and EC2's offers do, is
-// not known of a pool that has no offers.
+// MaySuit reports whether the pool's own labels and requirements allow nodes that satisfy reqs. It ignores labels that only the
+// offerings define, so that it works for a pool without offers.
 func (p *Pool) MaySuit(reqs requirements.Requirements) bool {
 	for key, ask := range reqs {
 		accepted, limited := p.Accepts[key]
@@ -89,7 +89,7 @@ func (p *Pool) MaySuit(reqs requirements.Requirements) bool {
 	return true
 }
 
-// Asks says what the pool's nodes have of a label.
+// Asks returns the pool's requirement for a label as text, or the value of its own label.
 func (p *Pool) Asks(key string) string {
 	if v, ok := p.Accepts[key]; ok {
 		return key + " " + v.String()
@@ -103,8 +103,8 @@ type allowedType struct {
 	offerings []*catalog.Offering
 }
 
-// filter returns what the pool's requirements leave of the types. If nothing
-// is left, it notes the requirement, in the order of their keys, at which that happened.
+// filter returns the types and offerings that the pool's requirements allow. It sets
+// Emptied to the last of the first keys, by name, that exclude an offering.
 func (p *Pool) filter(types []*catalog.Type) []allowedType {
 	var out []allowedType
 	var places places
@@ -160,7 +160,7 @@ func (p *places) number(o *catalog.Offering) int {
 	return n
 }
 
-// firstKey returns the key that comes first by name; the empty one is none.
+// firstKey returns the key that comes first by name. "" stands for no key.
 func firstKey(a, b string) string {
 	if a == "" || b == "" {
 		return max(a, b)
@@ -169,8 +169,8 @@ func firstKey(a, b string) string {
 }
 
 // refusal returns the first required key, by name, that these labels do not
-// satisfy, leaving out the keys that are judged elsewhere: labels that the pool
-// itself puts on, and those for which skip is true.
+// satisfy, or "". It ignores the keys that are checked elsewhere: custom labels that
+// the pool itself sets, and those for which skip returns true.
 func (p *Pool) refusal(labels requirements.Labels, skip func(key string) bool) string {
 	worst := ""
 	for key, v := range p.Accepts {
@@ -201,7 +201,7 @@ func sortedTypes(types []catalog.Type) []*catalog.Type {
 	return out
 }
 
-// isOfferingKey reports whether the label depends on the offering, not on the type.
+// isOfferingKey reports whether the label depends on the offering rather than on the type.
 func isOfferingKey(key string) bool {
 	switch key {
 	case catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType,
@@ -218,13 +218,13 @@ func IsCloudKey(key string) bool {
 		catalog.LabelArch, catalog.LabelOS, catalog.LabelWindowsBuild, labelHostname:
 		return true
 	case catalog.LabelPartition:
-		return false // a launch into a placement group says in which
+		return false // the launch into a placement group chooses the partition
 	}
 	return strings.HasPrefix(key, "karpenter.k8s.aws/") || strings.HasPrefix(key, "karpenter.sh/")
 }
 
-// isOwnKey reports whether the label looks like one of the cloud's but is put
-// on by us.
+// isOwnKey reports whether the label has a domain of the cloud's labels but is set by
+// the controller.
 func isOwnKey(key string) bool {
 	return key == labelNodePool || key == labelNodeClass || key == labelRegistered || key == labelInitialized
 }

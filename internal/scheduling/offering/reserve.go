@@ -9,8 +9,8 @@ import (
 // Reserve is a capacity reservation that a NodePool may use. Its instances are paid for, so they are filled before other nodes are
 // planned, like existing nodes. Nodes that are chosen by price never use them.
 type Reserve struct {
-	Left   int   // instances that no node has, or is about to have
-	Offers []int // those that take one: of several pools, or of the variants of one
+	Left   int   // instances that no node and no launching NodeClaim has
+	Offers []int // the offers that take one, of any pool and variant
 }
 
 // IsReserved reports whether a node of the offering uses an instance of a capacity reservation.

@@ -17,20 +17,20 @@ import (
 // in one zone, or with one capacity type, and not in another.
 type Shape struct {
 	Room    resources.Vector
-	Daemons resources.Amounts  // what the DaemonSets take
-	Ports   []cluster.HostPort // likewise, of those that pods ask for
-	List    int                // of Ports: its number in pending.Queue.Ports
-	Broken  bool               // the DaemonSets alone do not fit
+	Daemons resources.Amounts  // requests of the DaemonSet pods
+	Ports   []cluster.HostPort // host ports of the DaemonSet pods, as far as pods use them
+	List    int                // number of Ports in podgroup.Queue.Ports
+	Broken  bool               // the DaemonSet pods alone do not fit
 
-	Kinds []*cluster.Kind // what their pods are to the places of others, as far as it is known
+	Kinds []*cluster.Kind // kinds of the DaemonSet pods, as far as they are known
 }
 
-// takes reports whether a machine of the shape has room for so much, and takes none of the host ports in the lists.
+// takes reports whether a node of the shape has room for ask, and no DaemonSet pod on it uses a host port of the lists.
 func (st *Stock) takes(s *Shape, ask resources.Vector, lists []int) bool {
 	return !s.Broken && ask.Fits(s.Room) && !st.ports.ClashAny(s.List, lists)
 }
 
-// volumesOfEBS is the resource that stands for volumes which the EBS driver attaches.
+// volumesOfEBS is the resource that counts volumes attached by the EBS CSI driver.
 const volumesOfEBS = resources.AttachableVolumes + "ebs.csi.aws.com"
 
 // shape works out the shape of every offer, exactly: which DaemonSets would
@@ -76,7 +76,7 @@ func (st *Stock) isCrowded(p *Pool) bool {
 func (st *Stock) mold(m *Model, g *guests, running []bitset.Set) {
 	have := bitset.New(len(running))
 	first := len(st.Shapes)
-	var kinds []bitset.Set // by shape of this model: the daemons it has
+	var kinds []bitset.Set // by shape of this model: its DaemonSets
 	for o := m.from; o < m.to; o++ {
 		clear(have)
 		for d := range running {
@@ -117,7 +117,7 @@ type taking struct {
 	kinds   []*cluster.Kind
 }
 
-// systemNamespace is where the DaemonSets are without which no node works: a machine is too small that does not hold them.
+// systemNamespace is the namespace of DaemonSets that every node needs. An instance that cannot hold them is too small.
 const systemNamespace = "kube-system"
 
 // fitting returns those of the set that come to a machine of the type which is too small for all: those of kube-system, then the smallest first as
@@ -169,7 +169,7 @@ func (g *guests) of(set bitset.Set, ports *podgroup.Ports) *taking {
 func (st *Stock) shapeOf(m *Model, g *guests, have bitset.Set) Shape {
 	run := have.Clone()
 	have.Each(func(d int) {
-		// A pod that asks for a device which the type lacks stays pending; it takes no room.
+		// A pod that requests a device that the type lacks stays pending and takes no room.
 		for _, e := range g.daemons[d].Requests.Extended {
 			if e.Value > m.typ.Allocatable.Of(e.Name) {
 				run.Remove(d)
@@ -206,8 +206,8 @@ func sortedDaemons(daemons []cluster.Daemon) []*cluster.Daemon {
 	return out
 }
 
-// Tolerated returns the offers of the pools whose taints are tolerated. Startup
-// taints keep nobody away: they are gone before pods run.
+// Tolerated returns the offers of the pools whose taints are tolerated. It ignores startup
+// taints, because they are removed before pods run.
 func (st *Stock) Tolerated(tolerations []requirements.Toleration) bitset.Set {
 	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
@@ -218,8 +218,8 @@ func (st *Stock) Tolerated(tolerations []requirements.Toleration) bitset.Set {
 	return out
 }
 
-// unavoided returns the offers of the pools that have no soft taint
-// (PreferNoSchedule) which is not tolerated.
+// unavoided returns the offers of the pools whose PreferNoSchedule taints are all
+// tolerated.
 func (st *Stock) unavoided(tolerations []requirements.Toleration) bitset.Set {
 	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {

@@ -13,60 +13,60 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Stock is all that may be bought: every offering of every type that a pool
-// allows, in one numbering, so that sets of them are bit sets.
+// Stock is all offers: every offering of every type that a pool
+// allows. They are numbered together, so that sets of them are bit sets.
 type Stock struct {
-	Dims     resources.Dimensions // those of the queue
+	Dims     resources.Dimensions // dimensions of the queue
 	Pools    []*Pool              // heaviest first, then by name
 	Variants []Variant
 	Models   []Model
 	Offers   []Offer
 	Shapes   []Shape
 
-	Labels    *bitset.Index // which offer has which label
+	Labels    *bitset.Index // finds offers by label
 	available bitset.Set
 	ports     *podgroup.Ports
 
 	Reserves []Reserve  // the capacity reservations, by id
-	Reserved bitset.Set // the offers that take an instance of one
+	Reserved bitset.Set // the offers of capacity reservations
 }
 
-// Variant is a pool with one choice for each of its custom labels that may
-// have several values. Most pools have a single one.
+// Variant is a pool with one value for each of its custom labels that may
+// have several values. Most pools have a single variant.
 type Variant struct {
-	Pool   int                 // its number
-	Labels requirements.Labels // all but those of type and offering
-	Chosen requirements.Labels // those of them that were a choice
-	from   int                 // its models
+	Pool   int                 // index into Stock.Pools
+	Labels requirements.Labels // all labels except those of type and offering
+	Chosen requirements.Labels // the custom labels among them for which the pool allows several values
+	from   int                 // its models: numbers from … to-1
 	to     int
 
-	ByPrice []int // its offers but those of capacity reservations, the cheapest first
+	ByPrice []int // its offers without capacity reservation, the cheapest first
 	quotes  []quote
 }
 
 // Model is an instance type in a variant of a pool.
 type Model struct {
-	Variant int // its number
+	Variant int // index into Stock.Variants
 	typ     *catalog.Type
-	from    int // its offers, cheapest first
+	from    int // its offers, the cheapest first: numbers from … to-1
 	to      int
 	alike   bool // all its offers have one shape
 
-	most [2]int64 // of cpu and memory, or whatever comes first of the dimensions, that any of its offers leaves
+	most [2]int64 // the most room of any of its offers in the first two dimensions, usually cpu and memory
 }
 
-// Offer is one way to buy a model.
+// Offer is an offering of a model.
 type Offer struct {
 	*catalog.Offering
-	Model   int // its number
-	Reserve int // number of its capacity reservation, -1 if it has none
+	Model   int // index into Stock.Models
+	Reserve int // index into Stock.Reserves; -1: no capacity reservation
 
 	shape           int
 	zoneBit, wayBit uint64 // one bit for the zone, one for the way of paying
 }
 
-// New numbers what the pools of the snapshot may buy on the market for the pods of a queue, which
-// is not waited for before the market has been looked through.
+// New numbers the offers that the pools of the snapshot have in the market, for the pods of a queue. It calls queue
+// late, so that the queue can be built concurrently.
 func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue) *Stock {
 	st := &Stock{}
 	for i := range s.Pools {
@@ -98,8 +98,8 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 	return st
 }
 
-// numberPlaces gives zones and ways of paying their bits. Beyond 64 zones they
-// share bits, which at worst makes machines choosier than they must be.
+// numberPlaces assigns bits to zones and capacity types. More than 64 zones
+// share bits: at worst a planned node keeps fewer offers than it could.
 func (st *Stock) numberPlaces() {
 	var zones, ways []string // few: to go through them is quicker than to look them up
 	bit := func(names *[]string, name string) uint64 {
@@ -152,7 +152,7 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *podgro
 	p.to = len(st.Offers)
 }
 
-// reserveRoom makes room for what is about to be added, once for all of it.
+// reserveRoom grows the slices once for all offers and models of the pool.
 func (st *Stock) reserveRoom(allowed []allowedType) {
 	n := 0
 	for i := range allowed {
@@ -161,7 +161,7 @@ func (st *Stock) reserveRoom(allowed []allowedType) {
 	st.Offers, st.Models = slices.Grow(st.Offers, n), slices.Grow(st.Models, len(allowed))
 }
 
-// addModel appends a model of the variant that is about to be added.
+// addModel appends a model of the variant that is being added. It ignores an empty list of offerings.
 func (st *Stock) addModel(typ *catalog.Type, offerings []*catalog.Offering) {
 	if len(offerings) == 0 {
 		return
@@ -174,7 +174,7 @@ func (st *Stock) addModel(typ *catalog.Type, offerings []*catalog.Offering) {
 	st.Models = append(st.Models, m)
 }
 
-// byPrice returns the offers of the models that can be bought any number of times, the cheapest first.
+// byPrice returns the offers of the models without capacity reservation, the cheapest first.
 func (st *Stock) byPrice(models []Model) []int {
 	if len(models) == 0 {
 		return nil
@@ -200,8 +200,8 @@ type priced struct {
 	offer int
 }
 
-// sortByPrice sorts offers, the cheapest first, then by number. Where a price and a number go into one integer, and they
-// do but for absurd ones, that is sorted: it takes a third of the time.
+// sortByPrice sorts offers by price, then by number. If each price and number fit into one integer, it sorts
+// those integers, which takes a third of the time. Only absurd prices do not fit.
 func sortByPrice(all []priced) {
 	cells := make([]uint64, len(all))
 	for i, p := range all {
@@ -220,7 +220,7 @@ func sortByPrice(all []priced) {
 // mostPriceBits is how many bits a price takes up to 8,796 dollars per hour; the rest numbers 2 million offers.
 const mostPriceBits = 43
 
-// visitLabel calls add for the offers that have the label.
+// visitLabel calls add for the ranges of offers that have the label, with their value.
 func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
 	for _, v := range st.Variants {
 		if value, ok := v.Labels[key]; ok && (isOwnKey(key) || !IsCloudKey(key)) {
@@ -235,7 +235,7 @@ func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
 	}
 }
 
-// labelKeys returns the labels that offers may have.
+// labelKeys returns the keys of the labels that some offer has.
 func (st *Stock) labelKeys() map[string]bool {
 	out := map[string]bool{labelHostname: true}
 	note := func(labels requirements.Labels) {
@@ -316,7 +316,7 @@ func (st *Stock) Having(offers bitset.Set, keys []string) bitset.Set {
 	return offers
 }
 
-// AtLaunch returns the labels of a node of the variant that are there before it has joined the cluster.
+// AtLaunch returns the labels of a node of the variant that exist before it has joined the cluster.
 func (v *Variant) AtLaunch() requirements.Labels {
 	out := maps.Clone(v.Labels)
 	delete(out, labelRegistered)

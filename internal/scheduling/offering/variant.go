@@ -10,14 +10,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// maxVariants bounds the variants of one pool: its custom labels with several
-// values multiply. Values beyond it are not offered.
+// maxVariants limits the variants of one pool, because custom labels with several
+// values multiply. Further values are not offered.
 const maxVariants = 128
 
-// choices returns the labels that a node of the pool may have where the pool
-// leaves a choice: a requirement on a custom key with several values. Only
-// differences that some pod cares about count; among the rest the first value
-// by name is taken, so the label is always the same. There is at least one choice.
+// choices returns the combinations of values for the custom labels of which the pool's
+// requirements allow several values. Of values that no pod's requirement
+// distinguishes, only the first by name is used, so the label is always the same.
+// If pods spread over the label, each listed value is used. There is at least one combination.
 func (p *Pool) choices(types []catalog.Type, queue func() *podgroup.Queue) []requirements.Labels {
 	out := []requirements.Labels{{}}
 	for _, key := range p.Accepts.Keys() {
@@ -27,7 +27,7 @@ func (p *Pool) choices(types []catalog.Type, queue func() *podgroup.Queue) []req
 		q := queue()
 		values := choose(p.Accepts[key], wishesFor(q, key))
 		if listed := p.Accepts[key]; q.Spreads(key) && !listed.Complement {
-			values = listed.Listed // each is a domain of its own
+			values = listed.Listed // each value is a domain
 		}
 		if len(values) == 0 {
 			continue // the label stays absent

@@ -2,12 +2,12 @@ package offering
 
 import "github.com/joiner-sh/joiner/internal/model/bitset"
 
-// MinValue is the demand that the offerings of a machine have that many
+// MinValue is the minValues of a requirement: the offerings of a NodeClaim must have that many
 // different values of a label.
 type MinValue struct {
 	Key  string
 	N    int
-	kind []int32 // by offer less pool.from: which value, -1 for none
+	kind []int32 // by offer minus pool.from: number of its value; -1: none
 }
 
 // count numbers the values of the labels that have minValues.
@@ -28,13 +28,13 @@ func (st *Stock) count(p *Pool) {
 	}
 }
 
-// AsksVariety reports whether a machine of the offer must keep others to choose
-// from. An instance of a capacity reservation is there for certain; nothing else is bought for it.
+// AsksVariety reports whether minValues apply to a node of the offer. They do not apply to an offer of
+// a capacity reservation, because no other offer can replace it.
 func (st *Stock) AsksVariety(offer int) bool {
 	return len(st.PoolOf(offer).Least) > 0 && !st.Offers[offer].IsReserved()
 }
 
-// Varieties returns, for each of the pool's minValues, how many different values these of its offers have.
+// Varieties returns, for each of the pool's minValues, how many different values the given offers of the pool have.
 func (p *Pool) Varieties(offers []int) []int {
 	out := make([]int, len(p.Least))
 	if len(out) == 0 {
@@ -50,7 +50,7 @@ func (p *Pool) Varieties(offers []int) []int {
 	return out
 }
 
-// missing returns the first key of which these offers have too few values, or "".
+// missing returns the first key whose minValues these offers do not meet, or "".
 func (p *Pool) missing(offers bitset.Set) string {
 	for _, l := range p.Least {
 		if l.values(offers, p) < l.N {

@@ -5,8 +5,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// What one demand costs the solver, in points. They are measured ratios, rounded: a rule about other pods is matched with
-// labels and counted on nodes; a host port or an extended resource is compared on each node; a value is only looked up.
+// These constants are what one requirement of a pod costs the solver, in points. They are measured ratios, rounded. A rule about
+// other pods costs most, because it is matched with labels and counted on nodes. A host port or an extended resource is compared on
+// each node. A value is only looked up.
 const (
 	rulePoints       = 8 // a spread constraint, affinity term or anti-affinity term
 	volumePoints     = 8 // a shared volume claim
@@ -18,22 +19,22 @@ const (
 	tolerationPoints = 1 // a toleration
 	valuesPerPoint   = 8 // values of a label, or namespaces of a term
 
-	ordinaryPoints = 64 // what the demands of an ordinary pod come to at most
-	unitPoints     = 16 // what each further unit of cost stands for
+	ordinaryPoints = 64 // an ordinary pod has at most this many points
+	unitPoints     = 16 // points beyond that for each further unit of cost
 )
 
-// Cost returns about what the pod costs the solver, in units: 1 for an ordinary pod, and 1 more for each 16 points of demands
-// beyond the 64 that ordinary pods have at most. A pod with 50 anti-affinity terms costs about 28, one with 200 host ports 22,
-// one with 10,000 node affinity terms 1,872. The function is pure and takes time in proportion to the number of the pod's terms.
+// Cost estimates what the pod costs the solver, in units: 1 for an ordinary pod of at most 64 points, and 1 more for each further 16
+// points. A pod with 50 anti-affinity terms costs about 28, one with 200 host ports 22, and one with 10,000 node affinity terms 1,872.
+// Cost is a pure function. Its time is proportional to the number of the pod's terms.
 //
-// Pods that share their demands (cluster.Pod.SharesDemands) are one class: the class costs the solver this once, and each further
-// pod next to nothing.
+// Pods that share their requirements (cluster.Pod.SharesDemands) are one class. The class costs the solver this once, and each further
+// pod costs almost nothing.
 func Cost(p *cluster.Pod) int {
 	points := demandPoints(p)
 	return 1 + max(0, points-ordinaryPoints)/unitPoints
 }
 
-// demandPoints returns what all demands of the pod cost together.
+// demandPoints returns the points of the pod.
 func demandPoints(p *cluster.Pod) int {
 	points := len(p.Tolerations)*tolerationPoints + len(p.HostPorts)*portPoints +
 		len(p.Requests.Extended)*resourcePoints + len(p.Volumes)*volumePoints
@@ -54,7 +55,7 @@ func demandPoints(p *cluster.Pod) int {
 	return points
 }
 
-// requirementPoints returns what it costs to match labels with the requirements.
+// requirementPoints returns the points for matching labels with the requirements.
 func requirementPoints(r requirements.Requirements) int {
 	points := len(r) * keyPoints
 	for _, v := range r {

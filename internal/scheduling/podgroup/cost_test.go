@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// TestCost: an ordinary pod costs 1; what a pod costs grows with everything that it may have many of.
+// TestCost checks that an ordinary pod costs 1, and that the cost grows with each list that a pod can have.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	app := cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"app": "web"})}

@@ -1,10 +1,10 @@
-// Package podgroup holds what the pods of a snapshot ask for, those that ask for the same as one.
+// Package podgroup groups the pods to schedule into classes of pods with equal requirements.
 //
-// In: the pods that need a place, and whom the pods on nodes keep away.
-// Out: a Queue: classes with a count, what they demand of nodes and of other pods, and whose demands nobody could mean.
-// Never: a node to put a pod on, something to buy, or an answer that depends on the order of its input.
+// In: the pods to schedule, and the required anti-affinity of the pods on nodes.
+// Out: a Queue: the classes with their pods, what they require of nodes and of other pods, and the pods that cannot be planned.
+// Never: a node for a pod, an offering, or a result that depends on the order of its input.
 //
-// What a pod demands of a node besides room is its Signature, what it asks of other
-// pods its Profile (package topology). Both are worked out once for all pods that
-// share them, so everything after that costs by class, not by pod.
+// The Signature of a pod is what it requires of a node besides room. Its Profile
+// (package topology) is what it requires of other pods. Both are computed once for all pods
+// that share them, so the time of all later steps depends on the number of classes, not of pods.
 package podgroup

@@ -15,8 +15,8 @@ func newSignature(p *cluster.Pod) Signature {
 	return s
 }
 
-// signatureKey appends what makes two signatures equal. Every text is
-// preceded by its length, so no two signatures have the same key.
+// signatureKey appends a key that is equal only for equal signatures. Every text is
+// preceded by its length, so different signatures have different keys.
 func signatureKey(b []byte, p *cluster.Pod) []byte {
 	b = hashkey.Int(b, len(p.Required))
 	for _, r := range p.Required {
@@ -44,7 +44,7 @@ func appendRequirements(b []byte, r requirements.Requirements) []byte {
 	return b
 }
 
-// classKey appends what makes two pods with one signature alike.
+// classKey appends a key that is equal only for pods of one class.
 func classKey(b []byte, sig, profile int, p *cluster.Pod) []byte {
 	b = hashkey.Int(hashkey.Int(b, sig), profile)
 	b = hashkey.Int(b, int(p.Priority))

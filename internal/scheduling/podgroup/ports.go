@@ -5,15 +5,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
-// Ports numbers lists of host ports, and knows which two of them cannot be on one node. The zero value knows no list. It is
-// altered by Number alone.
+// Ports numbers lists of host ports, and knows which lists conflict on one node. The zero value has no list. Only
+// Number changes it, so other methods may be called concurrently between calls of Number.
 type Ports struct {
 	numbers map[string]int
 	clashes [][]uint64 // by list: the lists that share a port with it, as bits
 	taken   map[portKey]*takers
 }
 
-// portKey is a port, whatever the address.
+// portKey is a port and its protocol, without the address.
 type portKey struct {
 	port     int32
 	protocol string
@@ -28,7 +28,7 @@ type takers struct {
 // NoPorts is the number of the empty list.
 const NoPorts = 0
 
-// Number returns the number of the list.
+// Number returns the number of the list. Equal lists have the same number.
 func (p *Ports) Number(list []cluster.HostPort) int {
 	if len(list) == 0 {
 		return NoPorts
@@ -61,7 +61,8 @@ func (p *Ports) Number(list []cluster.HostPort) int {
 	return n
 }
 
-// Wanted returns those of the ports that some numbered list has, whatever the address: the others keep no pod away, and need no number.
+// Wanted returns those of the ports that some numbered list has, on any address. The other ports conflict with no list, so they
+// need no number.
 func (p *Ports) Wanted(list []cluster.HostPort) []cluster.HostPort {
 	var out []cluster.HostPort
 	for i := range list {
@@ -99,12 +100,12 @@ func (t *takers) conflicting(to []uint64, h cluster.HostPort) []uint64 {
 	return withBits(withBits(to, t.everywhere), t.by[h.IP])
 }
 
-// Clash reports whether the lists, given by their numbers, have a port in common.
+// Clash reports whether two lists, given by their numbers, conflict on one node.
 func (p *Ports) Clash(a, b int) bool {
 	return a != NoPorts && b != NoPorts && hasBit(p.clashes[a], b)
 }
 
-// ClashAny reports whether the list has a port in common with one of the others.
+// ClashAny reports whether the list conflicts with one of the others.
 func (p *Ports) ClashAny(a int, others []int) bool {
 	if a == NoPorts {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// TestPortsClash: two lists clash if a port of one cannot be taken beside one of the other, as cluster.HostPort says.
+// TestPortsClash checks that two lists clash exactly if cluster.HostPort.Conflicts is true for a port of each.
 func TestPortsClash(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,57 +11,56 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Class is a number of pods that ask for the same: any one can take the place of any other.
+// Class is pods with equal requirements: each can take the place of any other.
 type Class struct {
 	Sig      int              // index into Queue.Signatures
 	Profile  int              // index into Queue.Book.Profiles
 	Ask      resources.Vector // of one pod
 	Amounts  resources.Amounts
 	Ports    []cluster.HostPort
-	Lists    []int // of its host ports, by number in Queue.Ports: one for each pod that has any
+	Lists    []int // the list of its host ports, by number in Queue.Ports; empty if it has none
 	Priority int32
 	Pods     []*cluster.Pod // by namespace, name and UID
 }
 
-// Signature is what pods demand of a node besides room: all that have it share
-// what is worked out from it.
+// Signature is what pods require of a node besides room.
 type Signature struct {
-	Required    []requirements.Requirements // alternatives; none: anything will do
+	Required    []requirements.Requirements // alternatives; empty: any node
 	Preferred   []cluster.Preference        // the heaviest first
 	Tolerations []requirements.Toleration
 }
 
-// Queue is the pods that need a place.
+// Queue is the pods to schedule, grouped.
 type Queue struct {
-	Dims        resources.Dimensions // the resources that some pod asks for
+	Dims        resources.Dimensions // the resources that some pod requests
 	Classes     []Class              // by priority, then the larger first
 	Signatures  []Signature
 	Book        *topology.Book
 	Ports       *Ports
 	Unplannable []Unplannable
-	Deferred    []*cluster.Pod // pods whose demands about other pods are too many for one plan
-	Omissions   []Omission     // of the pods in the classes
+	Deferred    []*cluster.Pod // pods that must wait for another plan: their rules about other pods are too many for this one
+	Omissions   []Omission     // preferences left out of pods in the classes
 
 	unoffered map[string]bool // the resources that Unoffered stands for
 }
 
-// Omission is a pod of which preferences about other pods are left out, so that a plan takes no more memory than its share.
+// Omission is a pod of which some preferences about other pods are ignored, to limit the memory that a plan takes.
 type Omission struct {
 	Pod         *cluster.Pod
 	Preferences int
 }
 
-// Unplannable is a pod that asks for what nobody could mean.
+// Unplannable is a pod whose spec is impossible or not supported, with the reason.
 type Unplannable struct {
 	Pod *cluster.Pod
 	Why string
 }
 
-// New groups the pods of the snapshot.
+// New groups the pods of the snapshot. It does not know what instance types have: see NewFor.
 func New(s cluster.Snapshot) *Queue { return NewFor(s, nil) }
 
-// NewFor does the same where it is known which resources instance types have, besides those that have a field in
-// capacity.Amounts. offered is asked only where pods ask for many.
+// NewFor groups the pods of the snapshot. offered returns the extended resources that instance types have; it is called only if pods
+// request more than 8 kinds of resources. Nil means unknown: then each resource keeps its own dimension.
 func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	q := &Queue{Dims: dimensionsOf(s), Ports: &Ports{}}
 	q.collapse(s, offered)
@@ -155,7 +154,7 @@ func (q *Queue) alike(pods []topology.Wanted, profiles []int) bool {
 		len(a.HostPorts) == 0 && len(b.HostPorts) == 0 && a.Requests.Equal(b.Requests)
 }
 
-// sort sorts the classes by priority, then the larger first.
+// sort sorts the classes by priority, the highest first, then by amounts, the largest first.
 func (q *Queue) sort() {
 	order := make([]int, len(q.Classes))
 	for i := range order {
@@ -172,15 +171,15 @@ func (q *Queue) sort() {
 	q.Classes = sorted
 }
 
-// Spreads reports whether some pods keep to the domains of the label.
+// Spreads reports whether some topology rule is over the label.
 func (q *Queue) Spreads(key string) bool {
 	return slices.ContainsFunc(q.Book.Groups, func(g topology.Group) bool { return g.Key == key })
 }
 
-// dimensionsOf returns the resources that some pod asks for: cpu, memory,
+// dimensionsOf returns the resources that some pod requests: cpu, memory,
 // ephemeral-storage and pods first, then the others by name.
 func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
-	var common resources.Amounts // not 0 where somebody asks for something
+	var common resources.Amounts // not 0 for each resource that some pod requests
 	others := map[string]bool{}
 	for i := range s.Pods {
 		asks := &s.Pods[i].Requests
@@ -195,7 +194,7 @@ func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
 	return append(resources.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
-// residentsOf returns the kinds of pods on the nodes, and of DaemonSets, that keep others away, each once.
+// residentsOf returns the kinds of pods with required anti-affinity, each once: those on nodes, and DaemonSet pods.
 func residentsOf(s cluster.Snapshot) []cluster.Resident {
 	order := make([]*cluster.Node, len(s.Nodes))
 	for i := range s.Nodes {
@@ -225,7 +224,7 @@ func residentsOf(s cluster.Snapshot) []cluster.Resident {
 	return out
 }
 
-// kindsOf returns the kinds of the pods on the nodes, and of DaemonSets, each once.
+// kindsOf returns the kinds of the pods on nodes and of DaemonSet pods, each once.
 func kindsOf(s cluster.Snapshot) []*cluster.Kind {
 	seen := map[*cluster.Kind]bool{}
 	var out []*cluster.Kind
@@ -261,7 +260,7 @@ func sortedPods(pods []cluster.Pod) []*cluster.Pod {
 	return out
 }
 
-// Count returns how many pods there are.
+// Count returns the number of pods, including unplannable and deferred ones.
 func (q *Queue) Count() int {
 	n := len(q.Unplannable) + len(q.Deferred)
 	for c := range q.Classes {

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// text writes a queue down: its classes with their pods, in order.
+// text returns the queue as text: its classes with their pods, in order.
 func text(q *podgroup.Queue) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, q.Dims)
@@ -27,7 +27,7 @@ func text(q *podgroup.Queue) string {
 	return b.String()
 }
 
-// TestClasses: pods are one class if nothing that they ask for differs, whatever order they come in.
+// TestClasses checks that pods are one class exactly if their requirements are equal, in any order.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Parse(`# Pods that differ in one thing each.
@@ -87,7 +87,7 @@ mad: it asks for 200000000000000 of cpu, more than any machine has
 	}
 }
 
-// TestSpreads: only labels by which some rule about other pods goes have domains.
+// TestSpreads checks that only labels that some topology rule is over have domains.
 func TestSpreads(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Parse(`# A spread.

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Unoffered is the name of the dimension that stands for all resources which no node and no instance type has, where pods
-// ask for many of them: each would make every amount longer. A pod that asks for any of them asks for 1 of it.
+// Unoffered is the name of one dimension that replaces all resources which no node and no instance type has, if pods
+// request many of them. Otherwise each would lengthen every vector. A pod that requests any of them requests 1 of it.
 const Unoffered = "unoffered"
 
 // mostUnoffered is up to how many such resources have a dimension each.
@@ -40,7 +40,7 @@ func (q *Queue) collapse(s cluster.Snapshot, offered func() map[string]bool) {
 	q.Dims = append(slices.DeleteFunc(q.Dims, func(name string) bool { return q.unoffered[name] }), Unoffered)
 }
 
-// isBasic reports whether the resource has a field of its own in capacity.Amounts.
+// isBasic reports whether the resource has a field of its own in resources.Amounts.
 func isBasic(name string) bool {
 	switch name {
 	case resources.CPU, resources.Memory, resources.EphemeralStorage, resources.Pods:
@@ -58,7 +58,7 @@ func (q *Queue) Ask(a resources.Amounts) resources.Vector {
 	return v
 }
 
-// FirstUnoffered returns the first of the resources in the amounts that nothing has and that share a dimension; "" if there is none.
+// FirstUnoffered returns the first resource in the amounts that Unoffered replaces; "" if there is none.
 func (q *Queue) FirstUnoffered(a resources.Amounts) string {
 	if q.unoffered == nil {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// TestUnoffered: resources that nothing has share one dimension where they are many, and keep theirs where they are few.
+// TestUnoffered checks that resources that no node and no type has share one dimension if they are many, and keep their own if few.
 func TestUnoffered(t *testing.T) {
 	t.Parallel()
 	offered := func() map[string]bool { return map[string]bool{"gpu": true} }

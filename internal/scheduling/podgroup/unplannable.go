@@ -12,7 +12,7 @@ import (
 // multiplied by a number of pods.
 const absurd = math.MaxInt64 >> 17
 
-// unplannable returns what is wrong with the pod, or "".
+// unplannable returns why the pod cannot be planned, or "".
 func unplannable(p *cluster.Pod) string {
 	if p.Unplannable != "" {
 		return p.Unplannable

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Place is somewhere pods of a profile may go.
+// Place is a combination of domains where pods of a profile may go.
 type Place struct {
 	Domains []int // by key of the profile
 	Most    int   // no more than so many have room, or can be bought for
@@ -14,12 +14,17 @@ type Place struct {
 	Price   float64
 }
 
-// Assign says how many of n pods of a profile go to each place, and notes them
-// in the census. It keeps to every demand. Among the places that will do it takes
-// those with free room first, for that is where kube-scheduler will put the
-// pods; then those that meet the wishes, then the lower ranks, then those with the fewest
-// pods of wished spreads, then the cheap ones, then those with the fewest pods of demanded
-// spreads: how uneven they may be is what the demand says. Pods that may go nowhere are in none of the counts.
+// Assign returns how many of n pods of a profile go to each place, and adds them
+// to the census. It satisfies every required rule. Among the allowed places it prefers, in this order:
+//
+//   - places with free room on existing nodes, because kube-scheduler will put the pods there;
+//   - places that satisfy the preferences;
+//   - places of lower rank;
+//   - places with the fewest pods of preferred spreads;
+//   - cheap places, in steps of 10 %;
+//   - places with the fewest pods of required spreads, whose maxSkew already limits how uneven they become.
+//
+// Pods that no place allows are in none of the counts.
 func (c *Census) Assign(p *Profile, n int, places []Place) []int {
 	a := &assignment{census: c, profile: p, places: places, counts: make([]int, len(places)), all: n}
 	for _, r := range p.Domain {
@@ -48,8 +53,8 @@ func (c *Census) Assign(p *Profile, n int, places []Place) []int {
 	return a.counts
 }
 
-// Refusal returns the first demand that keeps a pod of the profile out of a
-// place; nil if none does.
+// Refusal returns the first required rule that does not allow one more pod of the profile in the
+// domains; nil if all do. If it is a rule of other pods, only Group and Form are set.
 func (c *Census) Refusal(p *Profile, domains []int) *Rule {
 	for i := range p.Domain {
 		r := &p.Domain[i]
@@ -78,8 +83,8 @@ func (c *Census) Refusal(p *Profile, domains []int) *Rule {
 	return c.avoided(p, domains)
 }
 
-// Reaches reports whether a place has the pods that those of the profile must be near, or they may
-// be the first of them.
+// Reaches reports whether the domains satisfy all required affinity of the profile. They also do if the pod may
+// be the first of its group.
 func (c *Census) Reaches(p *Profile, domains []int) bool {
 	for i := range p.Domain {
 		if r := &p.Domain[i]; r.Form == Near && r.Weight == 0 && !c.near(p, r, domains[r.key]) {
@@ -89,14 +94,14 @@ func (c *Census) Reaches(p *Profile, domains []int) bool {
 	return true
 }
 
-// near reports whether the domain has a pod for a rule of the profile, or needs none.
+// near reports whether the domain satisfies an affinity rule of the profile.
 func (c *Census) near(p *Profile, r *Rule, domain int) bool {
 	k := &c.counts[r.Group]
 	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.first(p)
 }
 
-// first reports whether there is no pod yet that a pod of the profile must be
-// near: the first of a group that wants to be near itself may go anywhere.
+// first reports whether a pod of the profile may go anywhere because it would be the first that its
+// affinity matches: all of its affinity rules match the pod itself, and no pod yet.
 func (c *Census) first(p *Profile) bool {
 	for i := range p.Domain {
 		r := &p.Domain[i]
@@ -107,7 +112,7 @@ func (c *Census) first(p *Profile) bool {
 	return true
 }
 
-// avoided returns the rule of other pods that keeps the profile's pods out of a place.
+// avoided returns an anti-affinity rule of other pods that does not allow the profile's pods in the domains; nil if there is none.
 func (c *Census) avoided(p *Profile, domains []int) *Rule {
 	for i, g := range p.In {
 		k := p.inKeys[i]
@@ -125,7 +130,7 @@ func one(yes bool) int {
 	return 0
 }
 
-// assignment is pods on their way to places.
+// assignment is the state of Assign.
 type assignment struct {
 	census  *Census
 	profile *Profile
@@ -139,12 +144,12 @@ type assignment struct {
 	aside   []int // places that would not do when they were looked at
 }
 
-// pass gives out up to n pods, and returns how many it has given.
+// pass assigns up to n pods, and returns how many.
 func (a *assignment) pass(n int) int {
 	given := 0
 	for given < n && len(a.queue.entries) > 0 {
 		e := heap.Pop(&a.queue).(placeEntry)
-		// An entry is as old as the last look at it: other places that share a domain may have changed it.
+		// The entry may be out of date, because pods were assigned to other places with the same domain.
 		if now := a.entry(e.place); now != e && len(a.queue.entries) > 0 && a.queue.entries[0].before(&now) {
 			heap.Push(&a.queue, now)
 			continue
@@ -188,7 +193,7 @@ func (a *assignment) lookAgain() {
 	heap.Init(&a.queue)
 }
 
-// fewest adds up, over the spreads of the profile and those that count it, the pods in the domains that have the fewest.
+// fewest returns the sum of the minima of the spreads of the profile and of those that count it.
 func (a *assignment) fewest() int {
 	sum := 0
 	for i, g := range a.profile.In {
@@ -204,7 +209,7 @@ func (a *assignment) fewest() int {
 	return sum
 }
 
-// placeEntry is a place with what decides how good it is at the moment.
+// placeEntry is a place with its current sort criteria, the most important first.
 type placeEntry struct {
 	place   int
 	small   bool // not all have room there, who must stay together
@@ -279,7 +284,7 @@ func (a *assignment) entry(i int) placeEntry {
 	return e
 }
 
-// priceStep numbers the prices in steps of a tenth.
+// priceStep returns the number of the price's step; each step is 10 % wide.
 func priceStep(price float64) int {
 	switch {
 	case price <= 0:

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// allowed returns the zones that take a pod of the profile; "-" is a node
-// without the label. Where other labels matter too, it is on a spot node.
+// allowed returns the zones that take a pod of the profile; "-" stands for nodes
+// without the label. If other labels matter too, it uses their domain 0, such as spot nodes.
 func allowed(c *Census, p *Profile) string {
 	var out []string
 	for d, name := range []string{"a", "b", "c", "-"} {
@@ -110,7 +110,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestRefusalAmongPods: pods that have just got their places count like those who were there.
+// TestRefusalAmongPods checks that pods just added to the census count like residents.
 func TestRefusalAmongPods(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -149,7 +149,7 @@ func TestRefusalAmongPods(t *testing.T) {
 	}
 }
 
-// TestRefusalNames: of several rules the first demand that is broken is named; others' comes last.
+// TestRefusalNames checks that Refusal returns the first required rule that is violated, and rules of other pods last.
 func TestRefusalNames(t *testing.T) {
 	t.Parallel()
 	there := []standing{{pod("web", away(about(Zone, "web"))), "a", "", 1}, {pod("db"), "b", "", 1}}
@@ -162,14 +162,14 @@ func TestRefusalNames(t *testing.T) {
 			t.Errorf("in domain %d: %+v, want form %d", d, r, want)
 		}
 	}
-	c.Count(0, []bool{true, false, false}) // web's zone is now the only one that counts
+	c.Count(0, []bool{true, false, false}) // now only the zone of web counts
 	mine, ok := b.Apart(&there[0].pod.AntiAffinity[0])
 	if r := c.Refusal(p, []int{0}); !ok || r == nil || r.Form != Apart || r.Group != mine {
 		t.Errorf("%+v, want the rule of the pod that is there, of group %d", r, mine)
 	}
 }
 
-// TestAssign: who goes where. All places are single zones, a, b and c in turn.
+// TestAssign checks how many pods go to each place. The places are the zones a, b and c.
 func TestAssign(t *testing.T) {
 	t.Parallel()
 	web, db := pod("web"), pod("db")
@@ -237,8 +237,8 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// TestAssignLoad: pods that draw others of their kind after them go where fewer
-// pods have been sent, at the same price; the others fill place after place.
+// TestAssignLoad checks that pods with affinity to their own kind go to the domain with fewer
+// assigned pods if the price is equal. Other pods fill place after place.
 func TestAssignLoad(t *testing.T) {
 	t.Parallel()
 	pods := []cluster.Pod{

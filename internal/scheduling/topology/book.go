@@ -11,30 +11,30 @@ import (
 // Hostname is the label whose domains are single nodes.
 const Hostname = "kubernetes.io/hostname"
 
-// Form is what a rule asks of the domains.
+// Form is the kind of a topology rule.
 type Form byte
 
 // The forms of rules.
 const (
-	Spread Form = iota // no domain has many more than another
-	Near               // the domain has a pod of the group
-	Apart              // the domain has none
+	Spread Form = iota // topology spread constraint: no domain has more than maxSkew pods more than another
+	Near               // pod affinity: the domain has a pod of the group
+	Apart              // pod anti-affinity: the domain has no pod of the group
 )
 
-// Group is the pods that a rule counts, by the domains of a label.
+// Group is the pods that a rule counts, and the label whose domains they are counted by.
 type Group struct {
 	Form Form
 	Key  string
-	// Nodes says whose nodes count: the number of a demand on nodes, given by
-	// the caller (see Wanted.Nodes), or -1 for all. Only Spread leaves any out.
+	// Nodes is the number of a signature, as in Wanted.Nodes: nodes that it refuses do not count.
+	// -1: all nodes count, as always for Near and Apart.
 	Nodes                int
 	AnyNode, HonorTaints bool // as in cluster.Spread
-	// Keys are other labels that a node must have to count: those that the owners are spread
-	// over besides. Sorted.
+	// Keys are the other labels that a node must have to count: those of the owner's other spread
+	// constraints. Sorted.
 	Keys []string
 
-	// Hard: some rule about the group is a demand; what only wishes speak of
-	// binds nobody but those who wish.
+	// Hard is true if some rule about the group is required. A group with preferred rules only
+	// matters to no pod but those with the preference.
 	Hard bool
 
 	terms []cluster.Term // a pod of the group matches all of them
@@ -52,49 +52,49 @@ func (g *Group) matches(namespace string, labels requirements.Labels) bool {
 	return true
 }
 
-// Rule is what a pod asks of the domains of a group.
+// Rule is a topology rule of a pod.
 type Rule struct {
 	Group int
 	Form  Form
 	Self  bool // the group counts the pod itself
 	// MaxSkew and MinDomains are those of a Spread.
 	MaxSkew, MinDomains int
-	Weight              int // 0: a demand; else a wish, the heavier the more it counts
-	// Volume: the group is the pods that share a volume yet to be made. Its
-	// first may go anywhere, whatever else the pod must be near.
+	Weight              int // 0: the rule is required; otherwise the weight of the preference
+	// Volume: the group is the pods that share an unbound volume claim. The
+	// first of them may go to any zone, whatever affinity the pod has.
 	Volume bool
 
-	key int // of a Domain rule: index into Profile.Keys
+	key int // of rules in Profile.Domain: index into Profile.Keys
 }
 
-// Profile is what pods ask of the places of others, and what they are to others.
+// Profile is the topology rules of pods, and the groups that count the pods.
 type Profile struct {
-	Domain []Rule // over labels other than the host name
-	Host   []Rule // over host names
+	Domain []Rule // rules over labels other than the host name
+	Host   []Rule // rules over host names
 
-	// In are the groups that count the pods, besides those over host names (HostIn). Sorted.
+	// In are the groups that count the pods, except those over host names (HostIn). Sorted.
 	In     []int
 	HostIn []int
 
-	// Keys are the labels whose value matters for the pods: those of the
-	// Domain rules, and of groups in In that somebody must keep to. Sorted.
+	// Keys are the labels whose domains matter for the pods: those of the
+	// Domain rules, and of the groups in In that are Hard. Sorted.
 	Keys []string
 
-	inKeys []int // by group in In: index into Keys, -1 if nobody must keep to it
+	inKeys []int // by index into In: index into Keys; -1 if the group is not Hard
 }
 
-// IsPlain reports whether the pods neither ask nor matter.
+// IsPlain reports whether the pods have no topology rules and no group counts them.
 func (p *Profile) IsPlain() bool {
 	return len(p.Domain) == 0 && len(p.Host) == 0 && len(p.In) == 0 && len(p.HostIn) == 0
 }
 
-// Follows reports whether the pods must be on a machine with certain others.
+// Follows reports whether the pods have a required affinity over host names.
 func (p *Profile) Follows() bool {
 	return slices.ContainsFunc(p.Host, func(r Rule) bool { return r.Form == Near && r.Weight == 0 })
 }
 
-// Wanted is a pod and the number of its demand on nodes: pods that accept the
-// same nodes have the same.
+// Wanted is a pod to schedule, with the number of its signature: pods that accept the
+// same nodes have the same number.
 type Wanted struct {
 	*cluster.Pod
 	Nodes int
@@ -104,17 +104,17 @@ type Wanted struct {
 type Book struct {
 	Groups   []Group
 	Profiles []Profile
-	// Of is the profile of each pod, in the order given; Plain for pods that
-	// nobody's rules concern.
+	// Of is the number of the profile of each pod, in the order of the argument of NewBook; Plain
+	// for pods without topology rules that no group counts.
 	Of []int
 
-	// Omitted is, by pod, how many of its preferences about other pods are left out; Deferred whether its demands about them
-	// are too many for one plan: it has no profile then. Both are nil unless rules are very many.
+	// Omitted is, by pod, how many of its preferences about other pods are ignored. Deferred is whether its required rules are too
+	// many for one plan; such a pod has no profile. Both are nil unless there are very many rules.
 	Omitted  []int
 	Deferred []bool
 
-	numbers map[string]int   // groups by their text
-	anchors map[string][]int // groups by a label that their pods must have, as "key\x00value"
+	numbers map[string]int   // by result of groupKey: number of the group
+	anchors map[string][]int // by a label that their pods must have ("key\x00value"): groups
 	loose   []int            // groups without such a label
 	labels  []string         // the keys that selectors look at
 	seen    map[string][]int // groups by what they see of a pod
@@ -127,18 +127,19 @@ type Book struct {
 	apartOf map[[2]int]bool
 }
 
-// Plain is the number of the profile of pods that neither ask nor matter.
+// Plain is the number of the profile of pods without topology rules that no group counts.
 const Plain = 0
 
-// NewBook finds the groups and profiles of the pods. Rules of residents (their
-// required anti-affinity) make groups too, if they keep any of the pods away. kinds returns the kinds of all
-// residents, those too that keep nobody away; it is asked only where rules are very many. Nil: they never are.
+// NewBook finds the groups and profiles of the pods. The required anti-affinity of residents makes
+// groups too, if it matches any of the pods. kinds returns the kinds of all
+// residents, with and without anti-affinity; it is called only if there are very many rules. If it is nil, the number of rules
+// is not limited.
 func NewBook(pods []Wanted, residents []cluster.Resident, kinds func() []*cluster.Kind) *Book {
 	b := emptyBook(len(pods))
 	if len(residents) == 0 && !slices.ContainsFunc(pods, Wanted.asks) {
 		return b
 	}
-	like := make([]bool, len(pods)) // the pod before
+	like := make([]bool, len(pods)) // by pod: it certainly has the same profile as the pod before it
 	for i := 1; i < len(pods); i++ {
 		like[i] = pods[i].isLike(pods[i-1])
 	}
@@ -184,7 +185,7 @@ func emptyBook(pods int) *Book {
 	}
 }
 
-// profiler numbers the profiles of a book.
+// profiler adds profiles to a book, each once.
 type profiler struct {
 	*Book
 	known map[string]int
@@ -193,7 +194,7 @@ type profiler struct {
 
 func newProfiler(b *Book) *profiler { return &profiler{Book: b, known: map[string]int{"": Plain}} }
 
-// number returns the number of the profile of a pod with such rules, that such groups count.
+// number returns the number of the profile of a pod with these rules that these groups count.
 func (r *profiler) number(rules []Rule, in []int, p Wanted) int {
 	in = r.where(in, p)
 	if len(p.Volumes) > 0 {
@@ -209,7 +210,7 @@ func (r *profiler) number(rules []Rule, in []int, p Wanted) int {
 	return number
 }
 
-// rulesOf returns what each pod asks, nil for pods that ask nothing.
+// rulesOf returns the rules of each pod; nil for pods without rules.
 func (b *Book) rulesOf(pods []Wanted, like []bool) [][]Rule {
 	rules := make([][]Rule, len(pods))
 	for i, p := range pods {
@@ -223,18 +224,19 @@ func (b *Book) rulesOf(pods []Wanted, like []bool) [][]Rule {
 	return rules
 }
 
-// asks reports whether the pod cares for where others are.
+// asks reports whether the pod has topology rules or an unbound shared volume claim.
 func (p Wanted) asks() bool {
 	return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.Volumes) > 0
 }
 
-// isLike reports whether the pods certainly ask for the same and are seen alike: neighbours by name mostly are.
+// isLike reports whether the pods certainly have the same rules and are counted by the same groups. Pods with neighboring names
+// often are. It may be false for equal pods.
 func (p Wanted) isLike(o Wanted) bool {
 	return p.Nodes == o.Nodes && p.Namespace == o.Namespace && len(p.Volumes) == 0 && len(o.Volumes) == 0 &&
 		p.SharesDemands(o.Pod) && maps.Equal(p.Labels, o.Labels)
 }
 
-// rules returns what the pod asks, and notes the groups that it speaks of.
+// rules returns the rules of the pod, and adds their groups to the book.
 func (b *Book) rules(p Wanted) []Rule {
 	var out []Rule
 	for _, s := range p.Spread {
@@ -258,7 +260,7 @@ func (b *Book) rules(p Wanted) []Rule {
 		}
 	}
 	for _, t := range p.Affinity {
-		terms := required // one and the same pod must match all that is required
+		terms := required // one pod must match all required terms, as in kube-scheduler
 		if t.Weight > 0 {
 			terms = []cluster.Term{t}
 		}
@@ -296,10 +298,10 @@ func apart(t *cluster.Term) Group {
 	return Group{Form: Apart, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
 }
 
-// avoid notes the group of a resident's anti-affinity term.
+// avoid adds the group of a resident's anti-affinity term.
 func (b *Book) avoid(t *cluster.Term) { b.number(apart(t)) }
 
-// volumeGroup is the pods that share a volume which is yet to be made, in one zone.
+// volumeGroup returns the group of the pods that share an unbound volume claim. They must be in one zone.
 func volumeGroup(claim string) Group {
 	nobody := cluster.Term{Key: claim, Selector: cluster.Selector{Nothing: true}}
 	return Group{Form: Near, Key: Zone, Nodes: -1, Hard: true, terms: []cluster.Term{nobody}}
@@ -308,7 +310,7 @@ func volumeGroup(claim string) Group {
 // Zone is the label with a node's availability zone.
 const Zone = "topology.kubernetes.io/zone"
 
-// number returns the number of the group; a new one if it is new.
+// number returns the number of the group. It adds the group if it is new.
 func (b *Book) number(g Group) int {
 	key := groupKey(nil, &g)
 	n, ok := b.numbers[string(key)]
@@ -321,14 +323,14 @@ func (b *Book) number(g Group) int {
 	return n
 }
 
-// Apart returns the number of the group of an anti-affinity term that the book has seen.
+// Apart returns the number of the group of an anti-affinity term; false if the book has no such group.
 func (b *Book) Apart(t *cluster.Term) (int, bool) {
 	g := apart(t)
 	n, ok := b.numbers[string(groupKey(nil, &g))]
 	return n, ok
 }
 
-// index prepares the look-up of groups by labels.
+// index prepares GroupsOf.
 func (b *Book) index() {
 	keys := map[string]bool{}
 	for n := range b.Groups {
@@ -336,8 +338,8 @@ func (b *Book) index() {
 		anchor, nothing := "", false
 		for i := range g.terms {
 			s := &g.terms[i].Selector
-			// An empty selector matches every pod, but kube-scheduler counts none of
-			// them for a spread (podtopologyspread, countPodsMatchSelector).
+			// An empty selector matches every pod, but kube-scheduler counts no pod
+			// for a spread with one (podtopologyspread, countPodsMatchSelector).
 			nothing = nothing || s.Nothing || g.Form == Spread && len(s.Labels) == 0
 			for _, key := range s.Labels.Keys() {
 				keys[key] = true
@@ -357,7 +359,7 @@ func (b *Book) index() {
 	b.labels = slices.Sorted(maps.Keys(keys))
 }
 
-// GroupsOf returns the groups that count a pod with these labels, sorted.
+// GroupsOf returns the groups that count a pod with these labels, sorted. The caller must not change the result.
 func (b *Book) GroupsOf(namespace string, labels requirements.Labels) []int {
 	if len(b.Groups) == 0 {
 		return nil
@@ -423,7 +425,7 @@ func (b *Book) withVolumes(in []int, claims []string) []int {
 	return out
 }
 
-// profile sorts the rules and groups of pods by how they are judged.
+// profile returns the profile of pods with these rules that these groups count.
 func (b *Book) profile(rules []Rule, in []int) Profile {
 	var p Profile
 	keys := map[string]bool{}

@@ -15,7 +15,7 @@ import (
 
 const capacityType = "karpenter.sh/capacity-type"
 
-// pod is one of an app; edit gives it its rules.
+// pod returns a pod of an app; edit adds its rules.
 func pod(app string, edit ...func(*cluster.Pod)) cluster.Pod {
 	p := cluster.Pod{Namespace: "default", Labels: requirements.Labels{"app": app}}
 	for _, e := range edit {
@@ -28,7 +28,7 @@ func apps(names ...string) cluster.Selector {
 	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(names...)}}
 }
 
-// about is a demand about the pods of an app.
+// about returns a required term about the pods of an app.
 func about(key, app string) cluster.Term {
 	return cluster.Term{Key: key, Namespaces: []string{"default"}, Selector: apps(app)}
 }
@@ -46,7 +46,7 @@ func away(terms ...cluster.Term) func(*cluster.Pod) {
 	return func(p *cluster.Pod) { p.AntiAffinity = append(p.AntiAffinity, terms...) }
 }
 
-// spread is over a label; app is whom it counts.
+// spread adds a spread constraint over a label that counts the pods of an app.
 func spread(key string, maxSkew int, app string, edit ...func(*cluster.Spread)) func(*cluster.Pod) {
 	return func(p *cluster.Pod) {
 		s := cluster.Spread{Key: key, MaxSkew: maxSkew, Selector: apps(app)}
@@ -149,8 +149,8 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// TestBookNodes: a spread counts the nodes that its owner accepts, so pods that
-// accept others have another group; to affinity they are the same.
+// TestBookNodes checks that pods with another signature have another group for a spread, because it counts the nodes that its owner
+// accepts. For affinity they have the same group.
 func TestBookNodes(t *testing.T) {
 	t.Parallel()
 	p := pod("web", spread(Zone, 1, "web"), near(about(Zone, "web")))
@@ -166,7 +166,7 @@ func TestBookNodes(t *testing.T) {
 	if diff := cmp.Diff(want, b.Groups, cmpopts.IgnoreUnexported(Group{})); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
-	// Both kinds of pods are counted by the spreads of both.
+	// The spreads of both signatures count the pods of both.
 	if got := b.Profiles[1].In; !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("the first is counted by %v", got)
 	}
@@ -208,7 +208,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestProfile: rules over host names stand apart, and only labels that somebody must keep to are keys.
+// TestProfile checks that rules over host names are separate, and that only labels of the pod's rules and of hard groups are keys.
 func TestProfile(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil,
@@ -295,13 +295,13 @@ func TestGroupsOf(t *testing.T) {
 		{"elsewhere", requirements.Labels{"app": "web"}, []int{2}},
 		{"elsewhere", nil, nil},
 	} {
-		for range 2 { // the second answer is remembered
+		for range 2 { // the second result is remembered
 			if got := b.GroupsOf(c.namespace, c.labels); !slices.Equal(got, c.want) {
 				t.Errorf("groups of %v in %s: %v, want %v", c.labels, c.namespace, got, c.want)
 			}
 		}
 	}
-	// The first three above are one to the selectors; and the owner of the rules has been looked at.
+	// Selectors do not distinguish the first three pods above. The owner of the rules was looked up too.
 	if got, want := len(b.seen), 11-2+1; got != want {
 		t.Errorf("%d kinds of pods are remembered, want %d", got, want)
 	}
@@ -310,7 +310,7 @@ func TestGroupsOf(t *testing.T) {
 	}
 }
 
-// TestGroupsOfVolumes: what a pod is by its volume, those with its labels are not.
+// TestGroupsOfVolumes checks that a pod is counted for its volume, and that other pods with its labels are not.
 func TestGroupsOfVolumes(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil, pod("db", volume("default/data")), // 0

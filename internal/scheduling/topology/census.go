@@ -1,7 +1,7 @@
 package topology
 
-// Census counts the pods of groups by domain. Domains of a label are numbered
-// from 0 by the caller.
+// Census counts the pods of groups by domain. The caller numbers the domains of each label
+// from 0.
 type Census struct {
 	book    *Book
 	domains map[string]int // how many a label has
@@ -27,10 +27,9 @@ type tie struct {
 	minDomains int
 }
 
-// NewCensus returns an empty census. domains says how many domains each label
-// has; a label that is missing has none. Besides them there is always one more,
-// with the highest number: being nowhere, on a node without the label. Nobody counts
-// who is there.
+// NewCensus returns an empty census. domains has the number of domains n of each label;
+// a missing label has none. The additional domain n stands for
+// nodes without the label; pods there are not counted.
 func NewCensus(b *Book, domains map[string]int) *Census {
 	c := &Census{book: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
 	for key, n := range domains {
@@ -56,7 +55,7 @@ func NewCensus(b *Book, domains map[string]int) *Census {
 	return c
 }
 
-// Clone returns a copy that can be added to by itself.
+// Clone returns a copy that can be changed independently.
 func (c *Census) Clone() *Census {
 	out := *c
 	out.counts, out.load = make([]count, len(c.counts)), make(map[string][]int, len(c.load))
@@ -71,20 +70,21 @@ func (c *Census) Clone() *Census {
 	return &out
 }
 
-// Count says which domains matter for the fewest pods of a Spread group: those
-// with a node that the owner of the rule accepts. Without it, all do.
+// Count sets which domains count for the minimum of a Spread group: those
+// with a node that the owner of the rule accepts. Before the first call, all count.
 func (c *Census) Count(group int, domains []bool) {
 	c.counts[group].counted = append(append([]bool(nil), domains...), false)
 	c.counts[group].recount()
 }
 
-// Resident notes n pods that the group counts.
+// Resident adds n pods that the group counts.
 func (c *Census) Resident(group, domain, n int) { c.counts[group].add(domain, n) }
 
 // Owner notes n pods with a required anti-affinity to the group.
 func (c *Census) Owner(group, domain, n int) { c.counts[group].own(domain, n) }
 
-// Add notes n pods of a profile in a place; n may be negative.
+// Add adds n pods of a profile to the given domains, one for each of p.Keys. If n is negative it removes pods, but not
+// their skew limits.
 func (c *Census) Add(p *Profile, domains []int, n int) {
 	for i, g := range p.In {
 		if k := p.inKeys[i]; k >= 0 {
@@ -114,8 +114,8 @@ func (t *tie) hold(r *Rule) {
 	t.minDomains = max(t.minDomains, r.MinDomains)
 }
 
-// IsFewest reports whether a place has the fewest pods of one of the groups, of those that count the
-// pods of the profile.
+// IsFewest reports whether one of the given groups counts the pods of the profile and has its minimum in the
+// given domains.
 func (c *Census) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
 	for i, g := range p.In {
 		if key := p.inKeys[i]; key >= 0 && groups[g] && c.counts[g].matched[domains[key]] == c.counts[g].low {
@@ -125,7 +125,7 @@ func (c *Census) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
 	return false
 }
 
-// isSpread reports whether some demand for a spread counts the pods of the profile.
+// isSpread reports whether some required spread counts the pods of the profile.
 func (c *Census) isSpread(p *Profile) bool {
 	for i, g := range p.In {
 		if p.inKeys[i] >= 0 && c.book.Groups[g].Form == Spread {
@@ -166,7 +166,7 @@ func (c *Census) crowd(p *Profile, domains []int) int {
 // Matched returns how many pods the group counts in a domain.
 func (c *Census) Matched(group, domain int) int { return c.counts[group].matched[domain] }
 
-// Total returns how many pods the group counts, wherever they are.
+// Total returns how many pods the group counts in all domains.
 func (c *Census) Total(group int) int { return c.counts[group].total }
 
 // nowhere reports whether the domain is none.
@@ -212,8 +212,8 @@ func (k *count) recount() {
 	}
 }
 
-// fewest is the number of pods in the domain that has the fewest, as a rule sees it
-// that asks for so many domains.
+// fewest returns the minimum of a rule with minDomains: 0 if fewer domains
+// count.
 func (k *count) fewest(minDomains int) int {
 	if k.of < minDomains {
 		return 0

@@ -9,14 +9,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// The domains of the labels in these tests: zones a, b, c; ways of paying spot,
-// od; a label that no node has. The number after the last is nowhere.
+// The domains of the labels in these tests: zones a, b and c; capacity types spot and
+// od; and no domain of a label that no node has. The number after the last one stands for nodes without the label.
 var (
 	domains = map[string]int{Zone: 3, capacityType: 2, "rack": 0}
 	numbers = map[string]int{"a": 0, "b": 1, "c": 2, "spot": 0, "od": 1}
 )
 
-// number returns the domain called name; nowhere if it is "".
+// number returns the number of the named domain; "" stands for nodes without the label.
 func number(key, name string) int {
 	if name == "" {
 		return domains[key]
@@ -24,14 +24,14 @@ func number(key, name string) int {
 	return numbers[name]
 }
 
-// standing is n pods on nodes of a zone and a way of paying; "" is neither.
+// standing is n pods on nodes of a zone and a capacity type; "" stands for nodes without the label.
 type standing struct {
 	pod       cluster.Pod
 	zone, way string
 	n         int
 }
 
-// settle notes who is there, as packing does with the residents of nodes.
+// settle adds the pods to the census as packing adds the residents of nodes.
 func settle(c *Census, b *Book, there []standing) {
 	for _, s := range there {
 		at := func(key string) int {
@@ -56,7 +56,7 @@ func settle(c *Census, b *Book, there []standing) {
 	}
 }
 
-// avoiding returns the residents whose rules the book must know.
+// avoiding returns the residents that have required anti-affinity, for NewBook.
 func avoiding(there []standing) []cluster.Resident {
 	var out []cluster.Resident
 	for _, s := range there {
@@ -92,7 +92,7 @@ func TestCensusFewest(t *testing.T) {
 		"no zone counts":                    {[]bool{false, false, false}, 0, []int{3, 2, 5, 0}, 0},
 		"the only zone that counts is full": {[]bool{true, false, false}, 1, []int{9, 0, 0, 0}, 9},
 	} {
-		// The order of counting and noting must not matter.
+		// The order of Count and settle must not matter.
 		for _, countFirst := range []bool{true, false} {
 			census := NewCensus(b, domains)
 			if c.counted != nil && countFirst {
@@ -120,8 +120,8 @@ func TestCensusFewest(t *testing.T) {
 	}
 }
 
-// TestCensusAdd: pods are noted with all groups that count them and somebody
-// must keep to; those that keep others away as owners; and they can be taken back.
+// TestCensusAdd checks that Add counts pods for the hard groups that count them and as owners of required anti-affinity, and that
+// a negative number removes them.
 func TestCensusAdd(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil,
@@ -150,7 +150,7 @@ func TestCensusAdd(t *testing.T) {
 	if len(cache.Keys) != 0 {
 		t.Fatalf("cache has keys %v; nobody must keep to it", cache.Keys)
 	}
-	c.Add(cache, nil, 1) // must not fail for want of domains
+	c.Add(cache, nil, 1) // must not fail without domains
 	if got := c.Total(2); got != 0 {
 		t.Errorf("the wish counts %d, of which no zone is known", got)
 	}
@@ -174,7 +174,7 @@ func TestCensusClone(t *testing.T) {
 	}
 }
 
-// TestCensusKeepsLow: the fewest pods, kept up to date pod by pod, are what a look at all domains says.
+// TestCensusKeepsLow checks that the incrementally updated minimum equals a recount of all domains.
 func TestCensusKeepsLow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

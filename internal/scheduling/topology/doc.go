@@ -1,19 +1,19 @@
-// Package topology says how pods spread over zones and hosts: spread
-// constraints, pod affinity and pod anti-affinity, as kube-scheduler judges them.
+// Package topology evaluates topology spread constraints, pod affinity and pod
+// anti-affinity as kube-scheduler does, and assigns pods to domains.
 //
-// In: pods with their rules, what stands on the nodes, and where more can go.
-// Out: how many pods of a kind go to each zone, and how many a machine may take.
-// Never: an amount of a resource, a price of its own, or a choice of machine.
+// In: pods with their rules, the pods on nodes, and the places where more pods can go.
+// Out: how many pods go to each domain, and how many more pods a node may take.
+// Never: an amount of a resource, a price of its own, or a choice of an instance.
 //
 // # Groups, profiles, census
 //
-// A rule speaks of the pods that a selector matches and of the domains of a
-// node label. Each distinct pair is a Group, once for all pods that have the rule. What a
-// pod asks, and which groups count it, is its Profile; most pods of a workload
-// share one, so the work grows with workloads, not with pods.
+// A rule is about the pods that a selector matches and the domains of a
+// node label. Each distinct pair is a Group, shared by all pods that have the rule. The Profile of a
+// pod is its rules and the groups that count it. Most pods of a workload
+// share a profile, so the time depends on the number of workloads, not of pods.
 //
-// Groups over kubernetes.io/hostname are judged machine by machine: a Tally
-// holds the counts of one. All others are judged by domain, in a Census, before
-// machines are chosen: Assign says how many pods go where, and the rest of the
-// plan treats the pods of each domain as pods that ask for it.
+// Groups over kubernetes.io/hostname are evaluated node by node: a Tally
+// holds the counts of one node. All other groups are evaluated by domain, in a Census, before
+// offers are chosen. Assign decides how many pods go to each domain, and the rest of the
+// plan treats those pods as if they required the domain.
 package topology

@@ -5,8 +5,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
-// groupKey appends what makes two groups one. Every text is preceded by its
-// length, so no two groups have the same key.
+// groupKey appends a key that is equal only for equal groups. Every text is preceded by its
+// length, so different groups have different keys.
 func groupKey(b []byte, g *Group) []byte {
 	b = hashkey.Flag(append(b, byte(g.Form)), g.AnyNode, g.HonorTaints)
 	b = hashkey.Text(hashkey.Int(b, g.Nodes), g.Key)
@@ -37,7 +37,7 @@ func appendTerm(b []byte, t *cluster.Term, withKey bool) []byte {
 	return b
 }
 
-// profileKey appends what makes two profiles one; nothing for the plain one.
+// profileKey appends a key that is equal only for equal profiles. It appends nothing for the plain profile.
 func profileKey(b []byte, rules []Rule, in []int) []byte {
 	if len(rules) == 0 && len(in) == 0 {
 		return b

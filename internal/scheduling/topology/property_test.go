@@ -15,16 +15,16 @@ import (
 
 func TestMain(m *testing.M) {
 	flags.Parse()
-	// What failed is printed: it needs no file.
+	// Failures are printed, so rapid needs no file.
 	_ = flags.Set("rapid.nofailfile", "true")
 	os.Exit(m.Run())
 }
 
-// TestAssignProperties gives places to pods of one to three kinds, one kind
-// after the other, among pods that are there, and holds the counts against an
-// independent reading of the rules: the pods can come one by one, in some
-// order, with no rule broken; those who are left could go nowhere; no place has
-// more than it takes; and the same again comes to the same.
+// TestAssignProperties assigns pods of one to three kinds, one kind after the
+// other, in a cluster with residents. It checks the counts with an
+// independent implementation of the rules: the pods can be bound one by one in some
+// order without violating a rule, no place allows a pod that is left, no place has
+// more pods than it takes, and the result is deterministic.
 func TestAssignProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -50,7 +50,7 @@ func TestAssignProperties(t *testing.T) {
 			n := rapid.IntRange(0, 7).Draw(t, "pods")
 			places := drawPlaces(t, p, cells)
 			otherBook, other := prepare(kinds, there, counted)
-			for j := range i { // an equal past, by another book
+			for j := range i { // the same pods, in another book
 				at := &otherBook.Profiles[otherBook.Of[j]]
 				for _, q := range judge.placed {
 					if q.pod == &kinds[j] {
@@ -72,7 +72,7 @@ func TestAssignProperties(t *testing.T) {
 	})
 }
 
-// prepare makes the book and census of the kinds.
+// prepare returns the book and the census of the kinds.
 func prepare(kinds []cluster.Pod, there []standing, counted map[string][]bool) (*Book, *Census) {
 	book := bookOf(avoiding(there), kinds...)
 	census := NewCensus(book, domains)
@@ -85,19 +85,19 @@ func prepare(kinds []cluster.Pod, there []standing, counted map[string][]bool) (
 	return book, census
 }
 
-// placed is a pod on a node, of which only labels matter; "" is no label.
+// placed is a pod on a node with these labels; "" stands for a missing label.
 type placed struct {
 	pod  *cluster.Pod
 	node map[string]string
 }
 
-// judge reads the rules of pods as they are written, one pod at a time.
+// judge checks rules as the pods state them, one pod at a time.
 type judge struct {
 	placed  []placed
-	counted map[string][]bool // by label and domain: it matters for the fewest pods
+	counted map[string][]bool // by label and domain: whether it counts for the minimum of a spread
 }
 
-// check holds counts against the rules, and leaves the pods where they are.
+// check checks the counts, and adds the pods to their nodes.
 func (j *judge) check(t *rapid.T, pod *cluster.Pod, n int, places []Place, cells []map[string]string, counts []int) {
 	total := 0
 	for i, got := range counts {
@@ -119,7 +119,7 @@ func (j *judge) check(t *rapid.T, pod *cluster.Pod, n int, places []Place, cells
 	}
 }
 
-// order looks for an order in which the pods can come, and puts them there.
+// order searches an order in which the pods can be bound, and binds them.
 func (j *judge) order(pod *cluster.Pod, cells []map[string]string, left []int, failed map[string]bool) bool {
 	key := fmt.Sprint(left)
 	if failed[key] {
@@ -167,7 +167,7 @@ func (j *judge) admits(pod *cluster.Pod, node map[string]string) bool {
 	return j.near(pod, node) && j.volumes(pod, node)
 }
 
-// meets reports whether the term counts the pod, and both nodes are in one domain of it.
+// meets reports whether the term counts the pod, and both nodes are in the same domain of its label.
 func meets(t *cluster.Term, pod *cluster.Pod, a, b map[string]string) bool {
 	return t.Matches(pod.Namespace, pod.Labels) && a[t.Key] != "" && a[t.Key] == b[t.Key]
 }
@@ -204,7 +204,7 @@ func (j *judge) spreads(pod *cluster.Pod, s *cluster.Spread, node map[string]str
 	return after-fewest <= s.MaxSkew
 }
 
-// isOf reports whether the name is a domain of the label.
+// isOf reports whether the name is a domain of the label: names of zones have one letter.
 func isOf(key, name string) bool { return (key == Zone) == (len(name) == 1) }
 
 func (j *judge) near(pod *cluster.Pod, node map[string]string) bool {
@@ -234,7 +234,7 @@ func (j *judge) near(pod *cluster.Pod, node map[string]string) bool {
 	return company || !somewhere && all(pod)
 }
 
-// volumes: pods with a claim in common are in one zone.
+// volumes reports whether pods with a claim in common are in one zone.
 func (j *judge) volumes(pod *cluster.Pod, node map[string]string) bool {
 	for _, claim := range pod.Volumes {
 		if node[Zone] == "" {
@@ -257,7 +257,7 @@ func drawWay(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"spot", "od", "spot", "od", ""}).Draw(t, "way")
 }
 
-// drawCounted draws the domains that matter for the fewest pods of spreads.
+// drawCounted draws the domains that count for the minimum of spreads.
 func drawCounted(t *rapid.T) map[string][]bool {
 	out := map[string][]bool{}
 	for _, key := range []string{Zone, capacityType} {
@@ -317,7 +317,7 @@ func drawSelector(t *rapid.T) cluster.Selector {
 	return apps(rapid.SampledFrom([]string{"web", "db"}).Draw(t, "of"))
 }
 
-// drawCells draws nodes by their labels.
+// drawCells draws the labels of nodes.
 func drawCells(t *rapid.T) []map[string]string {
 	var out []map[string]string
 	for range rapid.IntRange(1, 5).Draw(t, "places") {

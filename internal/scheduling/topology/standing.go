@@ -2,14 +2,14 @@ package topology
 
 import "github.com/joiner-sh/joiner/internal/model/cluster"
 
-// Standing is what a kind of resident is to the groups of a book.
+// Standing is how residents of one kind matter for the groups of a book.
 type Standing struct {
-	In     []int // the groups that count it, sorted
-	Avoids []int // the groups of its anti-affinity terms, in their order, as far as the book has them
+	In     []int // the groups that count them, sorted
+	Avoids []int // the groups of their anti-affinity terms, in the order of the terms, as far as the book has them
 }
 
-// Standing returns what residents of the kind are to the groups. It is worked out once for
-// all that share the pointer: there are far fewer kinds than residents.
+// Standing returns how residents of the kind matter for the groups. It is computed once for each
+// pointer, because there are far fewer kinds than residents. It must not be called concurrently.
 func (b *Book) Standing(kind *cluster.Kind) *Standing {
 	if s, ok := b.standings[kind]; ok {
 		return s
@@ -59,7 +59,7 @@ func (b *Book) forget(own int) {
 		return left
 	}
 	for _, in := range b.seen {
-		renumber(in) // it has them all
+		renumber(in) // none of these was removed
 	}
 	for anchor, groups := range b.anchors {
 		b.anchors[anchor] = renumber(groups)

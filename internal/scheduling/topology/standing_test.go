@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestStanding: a kind of resident stands to the groups as each of its pods does.
+// TestStanding checks that a kind of resident matters for the groups as each of its pods does.
 func TestStanding(t *testing.T) {
 	b := bookOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Hostname, "web"), about(Zone, "db")))) // 0, 1, 2
 	mine, theirs, unknown := about(Zone, "db"), about(Hostname, "web"), about(Zone, "cache")
@@ -34,7 +34,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestForeignRules: what residents keep away from makes a group if it is among the pods, and only then.
+// TestForeignRules checks that the anti-affinity of residents makes a group only if it matches some of the pods.
 func TestForeignRules(t *testing.T) {
 	t.Parallel()
 	avoiding := func(terms ...cluster.Term) cluster.Resident {

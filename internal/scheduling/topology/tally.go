@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Tally is the pods on one machine, as far as rules over host names go. The
-// zero value is an empty machine.
+// Tally counts the pods on one node for the rules over host names. The
+// zero value is an empty node.
 type Tally struct {
 	entries []tallied
 	places  []int32 // hash table of groups: the index in entries plus one; nil while entries are few
@@ -22,7 +22,7 @@ type tallied struct {
 // fewEntries is up to how many are looked through one by one.
 const fewEntries = 8
 
-// Clone returns a copy that can be added to by itself.
+// Clone returns a copy that can be changed independently.
 func (t Tally) Clone() Tally {
 	return Tally{entries: slices.Clone(t.entries), places: slices.Clone(t.places)}
 }
@@ -62,12 +62,12 @@ func (t *Tally) find(group int) int {
 	}
 }
 
-// home is the place where the search for a group begins.
+// home returns the index in places where the search for a group starts.
 func (t *Tally) home(group int) int {
 	return int(uint32(group)*0x9e3779b1>>8) & (len(t.places) - 1)
 }
 
-// note enters the i-th entry, the last, in the table, which is at most half full.
+// note adds the last entry, of index i, to the hash table. The table is at most half full.
 func (t *Tally) note(i int) {
 	if len(t.entries) <= fewEntries {
 		return
@@ -90,10 +90,10 @@ func (t *Tally) enter(i int) {
 	t.places[at] = int32(i + 1)
 }
 
-// Matched returns how many pods the group counts on the machine.
+// Matched returns how many pods the group counts on the node.
 func (t *Tally) Matched(group int) int { return t.of(group).matched }
 
-// Add notes n pods of the profile on the machine.
+// Add adds n pods of the profile.
 func (t *Tally) Add(p *Profile, n int) {
 	for _, g := range p.HostIn {
 		t.at(g).matched += n
@@ -111,32 +111,32 @@ func (t *Tally) Add(p *Profile, n int) {
 	}
 }
 
-// Resident notes n pods that the group counts.
+// Resident adds n pods that the group counts.
 func (t *Tally) Resident(group, n int) { t.at(group).matched += n }
 
-// Owner notes n pods with a required anti-affinity to the group.
+// Owner adds n pods with a required anti-affinity to the group.
 func (t *Tally) Owner(group, n int) { t.at(group).owners += n }
 
-// Limits says how Room judges.
+// Limits are options of Room.
 type Limits struct {
-	// Fewest is the number of pods of a group on the node that has the fewest.
-	// With fewer nodes than minDomains it is 0. Nil: 0, for there can always be a
-	// new machine without any.
+	// Fewest returns the pods of a group on the node that has the fewest, and
+	// 0 if there are fewer nodes than minDomains. Nil means 0, because a
+	// new node without any is always possible.
 	Fewest func(group, minDomains int) int
-	// Strict: wishes count like demands, but for those up to the weight Light.
+	// Strict: preferences of a weight above Light are treated like required rules.
 	Strict bool
 	Light  int
-	// Somewhere reports whether some node has a pod of the group: then a wish to be near one
-	// can come true. Nil: none has.
+	// Somewhere reports whether some node has a pod of the group, so that preferred affinity to it
+	// can be satisfied. Nil: no node has one.
 	Somewhere func(group int) bool
-	// Together: the pods that these must be near come with them.
+	// Together: the pods that required affinity refers to are placed on the node in the same step.
 	Together bool
-	// Last: these are bound after all that are there, whose spreads then keep nobody away.
+	// Last: the pods are bound after all others on the node, so the spreads of those others do not limit them.
 	Last bool
 }
 
-// Room returns how many more pods of the profile the machine may take: 0 if
-// some rule is against it, math.MaxInt if none is concerned.
+// Room returns how many more pods of the profile the node may take: 0 if
+// some rule does not allow any, math.MaxInt if no rule applies.
 //
 // A spread binds who has it only when it comes, but others may come before it:
 // so its limit is kept for all pods that it counts, once an owner is there.
@@ -162,8 +162,8 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 	return max(room, 0)
 }
 
-// ownRoom is how many pods their own rule lets onto a machine where its group
-// counts so many.
+// ownRoom returns how many pods with the rule the rule allows on a node where its group
+// counts matched pods.
 func ownRoom(matched int, r *Rule, l Limits) int {
 	near := r.Form == Near && (r.Weight == 0 || l.Somewhere != nil && l.Somewhere(r.Group))
 	switch {
@@ -195,9 +195,9 @@ func (l Limits) fewest(group, minDomains int) int {
 	return l.Fewest(group, minDomains)
 }
 
-// Cap returns the most pods of the profile that any machine may take by a
-// demand of its own, and the group in question; math.MaxInt if there is none. A spread allows no more than its
-// skew only where some node keeps having none of the pods: counts says of which groups that is so; nil: of all.
+// Cap returns the most pods of the profile that any node may take by a required rule of the
+// profile, and the rule's group; math.MaxInt if there is none. A spread limits a node to its
+// maxSkew only if some node never has any of the pods. counts reports for which groups that is so; nil: for all.
 func (p *Profile) Cap(counts func(group int) bool) (most, group int) {
 	most = math.MaxInt
 	for i := range p.Host {

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// on is n pods that have just come to a machine.
+// on is n pods that were just added to a node.
 type on struct {
 	pod cluster.Pod
 	n   int
@@ -19,7 +19,7 @@ func TestTallyRoom(t *testing.T) {
 	web, db := pod("web"), pod("db")
 	three := pod("web", spread(Hostname, 3, "web"))
 	strict, together := Limits{Strict: true}, Limits{Together: true}
-	// Every node has two pods or more, of four nodes.
+	// Each of four nodes has two pods or more.
 	two := Limits{Fewest: func(_, minDomains int) int {
 		if minDomains > 4 {
 			return 0
@@ -100,8 +100,8 @@ func TestTallyRoom(t *testing.T) {
 	}
 }
 
-// TestTallyFewest: each rule asks after its own group, with its own minDomains;
-// for the rules of those who are there nobody knows it any more.
+// TestTallyFewest checks that each rule of the pod asks for the minimum of its own group with its own minDomains.
+// For the rules of pods that are on the node already, minDomains is not known any more.
 func TestTallyFewest(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil,
@@ -126,7 +126,7 @@ func TestTallyFewest(t *testing.T) {
 	}
 }
 
-// TestTallyResidents: pods that were there before the plan, of which only the groups are known.
+// TestTallyResidents adds pods that were there before the plan, of which only the groups are known.
 func TestTallyResidents(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil, pod("web", away(about(Hostname, "db"))), pod("db"), pod("cache", near(about(Hostname, "db"))))

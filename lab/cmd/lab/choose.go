@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
-// running returns the folder of the lab that is meant.
+// running returns the folder of the lab that the command applies to.
 func running() (string, error) {
 	homes, err := process.Homes()
 	if err != nil {
@@ -19,8 +19,8 @@ func running() (string, error) {
 	return choose(homes, os.Getenv("KUBECONFIG"))
 }
 
-// choose returns the folder of the lab whose kubeconfig the variable KUBECONFIG names, else of the only one. Of several it takes none: what is
-// played into one may be another person's.
+// choose returns the folder of the lab whose kubeconfig the variable KUBECONFIG names, or of the only lab. With several labs and no match
+// it is an error: another lab may be in use by another person.
 func choose(homes []string, variable string) (string, error) {
 	for _, path := range filepath.SplitList(variable) {
 		for _, home := range homes {
@@ -45,7 +45,7 @@ func choose(homes []string, variable string) (string, error) {
 
 func kubeconfigOf(home string) string { return filepath.Join(home, "kubeconfig") }
 
-// isSame reports whether two paths lead to one file.
+// isSame reports whether two paths lead to the same file.
 func isSame(a, b string) bool {
 	one, err := os.Stat(a)
 	other, err2 := os.Stat(b)

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// playFault is lab fault: it breaks a running lab.
+// playFault returns the command lab fault, which breaks a running lab.
 func playFault() *cobra.Command {
 	undo := false
 	cmd := &cobra.Command{
@@ -55,7 +55,7 @@ func listFaults(out io.Writer) error {
 	return table.Flush()
 }
 
-// diagnosisReport is lab diagnosis-report: it plays all faults, and writes what came of them.
+// diagnosisReport returns the command lab diagnosis-report, which plays all faults and writes a report.
 func diagnosisReport() *cobra.Command {
 	var joiner, path string
 	var only []string
@@ -103,7 +103,7 @@ func diagnosisReport() *cobra.Command {
 	return cmd
 }
 
-// chosen are the faults of some names; without names all.
+// chosen returns the faults with the given names; without names all.
 func chosen(names []string) ([]faults.Fault, error) {
 	if len(names) == 0 {
 		return faults.All(), nil
@@ -119,7 +119,7 @@ func chosen(names []string) ([]faults.Fault, error) {
 	return out, nil
 }
 
-// conclude prints the numbers, and fails where one is not as it has to be.
+// conclude prints the numbers, and returns an error if a requirement is not met.
 func conclude(out io.Writer, r faults.Report) error {
 	s := r.Summary()
 	fmt.Fprintf(out, "%d faults: %d found first, %d at all, %d before the launch, %d mended; median %.1f s, worst %.1f s\n",

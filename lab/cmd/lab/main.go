@@ -1,4 +1,4 @@
-// Command lab runs a Kubernetes control plane beside an emulated AWS, and shows Joiner at work there.
+// Command lab runs a Kubernetes control plane beside an emulated AWS, and runs Joiner in it.
 package main
 
 import (
@@ -21,18 +21,18 @@ import (
 	"github.com/joiner-sh/joiner/lab/demo"
 )
 
-// Exit codes.
+// Exit status.
 const (
 	exitOK       = 0
-	exitFailed   = 1 // it was tried, and did not come about
-	exitBadInput = 2 // the command line says what cannot be
+	exitFailed   = 1 // the command failed
+	exitBadInput = 2 // the command line is invalid
 )
 
 func main() {
 	if code, ok := component.Run(os.Args[1:]); ok {
 		os.Exit(code)
 	}
-	// Client libraries of the lab's own process talk to nobody: what matters is said by the lab.
+	// Silence the logs of client libraries in this process: the lab reports errors itself.
 	klog.SetLogger(klog.Logger{})
 	ctrl.SetLogger(klog.Logger{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-sh/joiner/lab/sizing"
 )
 
-// The marks between which the page has what was measured.
+// The markers around the measured table in the page.
 const (
 	tableBegin = "<!-- written by make sizing -->\n"
 	tableEnd   = "<!-- end of what is written -->\n"
 )
 
-// measureSizes is lab sizing: it measures what the controller needs in clusters of several sizes.
+// measureSizes returns the command lab sizing, which measures the controller's resource usage in clusters of several sizes.
 func measureSizes() *cobra.Command {
 	var joiner, path string
 	var nodes []int
@@ -62,7 +62,7 @@ func measureSizes() *cobra.Command {
 	return cmd
 }
 
-// limitOf is the memory limit, in MiB, that the controller is told in a cluster of a size: that of the chart's table.
+// limitOf returns the controller's memory limit, in MiB, for a cluster size: the value in the chart's table.
 func limitOf(nodes int) int64 {
 	switch {
 	case nodes <= 500:
@@ -75,7 +75,7 @@ func limitOf(nodes int) int64 {
 	return 6144
 }
 
-// writeBetween writes a text between the marks of a page.
+// writeBetween writes a text between the markers of a page.
 func writeBetween(path, text string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {

@@ -16,17 +16,18 @@ import (
 // kept is a lab that stays up until Ctrl-C.
 type kept struct {
 	lab        *lab.Lab
-	controller *lab.Controller // nil: there is none
-	joiner     string          // the controller's program
+	controller *lab.Controller // nil: no controller runs
+	joiner     string          // path of the controller's program
 	out, errs  io.Writer
 }
 
-// stay prints how to reach the lab, and what becomes of it, until the context ends or the lab cannot go on.
+// stay prints how to reach the lab, reports if the controller ends, and returns when the context ends or the lab fails.
 func (k kept) stay(ctx context.Context) error {
 	if err := faults.Serve(ctx, k.lab); err != nil {
 		return err
 	}
-	// EKS's kubeconfig says the cluster's name, the lab's does not. What is tested must do without: fixes and guides say it themselves.
+	// On EKS the kubeconfig contains the cluster's name; in the lab it does not. Commands under test must not depend on these variables:
+	// fixes and guides set the name themselves.
 	var exports strings.Builder
 	for _, variable := range append(k.lab.Environment(), "CLUSTER_NAME="+k.lab.Cluster, "NODE_ROLE="+lab.NodeRole) {
 		exports.WriteString("export " + quoted(variable) + "\n")
@@ -56,7 +57,7 @@ func (k kept) stay(ctx context.Context) error {
 	}
 }
 
-// withJoiner takes no arguments, and refuses a program that is not there before anything is started for it.
+// withJoiner accepts no arguments, and rejects a missing --joiner program before anything is started.
 func withJoiner(joiner *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := cobra.NoArgs(cmd, args); err != nil {
@@ -66,7 +67,7 @@ func withJoiner(joiner *string) cobra.PositionalArgs {
 	}
 }
 
-// checkJoiner refuses what --joiner names when it is no program. Without a name there is nothing to refuse.
+// checkJoiner rejects a --joiner that is not a program. An empty path is valid.
 func checkJoiner(path string) error {
 	if path == "" {
 		return nil

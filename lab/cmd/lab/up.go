@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// upFlags are those of lab up.
+// upFlags are the flags of lab up.
 type upFlags struct {
 	lab.Options
 	joiner   string
@@ -49,11 +49,11 @@ func up() *cobra.Command {
 var (
 	authModes = []string{world.AuthConfigMap, world.AuthAPI, world.AuthBoth}
 
-	// clusterName is what EKS takes for one. Source: the EKS API reference, CreateCluster.
+	// clusterName matches the names that EKS accepts. Source: the EKS API reference, CreateCluster.
 	clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 )
 
-// check refuses what would only come to light once half of the lab is up, or never.
+// check rejects flags that would fail only after half of the lab is up, or never.
 func (f *upFlags) check() error {
 	if !clusterName.MatchString(f.Cluster) {
 		return fmt.Errorf("--cluster %q is no name that EKS takes: use up to 100 letters, digits, hyphens and underscores, a letter or digit first", f.Cluster)
@@ -80,7 +80,7 @@ func keepUp(cmd *cobra.Command, f upFlags) error {
 	defer l.Close()
 	var controller *lab.Controller
 	if f.joiner != "" {
-		// Nobody but this machine has any business with it.
+		// Only this computer needs to reach the controller.
 		if controller, err = l.RunController(ctx, f.joiner, "BIND_ADDRESS=127.0.0.1"); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func keepUp(cmd *cobra.Command, f upFlags) error {
 	return k.stay(ctx)
 }
 
-// quoted writes NAME=value so that a shell reads it as it is.
+// quoted quotes the value of NAME=value for a POSIX shell.
 func quoted(variable string) string {
 	name, value, _ := strings.Cut(variable, "=")
 	if !strings.ContainsFunc(value, isSpecial) {
@@ -98,7 +98,7 @@ func quoted(variable string) string {
 	return name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
-// isSpecial reports whether a shell may read more than the character itself into it.
+// isSpecial reports whether a shell may interpret the character.
 func isSpecial(r rune) bool {
 	plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/.:_-+,@%", r)
 	return !plain

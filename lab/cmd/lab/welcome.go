@@ -15,7 +15,7 @@ import (
 //go:embed first.yaml
 var firstManifest string
 
-// welcome says how to begin: what the account holds, and a manifest that uses it.
+// welcome prints the first steps: what the account contains, and a manifest that uses it.
 func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 	path := filepath.Join(l.Home, "first.yaml")
 	if err := os.WriteFile(path, []byte(first(l.Cluster)), 0o600); err != nil {
@@ -37,12 +37,12 @@ func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 	return nil
 }
 
-// byHand is the command that runs a controller, a program, in the lab of the cluster.
+// byHand returns the command that runs the given controller program in the lab of the cluster.
 func byHand(cluster, program string) string {
 	return "CLUSTER_NAME=" + cluster + " BIND_ADDRESS=127.0.0.1 " + strings.TrimPrefix(quoted("="+program), "=") + " controller"
 }
 
-// first is the manifest to begin with, for the cluster of that name.
+// first returns the first manifest, filled in for the named cluster.
 func first(cluster string) string {
 	return strings.NewReplacer("${NODE_ROLE}", lab.NodeRole, "${CLUSTER}", cluster).Replace(firstManifest)
 }

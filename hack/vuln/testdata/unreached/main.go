@@ -1,4 +1,4 @@
-// Command unreached uses a module with a known vulnerability, and none of its vulnerable functions.
+// Command unreached uses a module with a known vulnerability, but none of its vulnerable functions.
 package main
 
 import (
