@@ -42,13 +42,13 @@ type away struct {
 	proof     access.Proof
 	table     catalog.Table
 
-	ec2     *ec2.Door
-	access  *access.Door
-	network *vpc.Door
-	images  *ami.Door
-	prices  *pricing.Door
-	queue   *interruption.Door // nil without an interruption queue
-	shifts  *eks.Door          // nil unless zonal shifts are enabled
+	ec2     *ec2.Client
+	access  *access.Client
+	network *vpc.Client
+	images  *ami.Client
+	prices  *pricing.Client
+	queue   *interruption.Client // nil without an interruption queue
+	shifts  *eks.Client          // nil unless zonal shifts are enabled
 
 	plain aws.Config // configuration of all clients, without rate limit
 	// inquiry are the clients that diagnose why nodes do not join, with a rate limit of their own.

@@ -243,7 +243,7 @@ func wire(p parts) controller.Loops {
 	drifting := p.drift(loops)
 	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = drifting, drifting, drifting, drifting, p.away.authority
 	if p.away.shifts != nil {
-		loops.Shifts = &controller.ZonalShifts{Door: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
+		loops.Shifts = &controller.ZonalShifts{Client: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
 	}
 	if p.away.queue != nil {
 		loops.Interruption.Queue = p.away.queue

@@ -31,7 +31,7 @@ const (
 func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	door, ok := r.NodeClasses.Profiles.(*access.Door)
+	door, ok := r.NodeClasses.Profiles.(*access.Client)
 	if !ok {
 		t.Fatal("the rig's profiles are not IAM's door")
 	}

@@ -103,7 +103,7 @@ func (n *neighbour) moveIn(t *testing.T) {
 	n.serveKubernetes(t)
 	n.start(t)
 	n.heeding(t)
-	door, ok := n.NodeClasses.Profiles.(*access.Door)
+	door, ok := n.NodeClasses.Profiles.(*access.Client)
 	if !ok {
 		t.Fatal("the rig's profiles are not IAM's door")
 	}

@@ -14,7 +14,7 @@ import (
 func TestUnusedProfilesGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	door, ok := r.NodeClasses.Profiles.(*access.Door)
+	door, ok := r.NodeClasses.Profiles.(*access.Client)
 	if !ok {
 		t.Fatal("the rig's profiles are not IAM's door")
 	}

@@ -227,7 +227,7 @@ func (r *rig) start(t testing.TB) {
 	r.Market.offered, r.Market.version = offered, 1
 }
 
-func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices *pricing.Door, nets *vpc.Door, imgs *ami.Door, table catalog.Table) {
+func (r *rig) connect(m *metrics.Metrics, door *ec2.Client, iam *access.Client, prices *pricing.Client, nets *vpc.Client, imgs *ami.Client, table catalog.Table) {
 	ledger, api := &kube.Ledger{}, r.fuse.guard(r.api)
 	reader := &kube.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
 	writer := &kube.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
@@ -264,7 +264,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
 			Staying: staying, Travel: &Travel{Store: kube.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
 		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},
-		Shifts:  &ZonalShifts{Door: eks.New(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
+		Shifts:  &ZonalShifts{Client: eks.New(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 	}
 }
 

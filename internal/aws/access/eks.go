@@ -37,7 +37,7 @@ type Facts struct {
 }
 
 // Facts asks EKS about our cluster. The error is fault.Gone if there is none of that name.
-func (d *Door) Facts(ctx context.Context) (Facts, error) {
+func (d *Client) Facts(ctx context.Context) (Facts, error) {
 	op := "DescribeCluster " + d.cluster.Name
 	out, err := d.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(d.cluster.Name)})
 	if err != nil {
@@ -84,7 +84,7 @@ type Entry struct {
 
 // Entries returns the cluster's access entries, sorted by principal. A
 // cluster in mode CONFIG_MAP has none: the error is then fault.Misconfigured.
-func (d *Door) Entries(ctx context.Context) ([]Entry, error) {
+func (d *Client) Entries(ctx context.Context) ([]Entry, error) {
 	var out []Entry
 	pages := eks.NewListAccessEntriesPaginator(d.eks, &eks.ListAccessEntriesInput{ClusterName: aws.String(d.cluster.Name)})
 	for pages.HasMorePages() {
@@ -108,7 +108,7 @@ func (d *Door) Entries(ctx context.Context) ([]Entry, error) {
 }
 
 // Entry returns the access entry of a principal; the error is fault.Gone if it has none.
-func (d *Door) Entry(ctx context.Context, principal string) (Entry, error) {
+func (d *Client) Entry(ctx context.Context, principal string) (Entry, error) {
 	out, err := d.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{
 		ClusterName: aws.String(d.cluster.Name), PrincipalArn: aws.String(principal)})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // Role returns what IAM knows of a role by its name, without path; the error is fault.Gone if there is none.
-func (d *Door) Role(ctx context.Context, name string) (diagnosis.Role, error) {
+func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) {
 	got, err := d.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(name)})
 	if err != nil {
 		return diagnosis.Role{}, awserr.Sort("GetRole "+name, err)
@@ -117,7 +117,7 @@ func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
 }
 
 // MayPass asks IAM whether a role or user may pass a role to instances. Policies of the organization are not looked at.
-func (d *Door) MayPass(ctx context.Context, who, role string) (bool, error) {
+func (d *Client) MayPass(ctx context.Context, who, role string) (bool, error) {
 	out, err := d.iam.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
 		PolicySourceArn: aws.String(who), ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{role},
 		ContextEntries: []iamtypes.ContextEntry{{ContextKeyName: aws.String("iam:PassedToService"), ContextKeyType: iamtypes.ContextKeyTypeEnumString,
@@ -130,7 +130,7 @@ func (d *Door) MayPass(ctx context.Context, who, role string) (bool, error) {
 }
 
 // PodRole returns the role that Pod Identity gives to a service account; empty if it gives none.
-func (d *Door) PodRole(ctx context.Context, namespace, account string) (string, error) {
+func (d *Client) PodRole(ctx context.Context, namespace, account string) (string, error) {
 	list, err := d.eks.ListPodIdentityAssociations(ctx, &eks.ListPodIdentityAssociationsInput{
 		ClusterName: aws.String(d.cluster.Name), Namespace: aws.String(namespace), ServiceAccount: aws.String(account)})
 	if err != nil {
@@ -151,7 +151,7 @@ func (d *Door) PodRole(ctx context.Context, namespace, account string) (string, 
 }
 
 // NodeGroups returns the cluster's managed node groups, sorted by name.
-func (d *Door) NodeGroups(ctx context.Context) ([]diagnosis.NodeGroup, error) {
+func (d *Client) NodeGroups(ctx context.Context) ([]diagnosis.NodeGroup, error) {
 	out := []diagnosis.NodeGroup{}
 	pages := eks.NewListNodegroupsPaginator(d.eks, &eks.ListNodegroupsInput{ClusterName: aws.String(d.cluster.Name)})
 	for pages.HasMorePages() {
@@ -177,7 +177,7 @@ func (d *Door) NodeGroups(ctx context.Context) ([]diagnosis.NodeGroup, error) {
 }
 
 // FargateProfiles returns the cluster's Fargate profiles, sorted by name.
-func (d *Door) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfile, error) {
+func (d *Client) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfile, error) {
 	out := []diagnosis.FargateProfile{}
 	pages := eks.NewListFargateProfilesPaginator(d.eks, &eks.ListFargateProfilesInput{ClusterName: aws.String(d.cluster.Name)})
 	for pages.HasMorePages() {
@@ -218,7 +218,7 @@ func fargateOf(p *ekstypes.FargateProfile) diagnosis.FargateProfile {
 
 // Forbidden asks IAM which of the actions a role or user may not do to one of the resources, with these condition keys. Policies of the
 // organization are not looked at.
-func (d *Door) Forbidden(ctx context.Context, who string, actions, resources []string, keys map[string][]string) ([]string, error) {
+func (d *Client) Forbidden(ctx context.Context, who string, actions, resources []string, keys map[string][]string) ([]string, error) {
 	in := &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(who), ActionNames: actions, ResourceArns: resources}
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		kind := iamtypes.ContextKeyTypeEnumString

@@ -47,7 +47,7 @@ type Profile struct {
 // ProfileName returns the name of the instance profile for a NodeClass' role. The same
 // class and role always have the same name; another role has another one, so that
 // instances which run with the old one keep it.
-func (d *Door) ProfileName(c NodeClass) string {
+func (d *Client) ProfileName(c NodeClass) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{d.cluster.Region, d.cluster.UID, c.UID, roleName(c.Role)}, "/")))
 	const longest, digits = 128, 20 // IAM's limit, and what the hash takes of it
 	name := d.cluster.Name
@@ -55,14 +55,14 @@ func (d *Door) ProfileName(c NodeClass) string {
 }
 
 // path is where all profiles of our cluster's NodeClasses are.
-func (d *Door) path() string { return "/karpenter/" + d.cluster.Region + "/" + d.cluster.Name + "/" }
+func (d *Client) path() string { return "/karpenter/" + d.cluster.Region + "/" + d.cluster.Name + "/" }
 
 // roleName cuts the path off a role: instance profiles know roles by name alone.
 func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
 
 // EnsureProfile returns the instance profile of the NodeClass' role, making it if it is
 // not there. It may be called as often as one likes and costs one call if all is well.
-func (d *Door) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) {
+func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) {
 	switch {
 	case d.cluster.UID == "" || c.UID == "":
 		return Profile{}, errors.New("ensure instance profile: the UIDs of the cluster and of the NodeClass must be known")
@@ -100,7 +100,7 @@ func isRoleName(name string) bool {
 
 // samePath makes sure that a role given with a path, or as an ARN, is the one that IAM has by its name: another path, or
 // another account, is a mistake that would otherwise show when nodes are refused.
-func (d *Door) samePath(ctx context.Context, p *Profile, c NodeClass) error {
+func (d *Client) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 	if !strings.Contains(c.Role, "/") {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (d *Door) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 }
 
 // Profile returns the instance profile with that name, of any owner. The error is awserr.Gone if there is none.
-func (d *Door) Profile(ctx context.Context, name string) (Profile, error) {
+func (d *Client) Profile(ctx context.Context, name string) (Profile, error) {
 	out, err := d.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
 		return Profile{}, awserr.Sort("GetInstanceProfile "+name, err)
@@ -148,14 +148,14 @@ func profileOf(i iamtypes.InstanceProfile) Profile {
 
 // own returns an error if this cluster does not own the profile. A profile with a name of this cluster and without its UID was
 // made by hand.
-func (d *Door) own(p Profile) error {
+func (d *Client) own(p Profile) error {
 	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
 		return nil
 	}
 	return awserr.Refuse("change instance profile "+p.Name, "NotOurs", "it does not carry the tags of cluster %s with uid %s", d.cluster.Name, d.cluster.UID)
 }
 
-func (d *Door) create(ctx context.Context, name string, c NodeClass) (Profile, error) {
+func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile, error) {
 	tags := map[string]string{}
 	maps.Copy(tags, c.Tags)
 	tags[tagCluster+d.cluster.Name] = "owned"
@@ -181,7 +181,7 @@ func (d *Door) create(ctx context.Context, name string, c NodeClass) (Profile, e
 }
 
 // attach makes role the one of the profile; IAM allows one only.
-func (d *Door) attach(ctx context.Context, p Profile, role string) error {
+func (d *Client) attach(ctx context.Context, p Profile, role string) error {
 	if p.Role != "" {
 		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
 			InstanceProfileName: aws.String(p.Name), RoleName: aws.String(p.Role)})
@@ -212,7 +212,7 @@ func (d *Door) attach(ctx context.Context, p Profile, role string) error {
 
 // Profiles returns the profiles under our cluster's path that carry our UID, sorted by
 // name. It costs a call for each, because IAM's list leaves tags out.
-func (d *Door) Profiles(ctx context.Context) ([]Profile, error) {
+func (d *Client) Profiles(ctx context.Context) ([]Profile, error) {
 	var out []Profile
 	pages := iam.NewListInstanceProfilesPaginator(d.iam, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(d.path())})
 	for pages.HasMorePages() {
@@ -239,7 +239,7 @@ func (d *Door) Profiles(ctx context.Context) ([]Profile, error) {
 
 // DeleteProfile deletes an instance profile of ours; it refuses (fault.Refused) one
 // that does not carry our UID. One that is not there is success.
-func (d *Door) DeleteProfile(ctx context.Context, name string) error {
+func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 	p, err := d.Profile(ctx, name)
 	if awserr.Is(err, awserr.Gone) {
 		return nil
@@ -265,7 +265,7 @@ func (d *Door) DeleteProfile(ctx context.Context, name string) error {
 }
 
 // DeleteProfiles deletes all of our profiles of a NodeClass, by its UID: for when it is deleted.
-func (d *Door) DeleteProfiles(ctx context.Context, nodeClassUID string) error {
+func (d *Client) DeleteProfiles(ctx context.Context, nodeClassUID string) error {
 	all, err := d.Profiles(ctx)
 	if err != nil {
 		return fmt.Errorf("delete instance profiles: %w", err)

@@ -82,8 +82,8 @@ func config(url string) aws.Config {
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
 }
 
-// door returns the client of the cluster with the UID.
-func (s *stand) door(t *testing.T, uid string) *ec2.Door {
+// client returns the client of the cluster with the UID.
+func (s *stand) client(t *testing.T, uid string) *ec2.Client {
 	t.Helper()
 	d, err := ec2.New(s.cfg, ec2.Cluster{Name: name, UID: uid, Account: emulator.DefaultAccount})
 	if err != nil {

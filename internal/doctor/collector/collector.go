@@ -25,10 +25,10 @@ import (
 // The clients of the sources of evidence. A nil client disables its requests.
 type Doors struct {
 	Kube    *kube.Witness
-	Access  *access.Door
-	EC2     *ec2.Door
-	Images  *ami.Door
-	Network *vpc.Door
+	Access  *access.Client
+	EC2     *ec2.Client
+	Images  *ami.Client
+	Network *vpc.Client
 
 	// NoKube and NoAWS are the reasons why the client is nil, for the user.
 	NoKube, NoAWS string

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Door is the client of Amazon Application Recovery Controller. It is safe for concurrent use.
-type Door struct {
+// Client is the client of Amazon Application Recovery Controller. It is safe for concurrent use.
+type Client struct {
 	client  *arczonalshift.Client
 	cluster string
 }
@@ -31,13 +31,13 @@ type Shift struct {
 }
 
 // New returns the client for the EKS cluster with the ARN, in the region and account of cfg.
-func New(cfg aws.Config, cluster string) *Door {
-	return &Door{client: arczonalshift.NewFromConfig(awserr.Genuine(cfg)), cluster: cluster}
+func New(cfg aws.Config, cluster string) *Client {
+	return &Client{client: arczonalshift.NewFromConfig(awserr.Genuine(cfg)), cluster: cluster}
 }
 
 // Shifts returns the shifts that are in force at now, sorted by zone, of each zone the one that lasts longest. Those that AWS
 // starts (autoshifts) are among them, and practice runs. The error is fault.Misconfigured if the cluster takes no part.
-func (d *Door) Shifts(ctx context.Context, now time.Time) ([]Shift, error) {
+func (d *Client) Shifts(ctx context.Context, now time.Time) ([]Shift, error) {
 	const op = "GetManagedResource"
 	out, err := d.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(d.cluster)})
 	err = awserr.Sort(op, err)

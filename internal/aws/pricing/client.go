@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Door is the client for AWS prices. It is safe for concurrent use.
-type Door struct {
+// Client is the client for AWS prices. It is safe for concurrent use.
+type Client struct {
 	region string
 	// isolated: the VPC has no way to the Price List, so it is not asked.
 	isolated bool
@@ -40,11 +40,11 @@ type Config struct {
 }
 
 // New returns a client. Its book has the embedded prices until Refresh succeeds.
-func New(c Config) *Door {
+func New(c Config) *Client {
 	c.AWS = awserr.Genuine(c.AWS)
 	list := c.AWS.Copy()
 	list.Region = listRegion(c.AWS.Region)
-	d := &Door{
+	d := &Client{
 		region:   c.AWS.Region,
 		isolated: c.Isolated || strings.HasPrefix(c.AWS.Region, "us-gov-"), // the Price List has no endpoint there
 		ec2:      awsec2.NewFromConfig(c.AWS),
@@ -69,11 +69,11 @@ func listRegion(region string) string {
 }
 
 // Book returns the newest prices. It never waits.
-func (d *Door) Book() Book { return *d.book.Load() }
+func (d *Client) Book() Book { return *d.book.Load() }
 
 // Refresh reads on-demand and spot prices from AWS concurrently. If one fails, its old prices stay and the error reports it; the
 // other takes effect as soon as it is read.
-func (d *Door) Refresh(ctx context.Context) error {
+func (d *Client) Refresh(ctx context.Context) error {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()
 	var onDemandErr, spotErr error
@@ -103,7 +103,7 @@ func (d *Door) Refresh(ctx context.Context) error {
 }
 
 // turn replaces the book by what next makes of it.
-func (d *Door) turn(next func(Book) Book) {
+func (d *Client) turn(next func(Book) Book) {
 	for {
 		old := d.book.Load()
 		book := next(*old)
@@ -115,7 +115,7 @@ func (d *Door) turn(next func(Book) Book) {
 
 // onDemand reads the Price List: instances with shared tenancy, and bare metal, which the list has under dedicated tenancy. If one
 // of the two requests fails, the prices of the other are returned beside the error.
-func (d *Door) onDemand(ctx context.Context) (map[string]catalog.Price, error) {
+func (d *Client) onDemand(ctx context.Context) (map[string]catalog.Price, error) {
 	queries := []struct{ tenancy, family string }{
 		{"Shared", "Compute Instance"},
 		{"Dedicated", "Compute Instance (bare metal)"},
@@ -142,7 +142,7 @@ func (d *Door) onDemand(ctx context.Context) (map[string]catalog.Price, error) {
 }
 
 // list returns the prices of one tenancy and product family.
-func (d *Door) list(ctx context.Context, tenancy, family string) (map[string]catalog.Price, error) {
+func (d *Client) list(ctx context.Context, tenancy, family string) (map[string]catalog.Price, error) {
 	out := map[string]catalog.Price{}
 	equals := func(field, value string) pricingtypes.Filter {
 		return pricingtypes.Filter{Field: aws.String(field), Type: pricingtypes.FilterTypeTermMatch, Value: aws.String(value)}
@@ -182,7 +182,7 @@ func currency(region string) string {
 }
 
 // spot reads the spot prices in force, by type and zone.
-func (d *Door) spot(ctx context.Context) (map[string]map[string]catalog.Price, error) {
+func (d *Client) spot(ctx context.Context) (map[string]map[string]catalog.Price, error) {
 	out := map[string]map[string]catalog.Price{}
 	newest := map[[2]string]time.Time{}
 	pages := awsec2.NewDescribeSpotPriceHistoryPaginator(d.ec2, &awsec2.DescribeSpotPriceHistoryInput{

@@ -34,7 +34,7 @@ func isAction(r *http.Request, action string) bool {
 func TestLife(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	if err := d.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -89,22 +89,22 @@ func TestLaunchIsIdempotent(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
 	r := s.request("apps-1", s.choice("m5.large", 0), s.choice("m5.large", 1))
-	first, err := s.door(t, "uid-1").Launch(t.Context(), r)
+	first, err := s.client(t, "uid-1").Launch(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Another process of the same cluster, after a crash, asks again.
-	again, err := s.door(t, "uid-1").Launch(t.Context(), r)
+	again, err := s.client(t, "uid-1").Launch(t.Context(), r)
 	if err != nil || again.Instance.ID != first.Instance.ID {
 		t.Fatalf("the second launch gave %s, %v; want %s", again.Instance.ID, err, first.Instance.ID)
 	}
 	// The same attempt with other choices: in doubt, and the doubt can be resolved.
 	r.Groups[0].Choices = r.Groups[0].Choices[:1]
-	launch, err := s.door(t, "uid-1").Launch(t.Context(), r)
+	launch, err := s.client(t, "uid-1").Launch(t.Context(), r)
 	if !awserr.Is(err, awserr.InDoubt) || launch.Spent {
 		t.Fatalf("other choices for the same attempt: %+v, %v; want InDoubt", launch, err)
 	}
-	found, err := s.door(t, "uid-1").Bought(t.Context(), "apps-1")
+	found, err := s.client(t, "uid-1").Bought(t.Context(), "apps-1")
 	if err != nil || len(found) != 1 || found[0].ID != first.Instance.ID {
 		t.Errorf("bought for the claim: %v, %v", found, err)
 	}
@@ -118,7 +118,7 @@ func TestLaunchLosesTheAnswer(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
 	s.cfg = s.losing(t, "CreateFleet", 1)
-	launch, err := s.door(t, "uid-1").Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
+	launch, err := s.client(t, "uid-1").Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestShortage(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large", "m6i.large")
 	s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{Type: "m5.large"}, 0) })
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 
 	// One of two is short: the other is launched, and the shortage is returned.
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0), s.choice("m6i.large", 0)))
@@ -167,7 +167,7 @@ func TestShortage(t *testing.T) {
 func TestShortageOfQuotaAndAddresses(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	s.alter(func(r *world.Region, _ *world.World) { s.estate.PrivateSubnets[0].Free = 0 })
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
 	if e := awserr.Of(err); e == nil || e.Reason != "InsufficientFreeAddressesInSubnet" || len(launch.Short) != 1 || launch.Short[0].SubnetID != s.estate.PrivateSubnets[0].ID {
@@ -190,7 +190,7 @@ func TestShortageOfQuotaAndAddresses(t *testing.T) {
 func TestLaunchMisconfigured(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large", "m6g.large")
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	for what, c := range map[string]struct {
 		spoil      func(*ec2.LaunchRequest)
 		wantReason string
@@ -227,7 +227,7 @@ func TestLaunchSpotAndTwoArchitectures(t *testing.T) {
 	r.CapacityType = catalog.Spot
 	r.Groups = append(r.Groups, ec2.Group{Blueprint: s.blueprint("arm64"), Choices: []ec2.Choice{s.choice("m6g.large", 1)}})
 	s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{Type: "m5.*"}, 0) })
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	launch, err := d.Launch(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestLaunchSpotAndTwoArchitectures(t *testing.T) {
 func TestNamesake(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	a, b := s.door(t, "uid-a"), s.door(t, "uid-b")
+	a, b := s.client(t, "uid-a"), s.client(t, "uid-b")
 	launch, err := a.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func TestNamesake(t *testing.T) {
 func TestLegacy(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	launch, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0)))
 	if err != nil {
 		t.Fatal(err)
@@ -312,10 +312,10 @@ func TestLegacy(t *testing.T) {
 func TestTerminateUnknown(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	if err := s.door(t, "uid-1").Terminate(t.Context(), "i-0123456789abcdef0", ec2.ByTags); err != nil {
+	if err := s.client(t, "uid-1").Terminate(t.Context(), "i-0123456789abcdef0", ec2.ByTags); err != nil {
 		t.Errorf("an instance that EC2 does not know: %v", err)
 	}
-	_, err := s.door(t, "uid-1").Instance(t.Context(), "i-0123456789abcdef0")
+	_, err := s.client(t, "uid-1").Instance(t.Context(), "i-0123456789abcdef0")
 	if !awserr.Is(err, awserr.Gone) {
 		t.Errorf("looking for it: %v, want Gone", err)
 	}
@@ -329,7 +329,7 @@ func TestBurst(t *testing.T) {
 	s.alter(func(_ *world.Region, w *world.World) {
 		w.Faults.Throttle = map[string]world.Bucket{"ec2:*": {Size: 50, Refill: 20}, "ec2:Describe*": {Size: 20, Refill: 20}}
 	})
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	const claims = 60
 	ids := make([]string, claims)
 	parallel(claims, func(i int) {
@@ -369,7 +369,7 @@ func parallel(n int, f func(int)) {
 func TestTemplateDeleted(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	for i := range 3 {
 		if _, err := d.Launch(t.Context(), s.request(fmt.Sprint("apps-", i), s.choice("m5.large", 0))); err != nil {
 			t.Fatal(err)
@@ -396,7 +396,7 @@ func TestMarket(t *testing.T) {
 		stock.Zones = []string{"us-east-1c"}
 		w.Market(region).Offer(stock)
 	})
-	market, err := s.door(t, "uid-1").Market(t.Context())
+	market, err := s.client(t, "uid-1").Market(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -431,7 +431,7 @@ func TestEventualConsistency(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
 	s.alter(func(_ *world.Region, w *world.World) { w.Faults.ReadLag = time.Hour })
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	r := s.request("apps-1", s.choice("m5.large", 0))
 	launch, err := d.Launch(t.Context(), r)
 	if err != nil {
@@ -454,7 +454,7 @@ func TestEventualConsistency(t *testing.T) {
 func TestSweptTemplate(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	if _, err := d.Launch(t.Context(), s.request("apps-1", s.choice("m5.large", 0))); err != nil {
 		t.Fatal(err)
 	}
@@ -470,7 +470,7 @@ func TestSweptTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := s.door(t, "uid-1").Launch(t.Context(), r)
+	next, err := s.client(t, "uid-1").Launch(t.Context(), r)
 	if err != nil || next.Instance.ID != launch.Instance.ID || len(s.living()) != 2 {
 		t.Errorf("the next process got %s, %v, of %d instances; want %s of 2", next.Instance.ID, err, len(s.living()), launch.Instance.ID)
 	}
@@ -480,7 +480,7 @@ func TestSweptTemplate(t *testing.T) {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	const n = 1100 // EC2 gives at most 1000 at a time
 	r := s.request("apps-0", s.choice("m5.large", 0))
 	if _, err := d.Launch(t.Context(), r); err != nil {
@@ -522,6 +522,6 @@ func TestGarbage(t *testing.T) {
 		t.Errorf("market: %v, want one transient line", err)
 	}
 	if _, err := ec2.New(config(srv.URL), ec2.Cluster{Name: name}); err == nil {
-		t.Error("a door without a UID was opened")
+		t.Error("a client without a UID was made")
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Door is the client for AMIs and for the SSM parameters that name them. It is safe for concurrent use.
-type Door struct {
+// Client is the client for AMIs and for the SSM parameters that name them. It is safe for concurrent use.
+type Client struct {
 	ec2 *awsec2.Client
 	ssm *ssm.Client
 
@@ -46,9 +46,9 @@ const (
 )
 
 // New returns a client with the endpoint, region and credentials of cfg.
-func New(cfg aws.Config) *Door {
+func New(cfg aws.Config) *Client {
 	cfg = awserr.Genuine(cfg)
-	return &Door{ec2: awsec2.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), parameters: map[string]parameter{}}
+	return &Client{ec2: awsec2.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), parameters: map[string]parameter{}}
 }
 
 // Term selects images. Of its fields the first that is set, in this order,
@@ -132,7 +132,7 @@ func For(images []Image, labels requirements.Labels) (Image, bool) {
 // Images resolves the terms for a control plane of a Kubernetes version,
 // "1.33". Of images for the same types it keeps the best: one that is not
 // deprecated, then the newest. The result is sorted newest first, then by id.
-func (d *Door) Images(ctx context.Context, version string, terms []Term) ([]Image, []Unmatched, error) {
+func (d *Client) Images(ctx context.Context, version string, terms []Term) ([]Image, []Unmatched, error) {
 	var found []Image
 	var unmatched []Unmatched
 	for _, t := range terms {
@@ -148,7 +148,7 @@ func (d *Door) Images(ctx context.Context, version string, terms []Term) ([]Imag
 	return best(suited(found)), unmatched, nil
 }
 
-func (d *Door) resolve(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {
+func (d *Client) resolve(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {
 	switch {
 	case t.Alias != "":
 		return d.byAlias(ctx, version, t)

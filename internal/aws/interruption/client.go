@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Door is the client of the queue. It is safe for concurrent use.
-type Door struct {
+// Client is the client of the queue. It is safe for concurrent use.
+type Client struct {
 	client *sqs.Client
 	name   string
 
@@ -46,12 +46,12 @@ type Message struct {
 
 // New returns the client of the queue with this name, in the region and account of cfg. The queue's URL is resolved at the first
 // use, so a queue that is created later is found.
-func New(cfg aws.Config, queue string) *Door {
-	return &Door{client: sqs.NewFromConfig(awserr.Genuine(cfg)), name: queue}
+func New(cfg aws.Config, queue string) *Client {
+	return &Client{client: sqs.NewFromConfig(awserr.Genuine(cfg)), name: queue}
 }
 
 // Receive returns up to MaxBatch messages. If there are none it waits for the first, up to wait, LongPoll at most.
-func (d *Door) Receive(ctx context.Context, wait time.Duration) ([]Message, error) {
+func (d *Client) Receive(ctx context.Context, wait time.Duration) ([]Message, error) {
 	url, err := d.find(ctx)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func fromSQS(m sqstypes.Message) Message {
 }
 
 // Delete removes up to MaxBatch messages from the queue, and returns how many are. One that could not be removed comes again.
-func (d *Door) Delete(ctx context.Context, messages []Message) (int, error) {
+func (d *Client) Delete(ctx context.Context, messages []Message) (int, error) {
 	if len(messages) == 0 {
 		return 0, nil
 	}
@@ -111,7 +111,7 @@ func (d *Door) Delete(ctx context.Context, messages []Message) (int, error) {
 }
 
 // find returns the URL of the queue.
-func (d *Door) find(ctx context.Context) (string, error) {
+func (d *Client) find(ctx context.Context) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.url != "" {
@@ -132,7 +132,7 @@ func (d *Door) find(ctx context.Context) (string, error) {
 const noQueue = "AWS.SimpleQueueService.NonExistentQueue"
 
 // failed is sorted for calls that name the URL: a queue that is gone may be made anew.
-func (d *Door) failed(op string, err error) error {
+func (d *Client) failed(op string, err error) error {
 	err = d.sorted(op, err)
 	if awserr.Is(err, awserr.Gone) {
 		d.mu.Lock()
@@ -142,7 +142,7 @@ func (d *Door) failed(op string, err error) error {
 	return err
 }
 
-func (d *Door) sorted(op string, err error) error {
+func (d *Client) sorted(op string, err error) error {
 	err = awserr.Sort(op+" "+d.name, err)
 	e := awserr.Of(err)
 	if e.Code == noQueue {

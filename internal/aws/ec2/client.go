@@ -27,8 +27,8 @@ type Cluster struct {
 	Account string // 12 digits; may be empty, it is only shown
 }
 
-// Door is the client of EC2. It is safe for concurrent use.
-type Door struct {
+// Client is the client of EC2. It is safe for concurrent use.
+type Client struct {
 	cluster Cluster
 
 	// Reads and writes have a client each: EC2 throttles them separately, and a
@@ -54,14 +54,14 @@ const (
 )
 
 // New returns the client of a cluster, with the endpoint, region and credentials of cfg. So AWS_ENDPOINT_URL applies.
-func New(cfg aws.Config, cluster Cluster) (*Door, error) {
+func New(cfg aws.Config, cluster Cluster) (*Client, error) {
 	if cluster.Name == "" || cluster.UID == "" {
 		return nil, errors.New("make a client for EC2: the cluster name or the UID of the namespace kube-system is empty")
 	}
 	if cluster.Region == "" {
 		cluster.Region = cfg.Region
 	}
-	d := &Door{cluster: cluster, reads: client(cfg), writes: client(cfg)}
+	d := &Client{cluster: cluster, reads: client(cfg), writes: client(cfg)}
 	d.templates.known = map[string]*knownTemplate{}
 	d.looks = newGather(window, gathered, d.lookAll)
 	d.ends = newGather(window, gathered, d.endAll)
@@ -84,7 +84,7 @@ func client(cfg aws.Config) *awsec2.Client {
 }
 
 // Check reports whether EC2 answers and the credentials are valid. It makes one dry run.
-func (d *Door) Check(ctx context.Context) error {
+func (d *Client) Check(ctx context.Context) error {
 	_, err := d.reads.DescribeInstanceTypes(ctx, &awsec2.DescribeInstanceTypesInput{DryRun: aws.Bool(true)})
 	err = awserr.Sort("reach EC2 in "+d.cluster.Region, err)
 	if e := awserr.Of(err); e != nil && e.Code == "DryRunOperation" {

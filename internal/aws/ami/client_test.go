@@ -19,7 +19,7 @@ import (
 
 // stand is a region with subnets and images, and the client of it.
 type stand struct {
-	*ami.Door
+	*ami.Client
 	server *emulator.Server
 	region *world.Region
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // open serves a region with subnets and returns the client of it.
-func open(t *testing.T) (*vpc.Door, world.Estate, *world.World) {
+func open(t *testing.T) (*vpc.Client, world.Estate, *world.World) {
 	t.Helper()
 	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
 	if err != nil {

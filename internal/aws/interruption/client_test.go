@@ -20,7 +20,7 @@ const region = "us-east-1"
 // bench is an emulated AWS with a clock, and the client of its queue "demo".
 type bench struct {
 	*emulator.Server
-	*interruption.Door
+	*interruption.Client
 
 	mu  sync.Mutex
 	now time.Time
@@ -36,7 +36,7 @@ func newBench(t *testing.T) *bench {
 	}}
 	srv := httptest.NewServer(b.Server)
 	t.Cleanup(srv.Close)
-	b.Door = interruption.New(aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+	b.Client = interruption.New(aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}, "demo")
 	return b
 }
@@ -71,8 +71,8 @@ func (b *bench) receive(t *testing.T) []interruption.Message {
 	return got
 }
 
-// TestDoor receives, leaves and deletes messages.
-func TestDoor(t *testing.T) {
+// TestClient receives, leaves and deletes messages.
+func TestClient(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.makeQueue(t, "a", "b", "c")
@@ -103,8 +103,8 @@ func TestDoor(t *testing.T) {
 	}
 }
 
-// TestDoorWaits: who waits gets a message as soon as it is there.
-func TestDoorWaits(t *testing.T) {
+// TestClientWaits: who waits gets a message as soon as it is there.
+func TestClientWaits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.makeQueue(t)

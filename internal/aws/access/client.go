@@ -25,8 +25,8 @@ type Cluster struct {
 	Region string
 }
 
-// Door is the client of IAM, EKS and STS. It is safe for concurrent use.
-type Door struct {
+// Client is the client of IAM, EKS and STS. It is safe for concurrent use.
+type Client struct {
 	cluster Cluster
 	iam     *iam.Client
 	eks     *eks.Client
@@ -35,7 +35,7 @@ type Door struct {
 
 // New returns a client with the endpoint, region and credentials of cfg. The UID may be empty if the client is not used for
 // instance profiles.
-func New(cfg aws.Config, cluster Cluster) (*Door, error) {
+func New(cfg aws.Config, cluster Cluster) (*Client, error) {
 	if cluster.Name == "" {
 		return nil, errors.New("make a client for EKS: the cluster name is empty: set --cluster-name or CLUSTER_NAME")
 	}
@@ -43,7 +43,7 @@ func New(cfg aws.Config, cluster Cluster) (*Door, error) {
 		cluster.Region = cfg.Region
 	}
 	cfg = awserr.Genuine(cfg)
-	return &Door{cluster: cluster, iam: iam.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg)}, nil
+	return &Client{cluster: cluster, iam: iam.NewFromConfig(cfg), eks: eks.NewFromConfig(cfg), sts: sts.NewFromConfig(cfg)}, nil
 }
 
 // Identity is whom AWS takes us for.
@@ -63,7 +63,7 @@ func (i Identity) Role() string {
 }
 
 // Identity asks STS who we are.
-func (d *Door) Identity(ctx context.Context) (Identity, error) {
+func (d *Client) Identity(ctx context.Context) (Identity, error) {
 	out, err := d.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		return Identity{}, awserr.Sort("GetCallerIdentity", err)

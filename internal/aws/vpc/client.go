@@ -18,13 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Door is the client for subnets and security groups. It is safe for concurrent use.
-type Door struct{ client *awsec2.Client }
+// Client is the client for subnets and security groups. It is safe for concurrent use.
+type Client struct{ client *awsec2.Client }
 
 // New returns a client with the endpoint, region and credentials of cfg.
-func New(cfg aws.Config) *Door {
+func New(cfg aws.Config) *Client {
 	cfg = awserr.Genuine(cfg)
-	return &Door{client: awsec2.NewFromConfig(cfg)}
+	return &Client{client: awsec2.NewFromConfig(cfg)}
 }
 
 // Term selects subnets or security groups: by ID if that is set, else by Name

@@ -45,7 +45,7 @@ func newStand(t *testing.T) stand {
 	return s
 }
 
-func (s stand) door(t *testing.T, uid string) *access.Door {
+func (s stand) client(t *testing.T, uid string) *access.Client {
 	t.Helper()
 	d, err := access.New(s.cfg, access.Cluster{Name: "prod", UID: uid})
 	if err != nil {
@@ -68,7 +68,7 @@ func (s stand) profiles() map[string]string {
 func TestProfile(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	class := access.NodeClass{Name: "default", UID: "class-1", Role: "node", Tags: map[string]string{"team": "a"}}
 	first, err := d.EnsureProfile(t.Context(), class)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestProfile(t *testing.T) {
 	}
 	// Again, by another process: nothing is made, and it costs one call.
 	before := s.server.Calls()
-	again, err := s.door(t, "uid-1").EnsureProfile(t.Context(), class)
+	again, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 	if err != nil || again.Name != first.Name {
 		t.Errorf("the second time: %s, %v", again.Name, err)
 	}
@@ -124,7 +124,7 @@ func TestProfileRolePath(t *testing.T) {
 	s := newStand(t)
 	class := access.NodeClass{Name: "default", UID: "class-1", Role: "team/a/deep"}
 	for range 3 {
-		p, err := s.door(t, "uid-1").EnsureProfile(t.Context(), class)
+		p, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 		if err != nil || p.Role != "deep" {
 			t.Fatalf("%+v, %v", p, err)
 		}
@@ -150,7 +150,7 @@ func TestProfileOfAnotherPath(t *testing.T) {
 	} {
 		class := access.NodeClass{Name: "default", UID: fmt.Sprintf("class-%x", role), Role: role}
 		for range 2 { // as found out, and as remembered by IAM
-			_, err := s.door(t, "uid-1").EnsureProfile(t.Context(), class)
+			_, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 			e := awserr.Of(err)
 			switch {
 			case want == "" && err != nil:
@@ -165,7 +165,7 @@ func TestProfileOfAnotherPath(t *testing.T) {
 func TestProfileTrouble(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	_, err := d.EnsureProfile(t.Context(), access.NodeClass{Name: "default", UID: "class-1", Role: "nobody"})
 	if e := awserr.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"nobody"`) || !strings.Contains(err.Error(), "spec.role") {
 		t.Errorf("no such role: %v", err)
@@ -193,11 +193,11 @@ func TestProfileNamesake(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	class := access.NodeClass{Name: "default", UID: "class-1", Role: "node"} // restored from a backup: the same UID
-	a, err := s.door(t, "uid-a").EnsureProfile(t.Context(), class)
+	a, err := s.client(t, "uid-a").EnsureProfile(t.Context(), class)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := s.door(t, "uid-b")
+	other := s.client(t, "uid-b")
 	b, err := other.EnsureProfile(t.Context(), class)
 	if err != nil || a.Name == b.Name {
 		t.Fatalf("%s and %s, %v; want two profiles", a.Name, b.Name, err)
@@ -216,7 +216,7 @@ func TestProfileNamesake(t *testing.T) {
 func TestFactsAndEntries(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	d := s.door(t, "")
+	d := s.client(t, "")
 	if _, err := d.Facts(t.Context()); !awserr.Is(err, awserr.Gone) || !strings.Contains(err.Error(), "prod") {
 		t.Errorf("no cluster: %v", err)
 	}
