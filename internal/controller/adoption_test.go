@@ -12,7 +12,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -31,7 +31,7 @@ const (
 func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	door, ok := r.NodeClasses.Profiles.(*access.Client)
+	door, ok := r.NodeClasses.Profiles.(*iam.Client)
 	if !ok {
 		t.Fatal("the rig's profiles are not IAM's door")
 	}

@@ -15,9 +15,10 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
@@ -123,7 +124,7 @@ func (l *lateRig) restart(t *testing.T) {
 	cfg := l.cfg()
 	cfg.HTTPClient = &http.Client{Transport: l.counts}
 	cfg.APIOptions = append(cfg.APIOptions, ratelimit.NewOne(ratelimit.Diagnosis(), nil).Keep)
-	a, err := access.New(cfg, access.Cluster{Name: testCluster, UID: l.uid})
+	k, err := eks.New(cfg, testCluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func (l *lateRig) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &Diagnoses{
-		Doors: collector.Doors{Kube: kube.NewInsider(l.api, l.api), Access: a, EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
+		Doors: collector.Doors{Kube: kube.NewInsider(l.api, l.api), EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
 			Cluster: testCluster, Region: testRegion, Patience: DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,

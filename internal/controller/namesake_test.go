@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -103,7 +103,7 @@ func (n *neighbour) moveIn(t *testing.T) {
 	n.serveKubernetes(t)
 	n.start(t)
 	n.heeding(t)
-	door, ok := n.NodeClasses.Profiles.(*access.Client)
+	door, ok := n.NodeClasses.Profiles.(*iam.Client)
 	if !ok {
 		t.Fatal("the rig's profiles are not IAM's door")
 	}

@@ -1,78 +1,29 @@
-// Package eks lists the zonal shifts of the cluster that are in force.
+// Package eks reads the EKS cluster.
 //
-// In: the cluster's ARN.
-// Out: the zonal shifts in force, by the ids of zones; errors classified by package awserr.
-// Never: a change to a shift, Kubernetes, or the consequence of a shift.
+// In: the cluster's name; for zonal shifts, its ARN.
+// Out: facts about the cluster, its access entries, node groups and Fargate profiles, the zonal shifts in force; errors classified by package awserr.
+// Never: a change to the cluster, its authentication or a shift; Kubernetes.
 package eks
 
 import (
-	"cmp"
-	"context"
-	"slices"
-	"time"
+	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
-	shifttypes "github.com/aws/aws-sdk-go-v2/service/arczonalshift/types"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Client is the client of Amazon Application Recovery Controller. It is safe for concurrent use.
+// Client is the client of EKS for one cluster. It is safe for concurrent use.
 type Client struct {
-	client  *arczonalshift.Client
-	cluster string
+	cluster string // its name
+	eks     *awseks.Client
 }
 
-// Shift is a zonal shift of the cluster that is in force.
-type Shift struct {
-	ZoneID string    // "use1-az1"
-	Until  time.Time // zero: until AWS, which has started it, ends it
-}
-
-// New returns the client for the EKS cluster with the ARN, in the region and account of cfg.
-func New(cfg aws.Config, cluster string) *Client {
-	return &Client{client: arczonalshift.NewFromConfig(awserr.Genuine(cfg)), cluster: cluster}
-}
-
-// Shifts returns the shifts that are in force at now, sorted by zone, of each zone the one that lasts longest. Those that AWS
-// starts (autoshifts) are among them, and practice runs. The error is fault.Misconfigured if the cluster takes no part.
-func (d *Client) Shifts(ctx context.Context, now time.Time) ([]Shift, error) {
-	const op = "GetManagedResource"
-	out, err := d.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(d.cluster)})
-	err = awserr.Sort(op, err)
-	if awserr.Is(err, awserr.Gone) {
-		return nil, awserr.Misuse(op, "ZonalShiftNotEnabled", "the cluster %s takes no part in zonal shifts: "+
-			"aws eks update-cluster-config --name NAME --zonal-shift-config enabled=true, or leave out --enable-zonal-shift", d.cluster)
+// New returns a client for the cluster of that name, with the endpoint, region and credentials of cfg.
+func New(cfg aws.Config, cluster string) (*Client, error) {
+	if cluster == "" {
+		return nil, errors.New("make a client for EKS: the cluster name is empty: set --cluster-name or CLUSTER_NAME")
 	}
-	if err != nil {
-		return nil, err
-	}
-	var found []Shift
-	for _, s := range out.ZonalShifts {
-		until := aws.ToTime(s.ExpiryTime)
-		if s.AppliedStatus == shifttypes.AppliedStatusApplied && now.Before(until) {
-			found = append(found, Shift{aws.ToString(s.AwayFrom), until})
-		}
-	}
-	for _, s := range out.Autoshifts {
-		if s.AppliedStatus == shifttypes.AutoshiftAppliedStatusApplied {
-			found = append(found, Shift{ZoneID: aws.ToString(s.AwayFrom)})
-		}
-	}
-	slices.SortFunc(found, func(a, b Shift) int { return cmp.Or(cmp.Compare(a.ZoneID, b.ZoneID), -compareEnds(a, b)) })
-	return slices.CompactFunc(found, func(a, b Shift) bool { return a.ZoneID == b.ZoneID }), nil
-}
-
-// compareEnds orders shifts by their ends; one without an end is the last.
-func compareEnds(a, b Shift) int {
-	switch {
-	case a.Until.IsZero() && b.Until.IsZero():
-		return 0
-	case a.Until.IsZero():
-		return 1
-	case b.Until.IsZero():
-		return -1
-	}
-	return a.Until.Compare(b.Until)
+	return &Client{cluster: cluster, eks: awseks.NewFromConfig(awserr.Genuine(cfg))}, nil
 }

@@ -8,9 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
-	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
-	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
@@ -19,76 +16,55 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestShifts: what users and AWS shift away from is found as long as it is in force, and nothing else.
-func TestShifts(t *testing.T) {
+func TestFactsAndEntries(t *testing.T) {
 	t.Parallel()
-	began := time.Now().UTC().Truncate(time.Second)
-	now := began
-	server := &emulator.Server{World: &world.World{}, Now: func() time.Time { return now }}
-	srv := httptest.NewServer(server)
-	t.Cleanup(srv.Close)
-	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL),
-		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
-	var region *world.Region
-	var arn string
-	server.Do(func(w *world.World, now time.Time) {
-		region = w.Region(emulator.DefaultAccount, "us-east-1")
-		made, err := region.CreateCluster(now, world.Cluster{Name: "prod"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		arn = made.ARN
-	})
-	d := eks.New(cfg, arn)
-	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Misconfigured) || !strings.Contains(err.Error(), "--zonal-shift-config") {
-		t.Fatalf("a cluster that takes no part: %v", err)
-	}
-	_, err := awseks.NewFromConfig(cfg).UpdateClusterConfig(t.Context(), &awseks.UpdateClusterConfigInput{
-		Name: aws.String("prod"), ZonalShiftConfig: &ekstypes.ZonalShiftConfigRequest{Enabled: aws.Bool(true)}})
+	now := time.Now().UTC()
+	w, estate, err := world.New(now, world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(what string, want ...eks.Shift) {
-		t.Helper()
-		got, err := d.Shifts(t.Context(), now)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
-		}
-	}
-	check("none yet")
-	users := arczonalshift.NewFromConfig(cfg)
-	begin := func(zone, lasts string) string {
-		out, err := users.StartZonalShift(t.Context(), &arczonalshift.StartZonalShiftInput{
-			ResourceIdentifier: aws.String(arn), AwayFrom: aws.String(zone), ExpiresIn: aws.String(lasts), Comment: aws.String("test")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return *out.ZonalShiftId
-	}
-	id := begin("use1-az2", "2h")
-	check("a user's", eks.Shift{ZoneID: "use1-az2", Until: began.Add(2 * time.Hour)})
-	if _, err := users.CancelZonalShift(t.Context(), &arczonalshift.CancelZonalShiftInput{ZonalShiftId: aws.String(id)}); err != nil {
+	server := &emulator.Server{World: w}
+	srv := httptest.NewServer(server)
+	t.Cleanup(srv.Close)
+	if _, err := w.Account(emulator.DefaultAccount).CreateRole(now, world.Role{Name: "node"}); err != nil {
 		t.Fatal(err)
 	}
-	check("cancelled")
-	begin("use1-az1", "30m")
-	now = now.Add(31 * time.Minute)
-	check("expired")
-	server.Do(func(_ *world.World, now time.Time) {
-		if err := region.Autoshift(now, arn, "use1-az3"); err != nil {
+	d, err := eks.New(aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}, "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Facts(t.Context()); !awserr.Is(err, awserr.Gone) || !strings.Contains(err.Error(), "prod") {
+		t.Errorf("no cluster: %v", err)
+	}
+	node := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
+	server.Do(func(w *world.World, now time.Time) {
+		_, err := estate.Region.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
+			VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"}, Issuer: "https://oidc.example.com/id/X"})
+		if err != nil {
+			t.Error(err)
+		}
+		if _, err := estate.Region.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: node, Kind: world.EntryEC2Linux}); err != nil {
 			t.Error(err)
 		}
 	})
-	check("AWS's own", eks.Shift{ZoneID: "use1-az3"})
-	begin("use1-az1", "1h")
-	check("a user's is applied before AWS's", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
-	server.Do(func(*world.World, time.Time) { region.EndAutoshift(arn) })
-	check("AWS's own has ended", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
-
-	server.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Denials = []world.Denial{{Call: "arc-zonal-shift:GetManagedResource"}}
-	})
-	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Denied) {
-		t.Errorf("not allowed: %v", err)
+	got, err := d.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type part struct {
+		Version, Endpoint, CA, CIDR, VPC, Group, Issuer, Mode string
+		Subnets                                               []string
+	}
+	want := part{"1.33", "https://example.com", "Q0E=", "10.100.0.0/16", estate.VPC.ID, estate.ClusterGroup.ID, "https://oidc.example.com/id/X", "API_AND_CONFIG_MAP", []string{"subnet-a", "subnet-b"}}
+	if diff := cmp.Diff(want, part{got.Version, got.Endpoint, got.CA, got.ServiceCIDR, got.VPC, got.SecurityGroup, got.Issuer, got.AuthMode, got.Subnets}); diff != "" {
+		t.Errorf("facts (-want +got):\n%s", diff)
+	}
+	entries, err := d.Entries(t.Context())
+	if err != nil || len(entries) != 1 || entries[0].Principal != node || entries[0].Type != "EC2_LINUX" || len(entries[0].Groups) == 0 {
+		t.Errorf("entries %+v, %v", entries, err)
+	}
+	if _, err := d.Entry(t.Context(), node+"x"); !awserr.Is(err, awserr.Gone) {
+		t.Errorf("no such entry: %v", err)
 	}
 }

@@ -13,10 +13,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/kube"
@@ -25,7 +26,8 @@ import (
 // The clients of the sources of evidence. A nil client disables its requests.
 type Doors struct {
 	Kube    *kube.Witness
-	Access  *access.Client
+	EKS     *eks.Client
+	IAM     *iam.Client
 	EC2     *ec2.Client
 	Images  *ami.Client
 	Network *vpc.Client

@@ -10,9 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
@@ -64,7 +65,7 @@ func newStand(t *testing.T) stand {
 	t.Cleanup(srv.Close)
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
-	a, err := access.New(cfg, access.Cluster{Name: "prod"})
+	k, err := eks.New(cfg, "prod")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func newStand(t *testing.T) stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.doors = collector.Doors{Access: a, EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
+	s.doors = collector.Doors{EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: "prod"}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
 	return s
 }
 
@@ -137,7 +138,8 @@ func TestAbsent(t *testing.T) {
 		t.Error("the others are not there")
 	}
 	s.doors.Cluster = "staging"
-	s.doors.Access, _ = access.New(aws.Config{Region: "us-east-1"}, access.Cluster{Name: "staging"})
+	s.doors.EKS, _ = eks.New(aws.Config{Region: "us-east-1"}, "staging")
+	s.doors.IAM = iam.New(aws.Config{Region: "us-east-1"}, iam.Cluster{Name: "staging"})
 	s.doors.Patience = time.Nanosecond
 	if e := collector.Collect(t.Context(), s.doors); !e.Cluster.Is(diagnosis.Failed) || e.Cluster.Why != "there was no answer in time" {
 		t.Errorf("cluster %+v", e.Cluster)

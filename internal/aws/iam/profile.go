@@ -1,4 +1,4 @@
-package access
+package iam
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
+	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
@@ -124,7 +124,7 @@ func (d *Client) samePath(ctx context.Context, p *Profile, c NodeClass) error {
 
 // Profile returns the instance profile with that name, of any owner. The error is awserr.Gone if there is none.
 func (d *Client) Profile(ctx context.Context, name string) (Profile, error) {
-	out, err := d.iam.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	out, err := d.iam.GetInstanceProfile(ctx, &awsiam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
 		return Profile{}, awserr.Sort("GetInstanceProfile "+name, err)
 	}
@@ -161,7 +161,7 @@ func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile,
 	tags[tagCluster+d.cluster.Name] = "owned"
 	tags[tagName], tags[tagNodeClass] = d.cluster.Name, c.Name
 	tags[tagRegion], tags[tagUID] = d.cluster.Region, d.cluster.UID
-	in := &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name), Path: aws.String(d.path() + c.UID + "/")}
+	in := &awsiam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name), Path: aws.String(d.path() + c.UID + "/")}
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
 		in.Tags = append(in.Tags, iamtypes.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
 	}
@@ -183,13 +183,13 @@ func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile,
 // attach makes role the one of the profile; IAM allows one only.
 func (d *Client) attach(ctx context.Context, p Profile, role string) error {
 	if p.Role != "" {
-		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
+		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &awsiam.RemoveRoleFromInstanceProfileInput{
 			InstanceProfileName: aws.String(p.Name), RoleName: aws.String(p.Role)})
 		if err := awserr.Sort("RemoveRoleFromInstanceProfile "+p.Name, err); err != nil && !awserr.Is(err, awserr.Gone) {
 			return err
 		}
 	}
-	_, err := d.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{
+	_, err := d.iam.AddRoleToInstanceProfile(ctx, &awsiam.AddRoleToInstanceProfileInput{
 		InstanceProfileName: aws.String(p.Name), RoleName: aws.String(role)})
 	err = awserr.Sort("AddRoleToInstanceProfile "+p.Name, err)
 	switch e := awserr.Of(err); {
@@ -214,7 +214,7 @@ func (d *Client) attach(ctx context.Context, p Profile, role string) error {
 // name. It costs a call for each, because IAM's list leaves tags out.
 func (d *Client) Profiles(ctx context.Context) ([]Profile, error) {
 	var out []Profile
-	pages := iam.NewListInstanceProfilesPaginator(d.iam, &iam.ListInstanceProfilesInput{PathPrefix: aws.String(d.path())})
+	pages := awsiam.NewListInstanceProfilesPaginator(d.iam, &awsiam.ListInstanceProfilesInput{PathPrefix: aws.String(d.path())})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -251,13 +251,13 @@ func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 		return err
 	}
 	if p.Role != "" {
-		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{
+		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &awsiam.RemoveRoleFromInstanceProfileInput{
 			InstanceProfileName: aws.String(name), RoleName: aws.String(p.Role)})
 		if err := awserr.Sort("RemoveRoleFromInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
 			return err
 		}
 	}
-	_, err = d.iam.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	_, err = d.iam.DeleteInstanceProfile(ctx, &awsiam.DeleteInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err := awserr.Sort("DeleteInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package access_test
+package iam_test
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -45,13 +45,9 @@ func newStand(t *testing.T) stand {
 	return s
 }
 
-func (s stand) client(t *testing.T, uid string) *access.Client {
+func (s stand) client(t *testing.T, uid string) *iam.Client {
 	t.Helper()
-	d, err := access.New(s.cfg, access.Cluster{Name: "prod", UID: uid})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return iam.New(s.cfg, iam.Cluster{Name: "prod", UID: uid})
 }
 
 // profiles returns the profiles that exist, name → role.
@@ -69,7 +65,7 @@ func TestProfile(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	d := s.client(t, "uid-1")
-	class := access.NodeClass{Name: "default", UID: "class-1", Role: "node", Tags: map[string]string{"team": "a"}}
+	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "node", Tags: map[string]string{"team": "a"}}
 	first, err := d.EnsureProfile(t.Context(), class)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +74,7 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := access.Profile{Name: d.ProfileName(class), Path: "/karpenter/us-east-1/prod/class-1/", Role: "node",
+	want := iam.Profile{Name: d.ProfileName(class), Path: "/karpenter/us-east-1/prod/class-1/", Role: "node",
 		ARN:     "arn:aws:iam::" + emulator.DefaultAccount + ":instance-profile/karpenter/us-east-1/prod/class-1/" + first.Name,
 		RoleARN: "arn:aws:iam::" + emulator.DefaultAccount + ":role/node",
 		Tags: map[string]string{"team": "a", "kubernetes.io/cluster/prod": "owned", "eks:eks-cluster-name": "prod", "karpenter.k8s.aws/ec2nodeclass": "default",
@@ -122,7 +118,7 @@ func TestProfile(t *testing.T) {
 func TestProfileRolePath(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	class := access.NodeClass{Name: "default", UID: "class-1", Role: "team/a/deep"}
+	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "team/a/deep"}
 	for range 3 {
 		p, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 		if err != nil || p.Role != "deep" {
@@ -148,7 +144,7 @@ func TestProfileOfAnotherPath(t *testing.T) {
 		"team/":                                                         "InvalidRole",
 		"my role":                                                       "InvalidRole",
 	} {
-		class := access.NodeClass{Name: "default", UID: fmt.Sprintf("class-%x", role), Role: role}
+		class := iam.NodeClass{Name: "default", UID: fmt.Sprintf("class-%x", role), Role: role}
 		for range 2 { // as found out, and as remembered by IAM
 			_, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
 			e := awserr.Of(err)
@@ -166,12 +162,12 @@ func TestProfileTrouble(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	d := s.client(t, "uid-1")
-	_, err := d.EnsureProfile(t.Context(), access.NodeClass{Name: "default", UID: "class-1", Role: "nobody"})
+	_, err := d.EnsureProfile(t.Context(), iam.NodeClass{Name: "default", UID: "class-1", Role: "nobody"})
 	if e := awserr.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"nobody"`) || !strings.Contains(err.Error(), "spec.role") {
 		t.Errorf("no such role: %v", err)
 	}
 	// The profile was made before the crash, the role is not in it yet.
-	class := access.NodeClass{Name: "default", UID: "class-2", Role: "node"}
+	class := iam.NodeClass{Name: "default", UID: "class-2", Role: "node"}
 	s.server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Answers = []*world.Answer{{Call: "iam:AddRoleToInstanceProfile", Count: 1, Status: 503, Code: "ServiceUnavailable"}}
 	})
@@ -192,7 +188,7 @@ func TestProfileTrouble(t *testing.T) {
 func TestProfileNamesake(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	class := access.NodeClass{Name: "default", UID: "class-1", Role: "node"} // restored from a backup: the same UID
+	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "node"} // restored from a backup: the same UID
 	a, err := s.client(t, "uid-a").EnsureProfile(t.Context(), class)
 	if err != nil {
 		t.Fatal(err)
@@ -213,48 +209,14 @@ func TestProfileNamesake(t *testing.T) {
 	}
 }
 
-func TestFactsAndEntries(t *testing.T) {
+func TestIdentity(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
-	d := s.client(t, "")
-	if _, err := d.Facts(t.Context()); !awserr.Is(err, awserr.Gone) || !strings.Contains(err.Error(), "prod") {
-		t.Errorf("no cluster: %v", err)
-	}
-	node := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
-	s.server.Do(func(w *world.World, now time.Time) {
-		_, err := s.estate.Region.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
-			VPCID: s.estate.VPC.ID, GroupID: s.estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"}, Issuer: "https://oidc.example.com/id/X"})
-		if err != nil {
-			t.Error(err)
-		}
-		if _, err := s.estate.Region.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: node, Kind: world.EntryEC2Linux}); err != nil {
-			t.Error(err)
-		}
-	})
-	got, err := d.Facts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	type part struct {
-		Version, Endpoint, CA, CIDR, VPC, Group, Issuer, Mode string
-		Subnets                                               []string
-	}
-	want := part{"1.33", "https://example.com", "Q0E=", "10.100.0.0/16", s.estate.VPC.ID, s.estate.ClusterGroup.ID, "https://oidc.example.com/id/X", "API_AND_CONFIG_MAP", []string{"subnet-a", "subnet-b"}}
-	if diff := cmp.Diff(want, part{got.Version, got.Endpoint, got.CA, got.ServiceCIDR, got.VPC, got.SecurityGroup, got.Issuer, got.AuthMode, got.Subnets}); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
-	entries, err := d.Entries(t.Context())
-	if err != nil || len(entries) != 1 || entries[0].Principal != node || entries[0].Type != "EC2_LINUX" || len(entries[0].Groups) == 0 {
-		t.Errorf("entries %+v, %v", entries, err)
-	}
-	if _, err := d.Entry(t.Context(), node+"x"); !awserr.Is(err, awserr.Gone) {
-		t.Errorf("no such entry: %v", err)
-	}
+	d := newStand(t).client(t, "")
 	me, err := d.Identity(t.Context())
 	if err != nil || me.Account != emulator.DefaultAccount || me.ARN == "" {
 		t.Errorf("identity %+v, %v", me, err)
 	}
-	if role := (access.Identity{ARN: "arn:aws:sts::1:assumed-role/joiner/i-0123"}).Role(); role != "joiner" {
+	if role := (iam.Identity{ARN: "arn:aws:sts::1:assumed-role/joiner/i-0123"}).Role(); role != "joiner" {
 		t.Errorf("role %q", role)
 	}
 }

@@ -1,4 +1,4 @@
-package access
+package iam
 
 import (
 	"context"
@@ -7,12 +7,9 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
-	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
+	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
@@ -21,7 +18,7 @@ import (
 
 // Role returns what IAM knows of a role by its name, without path; the error is fault.Gone if there is none.
 func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) {
-	got, err := d.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(name)})
+	got, err := d.iam.GetRole(ctx, &awsiam.GetRoleInput{RoleName: aws.String(name)})
 	if err != nil {
 		return diagnosis.Role{}, awserr.Sort("GetRole "+name, err)
 	}
@@ -32,7 +29,7 @@ func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) 
 	if out.Trusts, err = trusts(aws.ToString(got.Role.AssumeRolePolicyDocument)); err != nil {
 		return diagnosis.Role{}, fmt.Errorf("read trust policy of role %s: %w", name, err)
 	}
-	attached := iam.NewListAttachedRolePoliciesPaginator(d.iam, &iam.ListAttachedRolePoliciesInput{RoleName: aws.String(name)})
+	attached := awsiam.NewListAttachedRolePoliciesPaginator(d.iam, &awsiam.ListAttachedRolePoliciesInput{RoleName: aws.String(name)})
 	for attached.HasMorePages() {
 		page, err := attached.NextPage(ctx)
 		if err != nil {
@@ -43,7 +40,7 @@ func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) 
 		}
 	}
 	slices.Sort(out.Policies)
-	inline := iam.NewListRolePoliciesPaginator(d.iam, &iam.ListRolePoliciesInput{RoleName: aws.String(name)})
+	inline := awsiam.NewListRolePoliciesPaginator(d.iam, &awsiam.ListRolePoliciesInput{RoleName: aws.String(name)})
 	for inline.HasMorePages() {
 		page, err := inline.NextPage(ctx)
 		if err != nil {
@@ -118,7 +115,7 @@ func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
 
 // MayPass asks IAM whether a role or user may pass a role to instances. Policies of the organization are not looked at.
 func (d *Client) MayPass(ctx context.Context, who, role string) (bool, error) {
-	out, err := d.iam.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{
+	out, err := d.iam.SimulatePrincipalPolicy(ctx, &awsiam.SimulatePrincipalPolicyInput{
 		PolicySourceArn: aws.String(who), ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{role},
 		ContextEntries: []iamtypes.ContextEntry{{ContextKeyName: aws.String("iam:PassedToService"), ContextKeyType: iamtypes.ContextKeyTypeEnumString,
 			ContextKeyValues: []string{"ec2.amazonaws.com"}}},
@@ -129,97 +126,10 @@ func (d *Client) MayPass(ctx context.Context, who, role string) (bool, error) {
 	return len(out.EvaluationResults) > 0 && out.EvaluationResults[0].EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed, nil
 }
 
-// PodRole returns the role that Pod Identity gives to a service account; empty if it gives none.
-func (d *Client) PodRole(ctx context.Context, namespace, account string) (string, error) {
-	list, err := d.eks.ListPodIdentityAssociations(ctx, &eks.ListPodIdentityAssociationsInput{
-		ClusterName: aws.String(d.cluster.Name), Namespace: aws.String(namespace), ServiceAccount: aws.String(account)})
-	if err != nil {
-		return "", awserr.Sort("ListPodIdentityAssociations", err)
-	}
-	if len(list.Associations) == 0 {
-		return "", nil
-	}
-	one, err := d.eks.DescribePodIdentityAssociation(ctx, &eks.DescribePodIdentityAssociationInput{
-		ClusterName: aws.String(d.cluster.Name), AssociationId: list.Associations[0].AssociationId})
-	if err != nil {
-		return "", awserr.Sort("DescribePodIdentityAssociation", err)
-	}
-	if one.Association == nil {
-		return "", nil
-	}
-	return aws.ToString(one.Association.RoleArn), nil
-}
-
-// NodeGroups returns the cluster's managed node groups, sorted by name.
-func (d *Client) NodeGroups(ctx context.Context) ([]diagnosis.NodeGroup, error) {
-	out := []diagnosis.NodeGroup{}
-	pages := eks.NewListNodegroupsPaginator(d.eks, &eks.ListNodegroupsInput{ClusterName: aws.String(d.cluster.Name)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, awserr.Sort("ListNodegroups", err)
-		}
-		for _, name := range page.Nodegroups {
-			got, err := d.eks.DescribeNodegroup(ctx, &eks.DescribeNodegroupInput{ClusterName: aws.String(d.cluster.Name), NodegroupName: aws.String(name)})
-			if err = awserr.Sort("DescribeNodegroup "+name, err); awserr.Is(err, awserr.Gone) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			if g := got.Nodegroup; g != nil {
-				out = append(out, diagnosis.NodeGroup{Name: name, Role: aws.ToString(g.NodeRole), Status: string(g.Status)})
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b diagnosis.NodeGroup) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
-// FargateProfiles returns the cluster's Fargate profiles, sorted by name.
-func (d *Client) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfile, error) {
-	out := []diagnosis.FargateProfile{}
-	pages := eks.NewListFargateProfilesPaginator(d.eks, &eks.ListFargateProfilesInput{ClusterName: aws.String(d.cluster.Name)})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, awserr.Sort("ListFargateProfiles", err)
-		}
-		for _, name := range page.FargateProfileNames {
-			got, err := d.eks.DescribeFargateProfile(ctx, &eks.DescribeFargateProfileInput{ClusterName: aws.String(d.cluster.Name), FargateProfileName: aws.String(name)})
-			if err = awserr.Sort("DescribeFargateProfile "+name, err); awserr.Is(err, awserr.Gone) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			if got.FargateProfile != nil {
-				out = append(out, fargateOf(got.FargateProfile))
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b diagnosis.FargateProfile) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
-}
-
-func fargateOf(p *ekstypes.FargateProfile) diagnosis.FargateProfile {
-	out := diagnosis.FargateProfile{Name: aws.ToString(p.FargateProfileName), Status: string(p.Status), Role: aws.ToString(p.PodExecutionRoleArn),
-		Subnets: slices.Sorted(slices.Values(p.Subnets)), Created: aws.ToTime(p.CreatedAt)}
-	for _, s := range p.Selectors {
-		out.Selectors = append(out.Selectors, diagnosis.FargateSelector{Namespace: aws.ToString(s.Namespace), Labels: s.Labels})
-	}
-	if p.Health != nil {
-		for _, i := range p.Health.Issues {
-			out.Issues = append(out.Issues, string(i.Code)+": "+aws.ToString(i.Message))
-		}
-	}
-	return out
-}
-
 // Forbidden asks IAM which of the actions a role or user may not do to one of the resources, with these condition keys. Policies of the
 // organization are not looked at.
 func (d *Client) Forbidden(ctx context.Context, who string, actions, resources []string, keys map[string][]string) ([]string, error) {
-	in := &iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(who), ActionNames: actions, ResourceArns: resources}
+	in := &awsiam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(who), ActionNames: actions, ResourceArns: resources}
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		kind := iamtypes.ContextKeyTypeEnumString
 		if len(keys[name]) > 1 {
@@ -228,7 +138,7 @@ func (d *Client) Forbidden(ctx context.Context, who string, actions, resources [
 		in.ContextEntries = append(in.ContextEntries, iamtypes.ContextEntry{ContextKeyName: aws.String(name), ContextKeyType: kind, ContextKeyValues: keys[name]})
 	}
 	var out []string
-	pages := iam.NewSimulatePrincipalPolicyPaginator(d.iam, in)
+	pages := awsiam.NewSimulatePrincipalPolicyPaginator(d.iam, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

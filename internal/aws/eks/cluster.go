@@ -1,4 +1,4 @@
-package access
+package eks
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/eks"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
@@ -36,10 +36,10 @@ type Facts struct {
 	Tags     map[string]string
 }
 
-// Facts asks EKS about our cluster. The error is fault.Gone if there is none of that name.
+// Facts asks EKS about our cluster. The error is awserr.Gone if there is none of that name.
 func (d *Client) Facts(ctx context.Context) (Facts, error) {
-	op := "DescribeCluster " + d.cluster.Name
-	out, err := d.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(d.cluster.Name)})
+	op := "DescribeCluster " + d.cluster
+	out, err := d.eks.DescribeCluster(ctx, &awseks.DescribeClusterInput{Name: aws.String(d.cluster)})
 	if err != nil {
 		return Facts{}, awserr.Sort(op, err)
 	}
@@ -83,10 +83,10 @@ type Entry struct {
 }
 
 // Entries returns the cluster's access entries, sorted by principal. A
-// cluster in mode CONFIG_MAP has none: the error is then fault.Misconfigured.
+// cluster in mode CONFIG_MAP has none: the error is then awserr.Misconfigured.
 func (d *Client) Entries(ctx context.Context) ([]Entry, error) {
 	var out []Entry
-	pages := eks.NewListAccessEntriesPaginator(d.eks, &eks.ListAccessEntriesInput{ClusterName: aws.String(d.cluster.Name)})
+	pages := awseks.NewListAccessEntriesPaginator(d.eks, &awseks.ListAccessEntriesInput{ClusterName: aws.String(d.cluster)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -107,10 +107,10 @@ func (d *Client) Entries(ctx context.Context) ([]Entry, error) {
 	return out, nil
 }
 
-// Entry returns the access entry of a principal; the error is fault.Gone if it has none.
+// Entry returns the access entry of a principal; the error is awserr.Gone if it has none.
 func (d *Client) Entry(ctx context.Context, principal string) (Entry, error) {
-	out, err := d.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{
-		ClusterName: aws.String(d.cluster.Name), PrincipalArn: aws.String(principal)})
+	out, err := d.eks.DescribeAccessEntry(ctx, &awseks.DescribeAccessEntryInput{
+		ClusterName: aws.String(d.cluster), PrincipalArn: aws.String(principal)})
 	if err != nil {
 		return Entry{}, awserr.Sort("DescribeAccessEntry "+principal, err)
 	}
