@@ -5,12 +5,12 @@ package consolidation
 // nodes that may not go, or are not there, count for nothing.
 func Again(in Input, nodes []string) Result {
 	s := newScene(in)
-	if len(s.candidates) == 0 || s.price == 0 {
-		return Result{Price: s.price, Trials: s.made}
+	if len(s.p.candidates) == 0 || s.p.price == 0 {
+		return Result{Price: s.p.price, Trials: s.made}
 	}
-	gone := make([]bool, len(s.candidates))
+	gone := make([]bool, len(s.p.candidates))
 	for _, name := range nodes {
-		if c, ok := s.byNode[name]; ok {
+		if c, ok := s.p.byNode[name]; ok {
 			gone[c] = true
 		}
 	}
@@ -25,7 +25,7 @@ func Again(in Input, nodes []string) Result {
 	}
 	s.aim()
 	out := s.result(t.moves, s.more(t, left))
-	if s.isCalm() { // what was found at rest, perhaps among others, and may be more than what is found of these nodes alone
+	if s.p.isCalm() { // what was found at rest, perhaps among others, and may be more than what is found of these nodes alone
 		for _, find := range []func([]int) Result{s.atRest, s.eased} {
 			if rest := find(left); rest.Saving > out.Saving {
 				out = rest

@@ -104,40 +104,40 @@ func (b *board) forget(all []cluster.Node, nodes []string, byName map[string]*cl
 
 // bind keeps those moves of the trial, the best first, after which kube-scheduler finds a place for every pod that moves.
 func (s *scene) bind(t *trial) {
-	b := newBoard(s.in.Snapshot.Nodes, s.arriving, func(i int) bool {
-		c, ok := s.byNode[s.in.Snapshot.Nodes[i].Name]
+	b := newBoard(s.p.in.Snapshot.Nodes, s.arriving, func(i int) bool {
+		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
 		return ok && t.gone[c]
 	})
-	s.seatWaiting(b)
+	s.p.seatWaiting(b)
 	slices.SortFunc(t.moves, byWorth)
 	t.score = 0
 	t.moves = slices.DeleteFunc(t.moves, func(m Move) bool {
-		if !s.seat(b, &m) {
+		if !s.p.seat(b, &m) {
 			t.whole = false
 			return true
 		}
-		t.score += s.share(m.Saving) - s.bar*s.effort(m.Cost)
+		t.score += s.p.share(m.Saving) - s.bar*s.p.effort(m.Cost)
 		return false
 	})
 }
 
 // seatWaiting takes the room that pods will take which need a place already.
-func (s *scene) seatWaiting(b *board) {
-	waiting := make(map[string]*cluster.Pod, len(s.in.Snapshot.Pods))
-	for i := range s.in.Snapshot.Pods {
-		waiting[s.in.Snapshot.Pods[i].ID()] = &s.in.Snapshot.Pods[i]
+func (p *problem) seatWaiting(b *board) {
+	waiting := make(map[string]*cluster.Pod, len(p.in.Snapshot.Pods))
+	for i := range p.in.Snapshot.Pods {
+		waiting[p.in.Snapshot.Pods[i].ID()] = &p.in.Snapshot.Pods[i]
 	}
-	for _, p := range s.alone.Placements {
-		if at, ok := b.byName[p.Node]; ok && waiting[p.Pod] != nil {
-			b.set(at, b.seats[at].free.Sub(waiting[p.Pod].Requests))
+	for _, placed := range p.alone.Placements {
+		if at, ok := b.byName[placed.Node]; ok && waiting[placed.Pod] != nil {
+			b.set(at, b.seats[at].free.Sub(waiting[placed.Pod].Requests))
 		}
 	}
 }
 
 // seat puts the pods of the move on the board, with the machines that it buys. If one finds no place the board is as it was. On a board to which pods
 // come in turn it says in which, unless the move does.
-func (s *scene) seat(b *board, m *Move) bool {
-	before, all := len(b.seats), s.arrivals(m, func(k int) string { return m.Machines[k].Name })
+func (p *problem) seat(b *board, m *Move) bool {
+	before, all := len(b.seats), p.arrivals(m, func(k int) string { return m.Machines[k].Name })
 	for _, machine := range all.machines {
 		b.add(machine.name, machine)
 	}
@@ -163,15 +163,15 @@ type arrivals struct {
 }
 
 // arrivals returns the pods of the move, and the machines that it buys, by the names that they are given.
-func (s *scene) arrivals(m *Move, name func(machine int) string) arrivals {
+func (p *problem) arrivals(m *Move, name func(machine int) string) arrivals {
 	planned := make(map[string]string, m.Pods)
-	for _, p := range m.Placements {
-		planned[p.Pod] = p.Node
+	for _, placed := range m.Placements {
+		planned[placed.Pod] = placed.Node
 	}
 	out := arrivals{pods: make([]arrival, 0, m.Pods)}
 	at := make(map[string]int, m.Pods)
 	for _, node := range m.Nodes {
-		n := s.candidates[s.byNode[node]].node
+		n := p.candidates[p.byNode[node]].node
 		for i := range n.Pods {
 			at[n.Pods[i].ID()] = len(out.pods)
 			out.pods = append(out.pods, arrival{pod: &n.Pods[i], from: node, plan: planned[n.Pods[i].ID()]})
@@ -187,7 +187,7 @@ func (s *scene) arrivals(m *Move, name func(machine int) string) arrivals {
 				theirs = theirs.Add(out.pods[i].pod.Requests)
 			}
 		}
-		if one, ok := seatOf(&machine, s.in.Market, theirs); ok {
+		if one, ok := seatOf(&machine, p.in.Market, theirs); ok {
 			out.machines = append(out.machines, one)
 		}
 	}

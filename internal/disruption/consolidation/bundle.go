@@ -28,16 +28,16 @@ const bundled = "~"
 func newBundles(s *scene) *bundles {
 	b := &bundles{of: map[string]int{}, minded: map[*cluster.Kind]bool{}}
 	known := map[*cluster.Kind]bool{}
-	for i := range s.in.Snapshot.Nodes {
-		for _, r := range s.in.Snapshot.Nodes[i].Residents {
+	for i := range s.p.in.Snapshot.Nodes {
+		for _, r := range s.p.in.Snapshot.Nodes[i].Residents {
 			if !known[r.Kind] {
 				known[r.Kind] = true
 				b.avoids = append(b.avoids, r.Avoids...)
 			}
 		}
 	}
-	for i := range s.in.Snapshot.Pods {
-		for _, t := range s.in.Snapshot.Pods[i].AntiAffinity {
+	for i := range s.p.in.Snapshot.Pods {
+		for _, t := range s.p.in.Snapshot.Pods[i].AntiAffinity {
 			if t.Weight == 0 {
 				b.avoids = append(b.avoids, t)
 			}

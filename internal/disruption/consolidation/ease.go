@@ -30,10 +30,10 @@ type ease struct {
 // the usual order. As many nodes as may go at once are tried, then the next, then fewer.
 func (s *scene) last(order []int) []Move {
 	s.arriving = usual
-	most := s.made + s.perNode(regroupNodes, fewRegroups, mostRegroups)
+	most := s.made + s.p.perNode(regroupNodes, fewRegroups, mostRegroups)
 	for size := largeGroup; size >= leastGroup; size /= 2 {
 		for left := order; len(left) > 0 && s.made < most; {
-			may := s.within(left)
+			may := s.p.within(left)
 			if len(may) <= size/2 {
 				break
 			}

@@ -27,20 +27,20 @@ const (
 // Find returns the moves of the first strategy that finds any. The same input gives the same moves.
 func Find(in Input) Result {
 	s := newScene(in)
-	if len(s.candidates) == 0 || s.price == 0 {
-		return Result{Price: s.price, Trials: s.made}
+	if len(s.p.candidates) == 0 || s.p.price == 0 {
+		return Result{Price: s.p.price, Trials: s.made}
 	}
 	fresh := s.aim()
-	if s.thrifty && s.isOnTheWay() {
-		return Result{Price: s.price, Target: s.target, Waits: true, Trials: s.made}
+	if s.thrifty && s.p.isOnTheWay() {
+		return Result{Price: s.p.price, Target: s.target, Waits: true, Trials: s.made}
 	}
-	order, wasteful := s.order(fresh.plan)
+	order, wasteful := s.p.order(fresh.plan)
 	out := s.bargains(order)
 	for _, s.bar = range s.bars() {
 		if len(out.Moves) == 0 {
 			out = s.beyond(fresh, order, wasteful)
 		}
-		if len(out.Moves) == 0 && s.isCalm() {
+		if len(out.Moves) == 0 && s.p.isCalm() {
 			out = s.atRest(order)
 		}
 	}
@@ -53,12 +53,12 @@ func Find(in Input) Result {
 
 // aim plans for all candidates at once, and says what that would cost, and whether room is scarce.
 func (s *scene) aim() trial {
-	all := make([]bool, len(s.candidates))
+	all := make([]bool, len(s.p.candidates))
 	for i := range all {
 		all[i] = true
 	}
 	fresh := s.plan(all)
-	s.target = max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
+	s.target = max(priceOf(fresh.plan.Machines)-priceOf(s.p.alone.Machines), 0)
 	s.thrifty = s.isScarce()
 	for i := range fresh.plan.Machines {
 		s.bestTypes = append(s.bestTypes, fresh.plan.Machines[i].Offerings[0].InstanceType)
@@ -69,31 +69,31 @@ func (s *scene) aim() trial {
 // bars are what a move must be worth at least, whatever its pool asks for: what is not worth the next one is only looked at when nothing is
 // worth the one before. Pods that are moved for little now are in the way of what moves them for more later.
 func (s *scene) bars() []float64 {
-	if high := ambition * s.share(s.price-s.target); high > apart*s.usual() {
-		return []float64{high, s.usual()}
+	if high := ambition * s.p.share(s.p.price-s.target); high > apart*s.p.usual() {
+		return []float64{high, s.p.usual()}
 	}
-	return []float64{s.usual()}
+	return []float64{s.p.usual()}
 }
 
 // usual is the last bar.
-func (s *scene) usual() float64 { return Usual * s.unrest() }
+func (p *problem) usual() float64 { return Usual * p.unrest() }
 
 // unrest is how many times as much as elsewhere each move must be worth.
-func (s *scene) unrest() float64 {
-	if s.in.Restless {
+func (p *problem) unrest() float64 {
+	if p.in.Restless {
 		return Unrest
 	}
 	return 1
 }
 
 // isLow reports whether the bar is the last one: then it is looked for moves with more patience.
-func (s *scene) isLow() bool { return s.bar <= s.usual() }
+func (s *scene) isLow() bool { return s.bar <= s.p.usual() }
 
 // beyond looks for moves that are worth as much as the bar asks for; fresh is the trial in which all go.
 func (s *scene) beyond(fresh trial, order []int, wasteful int) Result {
 	s.begun, s.arriving = s.made, worst
-	best := trial{gone: make([]bool, len(s.candidates))}
-	may := s.within(order)
+	best := trial{gone: make([]bool, len(s.p.candidates))}
+	may := s.p.within(order)
 	if len(may) == len(order) {
 		if s.judge(&fresh); fresh.score > 0 {
 			s.bind(&fresh)
@@ -121,11 +121,11 @@ func (s *scene) atRest(order []int) Result {
 func (s *scene) result(best, more []Move) Result {
 	moves := s.spared(slices.Concat(best, more))
 	slices.SortFunc(moves, byWorth)
-	kept := s.jointly(moves)
+	kept := s.p.jointly(moves)
 	if len(kept) < len(moves) { // those that spread evenly with the others may not without
-		kept = s.proven(trial{gone: make([]bool, len(s.candidates)), plan: s.alone}, kept)
+		kept = s.proven(trial{gone: make([]bool, len(s.p.candidates)), plan: s.p.alone}, kept)
 	}
-	out := Result{Moves: kept, Price: s.price, Trials: s.made}
+	out := Result{Moves: kept, Price: s.p.price, Trials: s.made}
 	number(out.Moves)
 	for i := range out.Moves {
 		out.Saving += out.Moves[i].Saving
@@ -135,14 +135,14 @@ func (s *scene) result(best, more []Move) Result {
 }
 
 // order returns the candidates, the most waste for its cost first, and how many of them waste anything.
-func (s *scene) order(fresh packing.Plan) (order []int, wasteful int) {
-	waste := make([]float64, len(s.candidates))
-	for i := range s.candidates {
-		waste[i] = s.candidates[i].Price.Dollars()
+func (p *problem) order(fresh packing.Plan) (order []int, wasteful int) {
+	waste := make([]float64, len(p.candidates))
+	for i := range p.candidates {
+		waste[i] = p.candidates[i].Price.Dollars()
 	}
 	pods := map[string]*resident{}
-	for i := range s.pods {
-		pods[s.pods[i].pod.ID()] = &s.pods[i]
+	for i := range p.pods {
+		pods[p.pods[i].pod.ID()] = &p.pods[i]
 	}
 	for i := range fresh.Machines {
 		m := &fresh.Machines[i]
@@ -160,11 +160,11 @@ func (s *scene) order(fresh packing.Plan) (order []int, wasteful int) {
 			}
 		}
 	}
-	order = make([]int, len(s.candidates))
+	order = make([]int, len(p.candidates))
 	for i := range order {
 		order[i] = i
 	}
-	value := func(c int) float64 { return waste[c] / (s.candidates[c].Cost + 1) }
+	value := func(c int) float64 { return waste[c] / (p.candidates[c].Cost + 1) }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(value(b), value(a)) })
 	for wasteful < len(order) && waste[order[wasteful]] > 0 {
 		wasteful++
@@ -186,8 +186,8 @@ func part(p *cluster.Pod, m *packing.Machine) float64 {
 }
 
 // first returns the first n of the order as those who go.
-func (s *scene) first(order []int, n int) []bool {
-	gone := make([]bool, len(s.candidates))
+func (p *problem) first(order []int, n int) []bool {
+	gone := make([]bool, len(p.candidates))
 	for _, c := range order[:n] {
 		gone[c] = true
 	}
@@ -198,7 +198,7 @@ func (s *scene) first(order []int, n int) []bool {
 func (s *scene) tryFirst(order []int, n int) trial {
 	t, known := s.begins[n]
 	if !known {
-		t = s.plan(s.first(order, n))
+		t = s.plan(s.p.first(order, n))
 		s.begins[n] = t
 	}
 	s.judge(&t)
@@ -206,11 +206,11 @@ func (s *scene) tryFirst(order []int, n int) trial {
 }
 
 // within returns those of the order that may go together: the first of each pool, as many as it has room for.
-func (s *scene) within(order []int) []int {
+func (p *problem) within(order []int) []int {
 	taken := map[string]int{}
 	return slices.DeleteFunc(slices.Clone(order), func(c int) bool {
-		pool := s.candidates[c].node.Pool
-		room, bound := s.in.Rooms[pool]
+		pool := p.candidates[c].node.Pool
+		room, bound := p.in.Rooms[pool]
 		taken[pool]++
 		return bound && taken[pool] > room
 	})
@@ -220,7 +220,7 @@ func (s *scene) within(order []int) []int {
 func (s *scene) search(best trial, order []int, wasteful int) trial {
 	at, tried := len(order), map[int]bool{}
 	try := func(n int) {
-		if n < 1 || n > len(order) || n == len(s.candidates) || tried[n] {
+		if n < 1 || n > len(order) || n == len(s.p.candidates) || tried[n] {
 			return
 		}
 		tried[n] = true
@@ -253,13 +253,13 @@ func (s *scene) settle(t trial) trial {
 		if t.whole || len(t.moves) == 0 {
 			return t
 		}
-		gone := make([]bool, len(s.candidates))
+		gone := make([]bool, len(s.p.candidates))
 		for i := range t.moves {
 			for _, name := range t.moves[i].Nodes {
-				gone[s.byNode[name]] = true
+				gone[s.p.byNode[name]] = true
 			}
 		}
-		if left := s.rest(t, gone); len(verify.Check(s.without(gone), s.in.Market, left)) == 0 {
+		if left := s.p.rest(t, gone); len(verify.Check(s.without(gone), s.p.in.Market, left)) == 0 {
 			return t
 		}
 		t = s.try(gone)
@@ -272,10 +272,10 @@ func (s *scene) settle(t trial) trial {
 }
 
 // rest is the plan of the trial for those who are gone.
-func (s *scene) rest(t trial, gone []bool) packing.Plan {
+func (p *problem) rest(t trial, gone []bool) packing.Plan {
 	out := packing.Plan{Placements: slices.Clone(t.plan.Placements), Refusals: t.plan.Refusals}
 	goes := func(id string) bool {
-		c, ok := s.byPod[id]
+		c, ok := p.byPod[id]
 		return !ok || gone[c]
 	}
 	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !goes(p.Pod) })

@@ -46,7 +46,7 @@ func (f *further) handfuls(order []int) {
 	if len(nodes) == 0 {
 		return
 	}
-	l := f.newLens(nodes)
+	l := f.s.newLens(nodes)
 	all, pairs := l.pairs()
 	if f.wager(l, all) == 0 {
 		f.wager(l, l.threes(pairs))
@@ -57,14 +57,14 @@ func (f *further) handfuls(order []int) {
 func (f *further) wager(l *lens, all []handful) (kept int) {
 	slices.SortStableFunc(all, byHandful)
 	var failed []*handful
-	left := f.perNode(wagerNodes, fewWagers, mostWagers)
+	left := f.p.perNode(wagerNodes, fewWagers, mostWagers)
 	for i, deals := 0, 0; i < len(all) && left > 0 && deals < mostDeals; i++ {
 		h := &all[i]
-		if slices.ContainsFunc(failed, h.isLike) || !f.mayGo(f.names(h.nodes)) {
+		if slices.ContainsFunc(failed, h.isLike) || !f.mayGo(f.p.names(h.nodes)) {
 			continue
 		}
-		deals += f.podsOf(h.nodes) * len(f.board.seats) * f.board.tries()
-		if !f.wouldFit(h.nodes, l.Machines(h.pods)) {
+		deals += f.p.podsOf(h.nodes) * len(f.board.seats) * f.board.tries()
+		if !f.wouldFit(h.nodes, l.estimator.Machines(h.pods)) {
 			continue
 		}
 		left--
@@ -90,7 +90,7 @@ func (h *handful) isLike(other *handful) bool {
 func (f *further) fewPods(order []int) []int {
 	var out []int
 	for _, c := range order {
-		n := f.candidates[c].node
+		n := f.p.candidates[c].node
 		if len(n.Pods) > 0 && len(n.Pods) <= fewPods && len(out) < mostEach && !f.stays(c) && f.room(n.Pool) > 0 && !slices.ContainsFunc(n.Pods, f.isOut) {
 			out = append(out, c)
 		}
@@ -118,33 +118,34 @@ const karpenterDisrupted = "karpenter.sh/disrupted"
 
 // lens is what handfuls are estimated with.
 type lens struct {
-	*scene
-	*estimate.Estimator
-	nodes []int
-	pods  map[int]estimate.Group // by node
-	most  int                    // estimates
+	s         *scene
+	p         *problem
+	estimator *estimate.Estimator
+	nodes     []int
+	pods      map[int]estimate.Group // by node
+	most      int                    // estimates
 }
 
 // newLens knows the pods of the nodes, and lets them share machines of the types that these are, or that would be bought if all nodes went. Where an
 // estimate takes long, only the first of the nodes are looked at.
 func (s *scene) newLens(nodes []int) *lens {
-	types, gone := map[string]bool{}, make([]bool, len(s.candidates))
+	types, gone := map[string]bool{}, make([]bool, len(s.p.candidates))
 	for _, name := range s.bestTypes {
 		types[name] = true
 	}
-	for i := range s.candidates {
-		if n := s.candidates[i].node; len(n.Pods) <= fewPods {
+	for i := range s.p.candidates {
+		if n := s.p.candidates[i].node; len(n.Pods) <= fewPods {
 			types[n.Labels[catalog.LabelInstanceType]] = true
 		}
 	}
 	for _, c := range nodes {
 		gone[c] = true
 	}
-	l := &lens{scene: s, Estimator: estimate.New(s.without(gone), s.in.Market, types), pods: map[int]estimate.Group{}}
-	l.most = mostEstimated / l.Size()
+	l := &lens{s: s, p: s.p, estimator: estimate.New(s.without(gone), s.p.in.Market, types), pods: map[int]estimate.Group{}}
+	l.most = mostEstimated / l.estimator.Size()
 	l.nodes = nodes[:min(len(nodes), int(math.Sqrt(float64(2*l.most))))]
 	for _, c := range l.nodes {
-		l.pods[c] = l.Group(s.candidates[c].node.Pods)
+		l.pods[c] = l.estimator.Group(s.p.candidates[c].node.Pods)
 	}
 	return l
 }
@@ -192,9 +193,9 @@ func (l *lens) look(nodes ...int) (handful, bool) {
 	var its [mostNodes]estimate.Group
 	for i, c := range nodes {
 		its[i] = l.pods[c]
-		h.price, h.cost = h.price+l.candidates[c].Price, h.cost+l.candidates[c].Cost
+		h.price, h.cost = h.price+l.p.candidates[c].Price, h.cost+l.p.candidates[c].Cost
 	}
-	price, ok := l.Price(its[:len(nodes)])
+	price, ok := l.estimator.Price(its[:len(nodes)])
 	if !ok || price >= h.price {
 		return h, false
 	}
@@ -205,11 +206,11 @@ func (l *lens) look(nodes ...int) (handful, bool) {
 
 // isWager reports whether the handful may be worth as much as the bar asks for.
 func (l *lens) isWager(h *handful) bool {
-	bar := l.bar
-	if l.isLow() {
-		bar = l.usual()
+	bar := l.s.bar
+	if l.s.isLow() {
+		bar = l.p.usual()
 	}
-	return l.share(h.saving) >= bar*l.effort(h.cost)
+	return l.p.share(h.saving) >= bar*l.p.effort(h.cost)
 }
 
 // wouldFit reports whether kube-scheduler would find places for the pods of the nodes on those machines, and on what other nodes have left.
@@ -217,7 +218,7 @@ func (f *further) wouldFit(nodes []int, machines []estimate.Machine) bool {
 	before := len(f.board.seats)
 	var pods []arrival
 	for _, c := range nodes {
-		n := f.candidates[c].node
+		n := f.p.candidates[c].node
 		for i := range n.Pods {
 			pods = append(pods, arrival{pod: &n.Pods[i], from: n.Name})
 		}
@@ -239,18 +240,18 @@ func seatLike(m *estimate.Machine) seat {
 	return seat{bought: true, labels: labelsOf(m.Type, m.Labels, m.Offering.Zone, m.Offering.CapacityType), taints: m.Taints, all: m.Type.Allocatable, free: m.Room}
 }
 
-func (s *scene) podsOf(candidates []int) int {
+func (p *problem) podsOf(candidates []int) int {
 	n := 0
 	for _, c := range candidates {
-		n += len(s.candidates[c].node.Pods)
+		n += len(p.candidates[c].node.Pods)
 	}
 	return n
 }
 
-func (s *scene) names(candidates []int) []string {
+func (p *problem) names(candidates []int) []string {
 	out := make([]string, len(candidates))
 	for i, c := range candidates {
-		out[i] = s.candidates[c].node.Name
+		out[i] = p.candidates[c].node.Name
 	}
 	return out
 }

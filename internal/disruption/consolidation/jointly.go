@@ -25,11 +25,11 @@ type joint struct {
 // emptiest machine, whoever that was bought for. A move of which a pod finds no room then does not come to its end, and its machines
 // were bought for nothing: what the others save must be worth that. They are the room that makes the others fit, too, so that it is
 // tried with and without them.
-func (s *scene) jointly(moves []Move) []Move {
+func (p *problem) jointly(moves []Move) []Move {
 	if len(moves) == 1 && len(moves[0].Turns) > 0 {
 		return moves // nobody else comes, and these in an order that is known
 	}
-	j := s.joint(moves)
+	j := p.joint(moves)
 	left := make([]int, len(moves)) // by number
 	for i := range left {
 		left[i] = i
@@ -37,7 +37,7 @@ func (s *scene) jointly(moves []Move) []Move {
 	var best []int
 	most := catalog.Price(0)
 	for round := 0; round < mostRounds && len(left) > 0; round++ {
-		fails := s.failing(j, left)
+		fails := p.failing(j, left)
 		saved := catalog.Price(0)
 		var with, without []int
 		for _, i := range left {
@@ -64,11 +64,11 @@ func (s *scene) jointly(moves []Move) []Move {
 }
 
 // joint has all that does not change from round to round.
-func (s *scene) joint(moves []Move) joint {
+func (p *problem) joint(moves []Move) joint {
 	out := joint{moves: moves}
 	var all []arrival
 	for i := range moves {
-		theirs := s.arrivals(&moves[i], func(k int) string { return fmt.Sprint("~", i, "/", k) }) // each move's plan has counted from one
+		theirs := p.arrivals(&moves[i], func(k int) string { return fmt.Sprint("~", i, "/", k) }) // each move's plan has counted from one
 		for k := range theirs.pods {
 			theirs.pods[k].group = strconv.Itoa(i)
 		}
@@ -80,7 +80,7 @@ func (s *scene) joint(moves []Move) joint {
 }
 
 // failing are those of the moves that are left of which a pod finds no place when all of them are made at once.
-func (s *scene) failing(j joint, left []int) map[int]bool {
+func (p *problem) failing(j joint, left []int) map[int]bool {
 	goes, takesPart, pods := map[string]bool{}, map[string]bool{}, 0
 	least := resources.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
 	for _, i := range left {
@@ -93,11 +93,11 @@ func (s *scene) failing(j joint, left []int) map[int]bool {
 			least.CPU, least.Memory = min(least.CPU, a.pod.Requests.CPU), min(least.Memory, a.pod.Requests.Memory)
 		}
 	}
-	b := newBoard(s.in.Snapshot.Nodes, usual, func(i int) bool {
-		n := &s.in.Snapshot.Nodes[i]
+	b := newBoard(p.in.Snapshot.Nodes, usual, func(i int) bool {
+		n := &p.in.Snapshot.Nodes[i]
 		return goes[n.Name] || !least.Fits(n.Allocatable.Sub(n.Requested)) // where nobody has room nobody needs to look
 	})
-	s.seatWaiting(b)
+	p.seatWaiting(b)
 	for _, i := range left {
 		for _, machine := range j.comes[i].machines {
 			b.add(machine.name, machine)

@@ -19,7 +19,9 @@ const (
 
 // further is what goes beyond the best trial: nodes that are tried on top of it, in small groups.
 type further struct {
-	*relay
+	s     *scene
+	p     *problem
+	relay *relay
 	base  trial // what it goes beyond
 	board *board
 	gone  []bool          // by candidate
@@ -30,7 +32,7 @@ type further struct {
 
 // more returns moves that are worth making beside those of the best trial, of nodes that were not in it.
 func (s *scene) more(best trial, order []int) []Move {
-	f := s.furtherTo(best, s.within(order))
+	f := s.furtherTo(best, s.p.within(order))
 	if f == nil {
 		return nil
 	}
@@ -53,7 +55,7 @@ const mostAlone = 8
 // one by one.
 func (s *scene) filled(order []int) []Move {
 	s.arriving = worst
-	may := s.within(order)
+	may := s.p.within(order)
 	f := s.furtherTo(trial{}, may)
 	f.fill(order)
 	for i := 0; i < len(order) && i < mostAlone && len(may) <= mostAlone && len(f.moves) == 0; i++ {
@@ -68,22 +70,22 @@ func (s *scene) filled(order []int) []Move {
 // confirm keeps the moves of which kube-scheduler finds all places when those who may go and do not are there to take pods, too: until
 // now they were out of the way. A move that only seems to come to its end would be begun and undone for ever.
 func (f *further) confirm(before []Move) {
-	b := newBoard(f.in.Snapshot.Nodes, f.arriving, func(i int) bool {
-		c, ok := f.byNode[f.in.Snapshot.Nodes[i].Name]
+	b := newBoard(f.p.in.Snapshot.Nodes, f.s.arriving, func(i int) bool {
+		c, ok := f.p.byNode[f.p.in.Snapshot.Nodes[i].Name]
 		return ok && f.gone[c]
 	})
-	f.seatWaiting(b)
+	f.p.seatWaiting(b)
 	for i := range before {
-		f.seat(b, &before[i])
+		f.p.seat(b, &before[i])
 	}
-	f.moves = slices.DeleteFunc(f.moves, func(m Move) bool { return !f.seat(b, &m) })
+	f.moves = slices.DeleteFunc(f.moves, func(m Move) bool { return !f.p.seat(b, &m) })
 }
 
 // sift tries small groups of nodes, in their order. Groups that come to nothing are made smaller, down to one node: what many nodes
 // together buy is packed so tightly that kube-scheduler may not manage.
 func (f *further) sift(order []int) {
 	size := firstGroup
-	for len(order) > 0 && f.made-f.begun < f.trials() {
+	for len(order) > 0 && f.s.made-f.s.begun < f.s.trials() {
 		var group []int
 		group, order = f.next(order, size)
 		if len(group) == 0 {
@@ -100,16 +102,16 @@ func (f *further) sift(order []int) {
 }
 
 // trials is how many plans are made for a bar until sift ends.
-func (s *scene) trials() int { return s.perNode(trialNodes, fewTrials, mostTrials) }
+func (s *scene) trials() int { return s.p.perNode(trialNodes, fewTrials, mostTrials) }
 
 // perNode is how many plans are made where that many nodes may be looked at in all, between few and most.
-func (s *scene) perNode(nodes, few, most int) int {
-	return min(max(nodes/len(s.candidates), few), most)
+func (p *problem) perNode(nodes, few, most int) int {
+	return min(max(nodes/len(p.candidates), few), most)
 }
 
 // together returns the moves, or as many of the first as are right beside those of the best trial, and each other. Each group was, for
 // what came before it; but machines that may come up in any zone can be where others count on nobody.
-func (f *further) together() []Move { return f.proven(f.base, f.moves) }
+func (f *further) together() []Move { return f.s.proven(f.base, f.moves) }
 
 // proven returns the moves, or as many of the first as the checker accepts when all of them are made beside the trial.
 func (s *scene) proven(base trial, moves []Move) []Move {
@@ -118,7 +120,7 @@ func (s *scene) proven(base trial, moves []Move) []Move {
 		plan.Machines, plan.Placements = slices.Clone(plan.Machines), slices.Clone(plan.Placements)
 		for i := range moves {
 			for _, name := range moves[i].Nodes {
-				gone[s.byNode[name]] = true
+				gone[s.p.byNode[name]] = true
 			}
 			plan.Placements = append(plan.Placements, moves[i].Placements...)
 			plan.Machines = append(plan.Machines, moves[i].Machines...)
@@ -127,7 +129,7 @@ func (s *scene) proven(base trial, moves []Move) []Move {
 		for i := range plan.Machines { // each group's plan has counted from one
 			plan.Machines[i].Name = fmt.Sprint("~", i)
 		}
-		if len(verify.Check(s.without(gone), s.in.Market, plan)) == 0 {
+		if len(verify.Check(s.without(gone), s.p.in.Market, plan)) == 0 {
 			return moves
 		}
 	}
@@ -136,37 +138,37 @@ func (s *scene) proven(base trial, moves []Move) []Move {
 
 // furtherTo starts where the best trial ends. It is nil if kube-scheduler would need the nodes that may go for that.
 func (s *scene) furtherTo(best trial, may []int) *further {
-	f := &further{relay: newRelay(s, may), taken: map[string]int{}, used: map[string]bool{}}
-	base := trial{gone: make([]bool, len(s.candidates)), plan: s.alone}
+	f := &further{s: s, p: s.p, relay: newRelay(s, may), taken: map[string]int{}, used: map[string]bool{}}
+	base := trial{gone: make([]bool, len(s.p.candidates)), plan: s.p.alone}
 	for i := range best.moves {
 		for _, name := range best.moves[i].Nodes {
-			c := s.byNode[name]
+			c := s.p.byNode[name]
 			base.gone[c] = true
-			f.taken[s.candidates[c].node.Pool]++
+			f.taken[s.p.candidates[c].node.Pool]++
 		}
 	}
-	closed := make([]bool, len(s.candidates))
+	closed := make([]bool, len(s.p.candidates))
 	for _, c := range may {
 		closed[c] = true
 	}
-	f.board = newBoard(s.in.Snapshot.Nodes, s.arriving, func(i int) bool {
-		c, ok := s.byNode[s.in.Snapshot.Nodes[i].Name]
+	f.board = newBoard(s.p.in.Snapshot.Nodes, s.arriving, func(i int) bool {
+		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
 		return ok && (closed[c] || base.gone[c])
 	})
-	s.seatWaiting(f.board)
+	s.p.seatWaiting(f.board)
 	for i := range best.moves {
-		if !s.seat(f.board, &best.moves[i]) {
+		if !s.p.seat(f.board, &best.moves[i]) {
 			return nil
 		}
 	}
 	if len(best.moves) > 0 {
-		base.plan = s.rest(best, base.gone)
+		base.plan = s.p.rest(best, base.gone)
 	}
-	for _, p := range append(base.plan.Placements, s.alone.Placements...) {
+	for _, p := range append(base.plan.Placements, s.p.alone.Placements...) {
 		f.used[p.Node] = true
 	}
 	f.base, f.gone = base, slices.Clone(base.gone)
-	f.begin(base)
+	f.relay.begin(base)
 	return f
 }
 
@@ -175,7 +177,7 @@ func (f *further) next(order []int, size int) (group, rest []int) {
 	room := map[string]int{}
 	for len(order) > 0 && len(group) < size {
 		c := order[0]
-		pool := f.candidates[c].node.Pool
+		pool := f.p.candidates[c].node.Pool
 		order = order[1:]
 		if f.stays(c) || room[pool] >= f.room(pool) {
 			continue
@@ -189,36 +191,36 @@ func (f *further) next(order []int, size int) (group, rest []int) {
 // try lets the group go as far as it is worth it and its pods find their places, and returns how many nodes went. What is left of
 // a plan when some of its nodes stay must still be right by itself, as pods stay with them: if it is not, nobody goes.
 func (f *further) try(group []int, e ease) int {
-	t := trial{gone: f.first(group, len(group))}
-	snapshot := f.with(t.gone)
+	t := trial{gone: f.p.first(group, len(group))}
+	snapshot := f.relay.with(t.gone)
 	e.loosen(&snapshot)
-	t.plan = f.solve(snapshot)
-	e.tighten(&t.plan, f.known)
-	stuck := f.stuck(t.plan)
+	t.plan = f.s.solve(snapshot)
+	e.tighten(&t.plan, f.relay.known)
+	stuck := f.p.stuck(t.plan)
 	was := f.board.save()
 	for _, c := range group {
-		f.board.shut(f.candidates[c].node.Name, true)
+		f.board.shut(f.p.candidates[c].node.Name, true)
 	}
-	kept, stay := make([]bool, len(f.candidates)), slices.Clone(group)
-	for _, m := range f.fallApart(t) {
-		if _, ok := f.weigh(&m, stuck); !ok || !f.seat(f.board, &m) {
+	kept, stay := make([]bool, len(f.p.candidates)), slices.Clone(group)
+	for _, m := range f.p.fallApart(t) {
+		if _, ok := f.s.weigh(&m, stuck); !ok || !f.p.seat(f.board, &m) {
 			continue
 		}
 		t.moves = append(t.moves, m)
 		for _, name := range m.Nodes {
-			kept[f.byNode[name]] = true
+			kept[f.p.byNode[name]] = true
 		}
 	}
 	stay = slices.DeleteFunc(stay, func(c int) bool { return kept[c] })
-	rest := f.rest(t, kept)
-	if len(t.moves) == 0 || len(stay) > 0 && len(verify.Check(f.with(kept), f.in.Market, rest)) > 0 {
+	rest := f.p.rest(t, kept)
+	if len(t.moves) == 0 || len(stay) > 0 && len(verify.Check(f.relay.with(kept), f.p.in.Market, rest)) > 0 {
 		f.board = was
 		return 0
 	}
 	for _, c := range stay {
-		f.board.shut(f.candidates[c].node.Name, false)
+		f.board.shut(f.p.candidates[c].node.Name, false)
 	}
-	f.apply(trial{gone: kept, plan: rest})
+	f.relay.apply(trial{gone: kept, plan: rest})
 	for i := range t.moves {
 		f.keep(&t.moves[i])
 	}
@@ -238,9 +240,9 @@ func (f *further) clone() further {
 func (f *further) keep(m *Move) {
 	f.moves = append(f.moves, *m)
 	for _, name := range m.Nodes {
-		c := f.byNode[name]
+		c := f.p.byNode[name]
 		f.gone[c] = true
-		f.taken[f.candidates[c].node.Pool]++
+		f.taken[f.p.candidates[c].node.Pool]++
 	}
 	for _, p := range m.Placements {
 		f.used[p.Node] = true

@@ -23,7 +23,7 @@ func (s *scene) opened(order []int) []Move {
 	f := s.furtherTo(trial{}, nil)
 	f.spill(order)
 	f.shrink(order)
-	if s.in.Steady {
+	if s.p.in.Steady {
 		f.handfuls(order)
 	}
 	f.confirm(nil)
@@ -33,7 +33,7 @@ func (s *scene) opened(order []int) []Move {
 // oneByOne returns a move where there are no others: of a handful whose pods find their places only if they leave in the right order, each when the one
 // before has its place. It is made by itself: whoever came in between would take their places.
 func (s *scene) oneByOne(order []int) []Move {
-	if s.thrifty || !s.in.Steady || !s.in.InTurn {
+	if s.thrifty || !s.p.in.Steady || !s.p.in.InTurn {
 		return nil
 	}
 	s.arriving = inTurn
@@ -41,9 +41,9 @@ func (s *scene) oneByOne(order []int) []Move {
 	f.handfuls(order)
 	if len(f.moves) > 1 { // a handful that falls apart: the nodes of the others stay, and take pods
 		f.moves = f.moves[:1]
-		f.gone = make([]bool, len(s.candidates))
+		f.gone = make([]bool, len(s.p.candidates))
 		for _, name := range f.moves[0].Nodes {
-			f.gone[s.byNode[name]] = true
+			f.gone[s.p.byNode[name]] = true
 		}
 	}
 	f.confirm(nil)
@@ -51,9 +51,9 @@ func (s *scene) oneByOne(order []int) []Move {
 }
 
 // isCalm reports whether nobody is on the way to another place. A node that is on its way out keeps nobody waiting once its pods have left.
-func (s *scene) isCalm() bool {
-	return len(s.alone.Placements)+len(s.alone.Machines) == 0 && !slices.ContainsFunc(s.in.Snapshot.Nodes, func(n cluster.Node) bool {
-		return n.Leaving && len(n.Pods) > 0 && !s.in.Stale[n.Name]
+func (p *problem) isCalm() bool {
+	return len(p.alone.Placements)+len(p.alone.Machines) == 0 && !slices.ContainsFunc(p.in.Snapshot.Nodes, func(n cluster.Node) bool {
+		return n.Leaving && len(n.Pods) > 0 && !p.in.Stale[n.Name]
 	})
 }
 
@@ -61,11 +61,11 @@ func (s *scene) isCalm() bool {
 func (f *further) shrink(order []int) {
 	tries, deals := 0, 0
 	for _, c := range order {
-		n := f.candidates[c].node
+		n := f.p.candidates[c].node
 		if tries == mostShrinks || deals > mostDeals {
 			return
 		}
-		if f.stays(c) || f.room(n.Pool) < 1 || f.share(f.candidates[c].Price) < f.bar*f.effort(f.candidates[c].Cost) || slices.ContainsFunc(n.Pods, isBound) {
+		if f.stays(c) || f.room(n.Pool) < 1 || f.p.share(f.p.candidates[c].Price) < f.s.bar*f.p.effort(f.p.candidates[c].Cost) || slices.ContainsFunc(n.Pods, isBound) {
 			continue
 		}
 		deals += len(n.Pods) * len(f.board.seats)

@@ -14,7 +14,8 @@ import (
 // relay is the cluster as it becomes when candidates go one after the other. Those that are to go are leaving from the start, so that
 // nobody goes onto a node that goes later; a candidate's pods are residents until it is its turn.
 type relay struct {
-	*scene
+	s      *scene
+	p      *problem
 	now    cluster.Snapshot // without pods in need of a place
 	nodes  map[string]int   // by name: into now.Nodes
 	known  map[string]*cluster.Pod
@@ -22,16 +23,16 @@ type relay struct {
 }
 
 func newRelay(s *scene, goes []int) *relay {
-	r := &relay{scene: s, now: s.in.Snapshot, nodes: map[string]int{}, known: map[string]*cluster.Pod{}}
+	r := &relay{s: s, p: s.p, now: s.p.in.Snapshot, nodes: map[string]int{}, known: map[string]*cluster.Pod{}}
 	r.now.Nodes, r.now.Pools = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools)
 	for _, c := range goes {
-		r.now.Nodes[s.candidates[c].at].Leaving = true
+		r.now.Nodes[s.p.candidates[c].at].Leaving = true
 	}
 	for i := range r.now.Nodes {
 		r.nodes[r.now.Nodes[i].Name] = i
 	}
-	for i := range s.pods {
-		r.known[s.pods[i].pod.ID()] = &s.pods[i].pod
+	for i := range s.p.pods {
+		r.known[s.p.pods[i].pod.ID()] = &s.p.pods[i].pod
 	}
 	for i := range r.now.Pods {
 		r.known[r.now.Pods[i].ID()] = &r.now.Pods[i]
@@ -47,20 +48,20 @@ func (r *relay) begin(t trial) {
 
 // with returns the snapshot as it is now, with those candidates' pods in need of a place. It is good until the next one is made.
 func (r *relay) with(gone []bool) cluster.Snapshot {
-	out := r.draft(r.now)
+	out := r.s.draft(r.now)
 	for i, is := range gone {
 		if is {
-			out.Nodes[r.candidates[i].at] = r.candidates[i].gone
-			r.release(&out, &r.candidates[i])
+			out.Nodes[r.p.candidates[i].at] = r.p.candidates[i].gone
+			r.p.release(&out, &r.p.candidates[i])
 		}
 	}
-	pods := append(r.draftPods[:0], out.Pods...)
-	for i := range r.pods {
-		if gone[r.pods[i].of] {
-			pods = append(pods, r.pods[i].pod)
+	pods := append(r.s.draftPods[:0], out.Pods...)
+	for i := range r.p.pods {
+		if gone[r.p.pods[i].of] {
+			pods = append(pods, r.p.pods[i].pod)
 		}
 	}
-	r.draftPods, out.Pods = pods, pods
+	r.s.draftPods, out.Pods = pods, pods
 	return out
 }
 
@@ -69,8 +70,8 @@ func (r *relay) with(gone []bool) cluster.Snapshot {
 func (r *relay) apply(t trial) {
 	for i, is := range t.gone {
 		if is {
-			r.now.Nodes[r.candidates[i].at] = r.candidates[i].gone
-			r.release(&r.now, &r.candidates[i])
+			r.now.Nodes[r.p.candidates[i].at] = r.p.candidates[i].gone
+			r.p.release(&r.now, &r.p.candidates[i])
 		}
 	}
 	for _, p := range t.plan.Placements {
@@ -88,8 +89,8 @@ func (r *relay) apply(t trial) {
 
 // find returns the pod, in need of a place, and the candidate that it is on, if any.
 func (r *relay) find(id string) (*cluster.Pod, *cluster.Node) {
-	if c, ok := r.byPod[id]; ok {
-		return r.known[id], r.candidates[c].node
+	if c, ok := r.p.byPod[id]; ok {
+		return r.known[id], r.p.candidates[c].node
 	}
 	return r.known[id], nil
 }
@@ -103,7 +104,7 @@ func (r *relay) buy(m *packing.Machine) {
 		Allocatable: m.Requests, Requested: m.Requests,
 	}
 	n.Claim = n.Name
-	for _, t := range r.in.Market.Types(m.NodeClass, m.Pool) {
+	for _, t := range r.p.in.Market.Types(m.NodeClass, m.Pool) {
 		if t.Name == m.Offerings[0].InstanceType {
 			n.Capacity = t.Capacity
 		}
@@ -114,7 +115,7 @@ func (r *relay) buy(m *packing.Machine) {
 			n.Residents = welcome(n.Residents, pod, from)
 		}
 	}
-	if at, ok := r.pools[m.Pool]; ok {
+	if at, ok := r.p.pools[m.Pool]; ok {
 		p := &r.now.Pools[at]
 		p.Usage, p.Nodes = p.Usage.Add(n.Capacity), p.Nodes+1
 	}

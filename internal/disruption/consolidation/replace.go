@@ -33,9 +33,9 @@ func Replace(in Input, nodes []string) Result {
 	}
 	in.Nodes = goes
 	s := newScene(in)
-	out := Result{Price: s.price}
-	if len(s.candidates) > 0 {
-		all := make([]int, len(s.candidates))
+	out := Result{Price: s.p.price}
+	if len(s.p.candidates) > 0 {
+		all := make([]int, len(s.p.candidates))
 		for i := range all {
 			all[i] = i
 		}
@@ -77,19 +77,19 @@ func number(moves []Move) {
 func (r *relay) leave(group []int) ([]Move, []Stuck) {
 	var stuck []Stuck
 	for len(group) > 0 {
-		t := trial{gone: make([]bool, len(r.candidates))}
+		t := trial{gone: make([]bool, len(r.p.candidates))}
 		for _, c := range group {
 			t.gone[c] = true
 		}
-		t.plan = r.solve(r.with(t.gone))
+		t.plan = r.s.solve(r.with(t.gone))
 		left := r.stay(t.plan)
 		if len(left) == 0 {
 			r.apply(t)
-			return r.fallApart(t), stuck
+			return r.p.fallApart(t), stuck
 		}
 		stuck = append(stuck, left...)
 		group = slices.DeleteFunc(slices.Clone(group), func(c int) bool {
-			return slices.ContainsFunc(left, func(s Stuck) bool { return s.Node == r.candidates[c].node.Name })
+			return slices.ContainsFunc(left, func(s Stuck) bool { return s.Node == r.p.candidates[c].node.Name })
 		})
 	}
 	return nil, stuck
@@ -100,14 +100,14 @@ func (r *relay) stay(plan packing.Plan) []Stuck {
 	var out []Stuck
 	at := map[int]int{} // index into out, by candidate
 	for _, refusal := range plan.Refusals {
-		c, ok := r.byPod[refusal.Pod]
+		c, ok := r.p.byPod[refusal.Pod]
 		if !ok {
 			continue
 		}
 		i, known := at[c]
 		if !known {
 			i = len(out)
-			at[c], out = i, append(out, Stuck{Node: r.candidates[c].node.Name, Refusal: refusal})
+			at[c], out = i, append(out, Stuck{Node: r.p.candidates[c].node.Name, Refusal: refusal})
 		}
 		out[i].Pods++
 	}

@@ -22,14 +22,14 @@ const (
 // best for those whose pods are moved for most.
 func (s *scene) isScarce() bool {
 	var free, all resources.Amounts
-	for i := range s.in.Snapshot.Nodes {
-		n := &s.in.Snapshot.Nodes[i]
+	for i := range s.p.in.Snapshot.Nodes {
+		n := &s.p.in.Snapshot.Nodes[i]
 		if n.Leaving || !n.Initialized || n.Cordoned() {
 			continue
 		}
 		free, all = free.Add(n.Allocatable.Sub(n.Requested).Max(resources.Amounts{})), all.Add(n.Allocatable)
 	}
-	share := s.share(s.price - s.target)
+	share := s.p.share(s.p.price - s.target)
 	return share > Usual && 2*max(shareOf(free.CPU, all.CPU), shareOf(free.Memory, all.Memory)) < share
 }
 
@@ -37,20 +37,20 @@ func shareOf(part, all int64) float64 { return float64(part) / float64(max(all, 
 
 // isOnTheWay reports whether a good part of the pods that are on the way to other places go to nodes that are there. Their room is not to be
 // given to others: what is left over of a node then needs a machine that nobody has bought.
-func (s *scene) isOnTheWay() bool {
+func (p *problem) isOnTheWay() bool {
 	leaving, isThere := map[string]bool{}, map[string]bool{}
-	for i := range s.in.Snapshot.Nodes {
-		n := &s.in.Snapshot.Nodes[i]
+	for i := range p.in.Snapshot.Nodes {
+		n := &p.in.Snapshot.Nodes[i]
 		isThere[n.Name] = n.Initialized && !n.Leaving
-		if n.Leaving && !s.in.Stale[n.Name] {
+		if n.Leaving && !p.in.Stale[n.Name] {
 			for k := range n.Pods {
 				leaving[n.Pods[k].ID()] = true
 			}
 		}
 	}
 	there := 0
-	for _, p := range s.alone.Placements {
-		if leaving[p.Pod] && isThere[p.Node] {
+	for _, placed := range p.alone.Placements {
+		if leaving[placed.Pod] && isThere[placed.Node] {
 			there++
 		}
 	}
@@ -60,9 +60,9 @@ func (s *scene) isOnTheWay() bool {
 // bargains returns moves of single nodes where room is scarce, and nobody is on the way to another place: those that save most for their cost.
 // They must save, for what they move, as much as all nodes together would. A result without moves says that there are none.
 func (s *scene) bargains(of []int) Result {
-	s.bar = s.share(s.price - s.target)
-	if !s.thrifty || !s.isCalm() {
-		return Result{Price: s.price, Trials: s.made}
+	s.bar = s.p.share(s.p.price - s.target)
+	if !s.thrifty || !s.p.isCalm() {
+		return Result{Price: s.p.price, Trials: s.made}
 	}
 	s.arriving = usual
 	f := s.furtherTo(trial{}, nil)
@@ -74,7 +74,7 @@ func (s *scene) bargains(of []int) Result {
 // dearest returns those of the candidates that may be worth it, the highest price for the cost first.
 func (f *further) dearest(of []int) []int {
 	out := slices.DeleteFunc(slices.Clone(of), func(c int) bool {
-		return slices.ContainsFunc(f.candidates[c].node.Pods, isBound) || f.share(f.candidates[c].Price) < f.bar*f.effort(f.candidates[c].Cost)
+		return slices.ContainsFunc(f.p.candidates[c].node.Pods, isBound) || f.p.share(f.p.candidates[c].Price) < f.s.bar*f.p.effort(f.p.candidates[c].Cost)
 	})
 	slices.SortFunc(out, func(a, b int) int { return cmp.Or(cmp.Compare(f.dear(b), f.dear(a)), a-b) })
 	return out
@@ -82,7 +82,7 @@ func (f *further) dearest(of []int) []int {
 
 // dear is what the candidate costs, for what it takes to move its pods.
 func (f *further) dear(c int) float64 {
-	return f.candidates[c].Price.Dollars() / (f.candidates[c].Cost + 1)
+	return f.p.candidates[c].Price.Dollars() / (f.p.candidates[c].Cost + 1)
 }
 
 // partly is a candidate of which a part of the pods would find places on other nodes.
@@ -96,7 +96,7 @@ type partly struct {
 // bought for a part of the pods; the best of that is made as soon as no other node, if it went for nothing, could save more.
 func (f *further) bargain(order []int) {
 	var left []partly
-	best, most, until, deals := -1, 0.0, f.made+mostBargains, 0
+	best, most, until, deals := -1, 0.0, f.s.made+mostBargains, 0
 	for len(order) > 0 && deals < mostDeals && (best < 0 || most < f.dear(order[0])) {
 		n := min(max(f.fitting(order), 1), len(order))
 		group := order[:n]
@@ -108,11 +108,11 @@ func (f *further) bargain(order []int) {
 			return
 		}
 		for _, c := range group {
-			deals += len(f.candidates[c].node.Pods) * len(f.board.seats)
+			deals += len(f.p.candidates[c].node.Pods) * len(f.board.seats)
 		}
 		left = append(left, f.partlies(group)...)
 		slices.SortStableFunc(left, func(a, b partly) int { return cmp.Compare(b.most, a.most) })
-		for len(left) > 0 && left[0].most > most && f.made < until {
+		for len(left) > 0 && left[0].most > most && f.s.made < until {
 			if saves := f.wouldSave(left[0].candidate); saves > most {
 				best, most = left[0].candidate, saves
 			}
@@ -123,7 +123,7 @@ func (f *further) bargain(order []int) {
 		return
 	}
 	f.halve(best)
-	for i := 0; i < len(left) && left[i].most >= alsoGood*most && f.made < until; i++ {
+	for i := 0; i < len(left) && left[i].most >= alsoGood*most && f.s.made < until; i++ {
 		f.halve(left[i].candidate)
 	}
 }
@@ -132,7 +132,7 @@ func (f *further) bargain(order []int) {
 func (f *further) partlies(group []int) []partly {
 	var out []partly
 	for _, c := range group {
-		if over := f.overflow(c); over < mostNeeds && f.share(f.candidates[c].Price)*(1-over) > f.bar*f.effort(f.candidates[c].Cost) {
+		if over := f.overflow(c); over < mostNeeds && f.p.share(f.p.candidates[c].Price)*(1-over) > f.s.bar*f.p.effort(f.p.candidates[c].Cost) {
 			out = append(out, partly{c, f.dear(c) * (1 - over)})
 		}
 	}
@@ -153,14 +153,14 @@ func (f *further) wouldSave(c int) float64 {
 func (f *further) shut(group []int, is bool) {
 	for _, c := range group {
 		if is || !f.gone[c] {
-			f.board.shut(f.candidates[c].node.Name, is)
+			f.board.shut(f.p.candidates[c].node.Name, is)
 		}
 	}
 }
 
 // overflow is how much of the candidate's pods finds no place on other nodes; all of it if it may not go.
 func (f *further) overflow(c int) float64 {
-	n := f.candidates[c].node
+	n := f.p.candidates[c].node
 	if f.stays(c) || f.room(n.Pool) < 1 {
 		return 1
 	}
@@ -178,7 +178,7 @@ func (f *further) fitting(order []int) int {
 		}
 	}
 	for i, c := range order {
-		n := f.candidates[c].node
+		n := f.p.candidates[c].node
 		free = free.Sub(n.Allocatable.Sub(n.Requested).Max(resources.Amounts{}))
 		for k := range n.Pods {
 			free = free.Sub(n.Pods[k].Requests)
@@ -193,7 +193,7 @@ func (f *further) fitting(order []int) int {
 // halve lets the candidate go, with machines for those of its pods that find no place on other nodes: with as little room left free
 // there as kube-scheduler needs for its ways. It reports whether that is worth it, and more than what it takes of the room.
 func (f *further) halve(c int) bool {
-	if f.stays(c) || f.room(f.candidates[c].node.Pool) < 1 {
+	if f.stays(c) || f.room(f.p.candidates[c].node.Pool) < 1 {
 		return false
 	}
 	was, moves := f.clone(), len(f.moves)
@@ -233,7 +233,7 @@ func (f *further) leastEased(c int) bool {
 // as much as pods could use that ask for what the node has. Pods of another kind take more than their share of one thing, and leave what
 // nobody can use of the other.
 func (f *further) worthOfRoom() catalog.Price {
-	if !f.thrifty {
+	if !f.s.thrifty {
 		return 0
 	}
 	sum := 0.0
@@ -244,10 +244,10 @@ func (f *further) worthOfRoom() catalog.Price {
 }
 
 func (f *further) worthOfSeat(of *seat) float64 {
-	c, known := f.byNode[of.name]
+	c, known := f.p.byNode[of.name]
 	if !known || of.shut {
 		return 0
 	}
 	free := min(shareOf(of.free.CPU, of.all.CPU), shareOf(of.free.Memory, of.all.Memory))
-	return max(free, 0) * float64(f.candidates[c].Price) * shareOf(int64(f.target), int64(f.price))
+	return max(free, 0) * float64(f.p.candidates[c].Price) * shareOf(int64(f.s.target), int64(f.p.price))
 }

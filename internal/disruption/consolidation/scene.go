@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// scene is the cluster, with what does not depend on who goes.
-type scene struct {
+// problem is the input of a search, prepared. It does not change during the search.
+type problem struct {
 	in         Input
 	candidates []candidate // sorted by name
 	pods       []resident  // of all candidates, sorted by ID
@@ -24,15 +24,21 @@ type scene struct {
 	price catalog.Price // of all candidates
 	cost  float64
 
+	alone packing.Plan // for the pods that wait, if nobody goes
+}
+
+// search is the state of one search.
+type scene struct {
+	p *problem
+
 	target  catalog.Price // of the machines that would be bought if all candidates went
 	thrifty bool          // room is scarce: see isScarce
 
 	bestTypes []string // instance types of these machines
 
-	alone packing.Plan // for the pods that wait, if nobody goes
-	made  int          // plans
-	begun int          // of these, before the bar was what it is
-	bar   float64      // what a move must be worth at least: see bars
+	made  int     // plans
+	begun int     // of these, before the bar was what it is
+	bar   float64 // what a move must be worth at least: see bars
 
 	begins map[int]trial // by how many of the order go: see search
 	tied   *trial        // see fill
@@ -60,9 +66,9 @@ type resident struct {
 }
 
 func newScene(in Input) *scene {
-	s := &scene{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, declined: map[string]Move{}, begins: map[int]trial{}}
+	s := &scene{p: &problem{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}}, declined: map[string]Move{}, begins: map[int]trial{}}
 	for i := range in.Snapshot.Pools {
-		s.pools[in.Snapshot.Pools[i].Name] = i
+		s.p.pools[in.Snapshot.Pools[i].Name] = i
 	}
 	for i := range in.Snapshot.Nodes {
 		n := &in.Snapshot.Nodes[i]
@@ -71,22 +77,22 @@ func newScene(in Input) *scene {
 			continue
 		}
 		c.Cost, c.Price = max(c.Cost, 0), max(c.Price, 0)
-		s.candidates = append(s.candidates, candidate{Candidate: c, at: i, node: n, gone: leaving(n)})
+		s.p.candidates = append(s.p.candidates, candidate{Candidate: c, at: i, node: n, gone: leaving(n)})
 	}
-	slices.SortFunc(s.candidates, func(a, b candidate) int { return cmp.Compare(a.node.Name, b.node.Name) })
-	for i := range s.candidates {
-		c := &s.candidates[i]
-		s.byNode[c.node.Name] = i
-		s.price += c.Price
-		s.cost += c.Cost
+	slices.SortFunc(s.p.candidates, func(a, b candidate) int { return cmp.Compare(a.node.Name, b.node.Name) })
+	for i := range s.p.candidates {
+		c := &s.p.candidates[i]
+		s.p.byNode[c.node.Name] = i
+		s.p.price += c.Price
+		s.p.cost += c.Cost
 		for _, p := range c.node.Pods {
 			p.Node = c.node.Name
-			s.pods = append(s.pods, resident{p, i})
-			s.byPod[p.ID()] = i
+			s.p.pods = append(s.p.pods, resident{p, i})
+			s.p.byPod[p.ID()] = i
 		}
 	}
-	slices.SortFunc(s.pods, func(a, b resident) int { return byID(a.pod, b.pod) })
-	s.alone = s.solve(in.Snapshot)
+	slices.SortFunc(s.p.pods, func(a, b resident) int { return byID(a.pod, b.pod) })
+	s.p.alone = s.solve(in.Snapshot)
 	return s
 }
 
@@ -97,7 +103,7 @@ func byID(a, b cluster.Pod) int {
 // solve counts the plans that are made.
 func (s *scene) solve(snapshot cluster.Snapshot) packing.Plan {
 	s.made++
-	return packing.Solve(snapshot, s.in.Market, packing.Usual)
+	return packing.Solve(snapshot, s.p.in.Market, packing.Usual)
 }
 
 // leaving returns the node as it is when its pods are to go elsewhere.
@@ -132,28 +138,28 @@ func isOne(k *cluster.Kind, p *cluster.Pod) bool {
 }
 
 // release takes the candidate out of what its pool has.
-func (s *scene) release(in *cluster.Snapshot, c *candidate) {
-	if at, ok := s.pools[c.node.Pool]; ok {
-		p := &in.Pools[at]
-		p.Usage, p.Nodes = p.Usage.Sub(c.node.Capacity).Max(resources.Amounts{}), max(p.Nodes-1, 0)
+func (p *problem) release(in *cluster.Snapshot, c *candidate) {
+	if at, ok := p.pools[c.node.Pool]; ok {
+		pool := &in.Pools[at]
+		pool.Usage, pool.Nodes = pool.Usage.Sub(c.node.Capacity).Max(resources.Amounts{}), max(pool.Nodes-1, 0)
 	}
 }
 
 // without returns the snapshot as it would be if those candidates were leaving; gone has one entry for each candidate. It is
 // good until the next one is made.
 func (s *scene) without(gone []bool) cluster.Snapshot {
-	out := s.draft(s.in.Snapshot)
+	out := s.draft(s.p.in.Snapshot)
 	for i, is := range gone {
 		if !is {
 			continue
 		}
-		c := &s.candidates[i]
+		c := &s.p.candidates[i]
 		out.Nodes[c.at] = c.gone
-		s.release(&out, c)
+		s.p.release(&out, c)
 	}
 	pods, waiting := s.draftPods[:0], out.Pods
-	for i := range s.pods {
-		r := &s.pods[i]
+	for i := range s.p.pods {
+		r := &s.p.pods[i]
 		if !gone[r.of] {
 			continue
 		}

@@ -13,16 +13,16 @@ import (
 const mostSpares = 4
 
 // isLike reports whether the machine, at its cheapest, would be what the candidate is, and no cheaper: then the candidate may as well stay.
-func (s *scene) isLike(c *candidate, m *packing.Machine) bool {
+func (p *problem) isLike(c *candidate, m *packing.Machine) bool {
 	o, has := &m.Offerings[0], c.node.Labels
 	return c.Price > 0 && c.Price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
 		has[catalog.LabelInstanceType] == o.InstanceType && has[catalog.LabelZone] == o.Zone && has[catalog.LabelCapacityType] == o.CapacityType
 }
 
 // like returns the candidate among the nodes of the move that the machine is like, -1 if there is none; taken ones are passed over.
-func (s *scene) like(m *Move, machine *packing.Machine, taken map[int]bool) int {
+func (p *problem) like(m *Move, machine *packing.Machine, taken map[int]bool) int {
 	for _, name := range m.Nodes {
-		if c := s.byNode[name]; !taken[c] && s.isLike(&s.candidates[c], machine) {
+		if c := p.byNode[name]; !taken[c] && p.isLike(&p.candidates[c], machine) {
 			return c
 		}
 	}
@@ -35,7 +35,7 @@ func (s *scene) replanned(t trial) trial {
 	for i := range t.moves {
 		m := &t.moves[i]
 		for k := range m.Machines {
-			if c := s.like(m, &m.Machines[k], taken); c >= 0 && len(m.Nodes) > 1 {
+			if c := s.p.like(m, &m.Machines[k], taken); c >= 0 && len(m.Nodes) > 1 {
 				taken[c] = true
 			}
 		}
@@ -43,10 +43,10 @@ func (s *scene) replanned(t trial) trial {
 	if len(taken) == 0 {
 		return t
 	}
-	gone := make([]bool, len(s.candidates))
+	gone := make([]bool, len(s.p.candidates))
 	for i := range t.moves {
 		for _, name := range t.moves[i].Nodes {
-			gone[s.byNode[name]] = !taken[s.byNode[name]]
+			gone[s.p.byNode[name]] = !taken[s.p.byNode[name]]
 		}
 	}
 	other := s.try(gone)
@@ -91,10 +91,10 @@ func (s *scene) unseated(moves []Move) int {
 			gone[name] = true
 		}
 	}
-	b := newBoard(s.in.Snapshot.Nodes, s.arriving, func(i int) bool { return gone[s.in.Snapshot.Nodes[i].Name] })
-	s.seatWaiting(b)
+	b := newBoard(s.p.in.Snapshot.Nodes, s.arriving, func(i int) bool { return gone[s.p.in.Snapshot.Nodes[i].Name] })
+	s.p.seatWaiting(b)
 	for i := range moves {
-		if !s.seat(b, &moves[i]) {
+		if !s.p.seat(b, &moves[i]) {
 			return i
 		}
 	}
@@ -106,16 +106,16 @@ func (s *scene) spare(m *Move) (Move, bool) {
 	out := *m
 	for k := len(out.Machines) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
 		machine := &out.Machines[k]
-		c := s.like(&out, machine, nil)
-		if c < 0 || !s.takes(&s.candidates[c], machine) {
+		c := s.p.like(&out, machine, nil)
+		if c < 0 || !s.p.takes(&s.p.candidates[c], machine) {
 			continue
 		}
-		stays := &s.candidates[c]
+		stays := &s.p.candidates[c]
 		out.Nodes = slices.DeleteFunc(slices.Clone(out.Nodes), func(name string) bool { return name == stays.node.Name })
 		out.Pods, out.Cost, out.Price = out.Pods-len(stays.node.Pods), out.Cost-stays.Cost, out.Price-stays.Price
 		out.Placements = slices.Clone(out.Placements)
 		for _, id := range machine.Pods {
-			if s.byPod[id] != c {
+			if s.p.byPod[id] != c {
 				out.Placements = append(out.Placements, packing.Placement{Pod: id, Node: stays.node.Name})
 			}
 		}
@@ -133,14 +133,14 @@ func (s *scene) spare(m *Move) (Move, bool) {
 
 // takes reports whether the candidate has all of its pods on the machine, and room for the others that are there. Pods with rules about
 // others are left where they were planned.
-func (s *scene) takes(c *candidate, m *packing.Machine) bool {
+func (p *problem) takes(c *candidate, m *packing.Machine) bool {
 	asked, own := c.node.Requested, 0
 	for _, id := range m.Pods {
-		from, known := s.byPod[id]
+		from, known := p.byPod[id]
 		if !known {
 			return false // it waits, and is not the move's to place
 		}
-		n := s.candidates[from].node
+		n := p.candidates[from].node
 		at := slices.IndexFunc(n.Pods, func(p cluster.Pod) bool { return p.ID() == id })
 		if at < 0 || isBound(n.Pods[at]) {
 			return false

@@ -14,15 +14,15 @@ const mostDeals = 30_000_000
 // spill adds moves of single nodes whose pods kube-scheduler would deal out to nodes that stay, however thinly. No plan is made for
 // that: a plan has the pods somewhere else than they will go, and there are too many nodes to make one for each.
 func (f *further) spill(order []int) {
-	done := trial{gone: make([]bool, len(f.candidates))}
+	done := trial{gone: make([]bool, len(f.p.candidates))}
 	for deals := 0; len(order) > 0 && deals < mostDeals; order = order[1:] {
 		c := order[0]
-		n := f.candidates[c].node
-		m := Move{Nodes: []string{n.Name}, Pods: len(n.Pods), Cost: f.candidates[c].Cost, Price: f.candidates[c].Price, Saving: f.candidates[c].Price}
+		n := f.p.candidates[c].node
+		m := Move{Nodes: []string{n.Name}, Pods: len(n.Pods), Cost: f.p.candidates[c].Cost, Price: f.p.candidates[c].Price, Saving: f.p.candidates[c].Price}
 		if f.stays(c) || f.room(n.Pool) < 1 || slices.ContainsFunc(n.Pods, isBound) {
 			continue
 		}
-		if _, ok := f.weigh(&m, nil); !ok {
+		if _, ok := f.s.weigh(&m, nil); !ok {
 			continue
 		}
 		f.board.shut(n.Name, true)
@@ -38,7 +38,7 @@ func (f *further) spill(order []int) {
 		done.plan.Placements = append(done.plan.Placements, m.Placements...)
 		f.keep(&m)
 	}
-	f.apply(done)
+	f.relay.apply(done)
 }
 
 // isBound reports whether it is not for the board to say where the pod goes.

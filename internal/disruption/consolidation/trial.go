@@ -33,9 +33,9 @@ func (s *scene) plan(gone []bool) trial {
 
 // judge finds the moves of the trial that are worth it.
 func (s *scene) judge(t *trial) {
-	stuck := s.stuck(t.plan)
+	stuck := s.p.stuck(t.plan)
 	t.whole, t.score, t.most, t.moves = true, 0, 0, nil
-	for _, m := range s.fallApart(*t) {
+	for _, m := range s.p.fallApart(*t) {
 		t.most += max(m.Saving, 0)
 		worth, ok := s.weigh(&m, stuck)
 		if !ok {
@@ -48,10 +48,10 @@ func (s *scene) judge(t *trial) {
 }
 
 // stuck are the candidates of which a pod finds no place.
-func (s *scene) stuck(plan packing.Plan) map[int]bool {
+func (p *problem) stuck(plan packing.Plan) map[int]bool {
 	out := map[int]bool{}
 	for i := range plan.Refusals {
-		if c, ok := s.byPod[plan.Refusals[i].Pod]; ok {
+		if c, ok := p.byPod[plan.Refusals[i].Pod]; ok {
 			out[c] = true
 		}
 	}
@@ -61,13 +61,13 @@ func (s *scene) stuck(plan packing.Plan) map[int]bool {
 // fallApart returns the moves that the trial is made of, in the order of their first nodes. Nodes whose pods come onto one
 // machine are one move. Machines that have pods of no candidate are none of ours; such pods waited before, and a machine
 // for them alone would be bought in any case.
-func (s *scene) fallApart(t trial) []Move {
-	sets := newSets(len(s.candidates))
+func (p *problem) fallApart(t trial) []Move {
+	sets := newSets(len(p.candidates))
 	owner := make([]int, len(t.plan.Machines)) // of each machine: one of its candidates, or -1
 	for i := range t.plan.Machines {
 		owner[i] = -1
 		for _, id := range t.plan.Machines[i].Pods {
-			c, ok := s.byPod[id]
+			c, ok := p.byPod[id]
 			switch {
 			case !ok:
 			case owner[i] < 0:
@@ -88,7 +88,7 @@ func (s *scene) fallApart(t trial) []Move {
 			i = len(out)
 			at[sets.root(c)], out = i, append(out, Move{})
 		}
-		m, n := &out[i], &s.candidates[c]
+		m, n := &out[i], &p.candidates[c]
 		m.Nodes = append(m.Nodes, n.node.Name)
 		m.Pods, m.Cost, m.Price = m.Pods+len(n.node.Pods), m.Cost+n.Cost, m.Price+n.Price
 	}
@@ -98,10 +98,10 @@ func (s *scene) fallApart(t trial) []Move {
 			m.Machines = append(m.Machines, t.plan.Machines[i])
 		}
 	}
-	for _, p := range t.plan.Placements {
-		if c, ok := s.byPod[p.Pod]; ok {
+	for _, placed := range t.plan.Placements {
+		if c, ok := p.byPod[placed.Pod]; ok {
 			m := &out[at[sets.root(c)]]
-			m.Placements = append(m.Placements, p)
+			m.Placements = append(m.Placements, placed)
 		}
 	}
 	for i := range out {

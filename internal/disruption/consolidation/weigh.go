@@ -15,54 +15,54 @@ const spotVariety = 15
 // weigh decides whether a move is worth it, keeps of its machines' offerings those that save, and returns the move's part of the
 // score.
 func (s *scene) weigh(m *Move, stuck map[int]bool) (worth float64, ok bool) {
-	if m.Saving <= 0 || s.price == 0 {
+	if m.Saving <= 0 || s.p.price == 0 {
 		return 0, false
 	}
 	for _, name := range m.Nodes {
-		if stuck[s.byNode[name]] {
+		if stuck[s.p.byNode[name]] {
 			return 0, false
 		}
 	}
-	if effort := s.effort(m.Cost); effort > 0 {
-		m.Worth = s.share(m.Saving) / effort
+	if effort := s.p.effort(m.Cost); effort > 0 {
+		m.Worth = s.p.share(m.Saving) / effort
 	}
-	if !s.isWorth(m) {
+	if !s.p.isWorth(m) {
 		s.decline(m)
 		return 0, false
 	}
 	bar := s.bar
 	if s.isLow() {
-		bar = min(bar, s.least(m))
+		bar = min(bar, s.p.least(m))
 	}
-	worth = s.share(m.Saving) - bar*s.effort(m.Cost)
-	return worth, worth >= 0 && s.keepCheaper(m)
+	worth = s.p.share(m.Saving) - bar*s.p.effort(m.Cost)
+	return worth, worth >= 0 && s.p.keepCheaper(m)
 }
 
 // least is what the move must be worth, whatever its pool asks for.
-func (s *scene) least(m *Move) float64 {
+func (p *problem) least(m *Move) float64 {
 	if len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0 {
-		return Exchange * s.unrest()
+		return Exchange * p.unrest()
 	}
-	return s.usual()
+	return p.usual()
 }
 
 // share is the amount's share of the price of all candidates.
-func (s *scene) share(p catalog.Price) float64 { return float64(p) / float64(s.price) }
+func (p *problem) share(amount catalog.Price) float64 { return float64(amount) / float64(p.price) }
 
 // effort is the cost's share of that of all candidates. Where nobody has pods it is none.
-func (s *scene) effort(cost float64) float64 {
-	if s.cost == 0 {
+func (p *problem) effort(cost float64) float64 {
+	if p.cost == 0 {
 		return 0
 	}
-	return cost / s.cost
+	return cost / p.cost
 }
 
 // isWorth holds the move to the rules of the pools of its nodes.
-func (s *scene) isWorth(m *Move) bool {
+func (p *problem) isWorth(m *Move) bool {
 	for _, name := range m.Nodes {
-		rule := s.in.Rules[s.candidates[s.byNode[name]].node.Pool]
-		least := max(rule.LeastWorth, s.least(m))
-		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) || s.share(m.Saving) < least*s.effort(m.Cost) {
+		rule := p.in.Rules[p.candidates[p.byNode[name]].node.Pool]
+		least := max(rule.LeastWorth, p.least(m))
+		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) || p.share(m.Saving) < least*p.effort(m.Cost) {
 			return false
 		}
 	}
@@ -71,15 +71,15 @@ func (s *scene) isWorth(m *Move) bool {
 
 // keepCheaper drops the offerings with which the move might not save: what is saved is shared out, so that it saves whichever
 // each machine gets. It reports whether each machine keeps enough.
-func (s *scene) keepCheaper(m *Move) bool {
-	spot := s.isSpot(m)
+func (p *problem) keepCheaper(m *Move) bool {
+	spot := p.isSpot(m)
 	for i := range m.Machines {
 		machine := &m.Machines[i]
 		limit := machine.Price() + m.Saving/catalog.Price(len(m.Machines))
 		kept := slices.DeleteFunc(slices.Clone(machine.Offerings), func(c packing.Choice) bool {
-			return c.Price >= limit || spot && c.CapacityType == catalog.Spot && !s.in.SpotToSpot
+			return c.Price >= limit || spot && c.CapacityType == catalog.Spot && !p.in.SpotToSpot
 		})
-		if spot && s.in.SpotToSpot {
+		if spot && p.in.SpotToSpot {
 			if len(m.Nodes) == 1 && variety(kept) < spotVariety {
 				return false
 			}
@@ -98,9 +98,9 @@ func (s *scene) keepCheaper(m *Move) bool {
 }
 
 // isSpot reports whether spot instances would be replaced by spot instances, and nothing else by anything.
-func (s *scene) isSpot(m *Move) bool {
+func (p *problem) isSpot(m *Move) bool {
 	for _, name := range m.Nodes {
-		if s.candidates[s.byNode[name]].node.Labels[catalog.LabelCapacityType] != catalog.Spot {
+		if p.candidates[p.byNode[name]].node.Labels[catalog.LabelCapacityType] != catalog.Spot {
 			return false
 		}
 	}
