@@ -52,8 +52,7 @@ internal/scheduling/fairness: internal/model/cluster internal/scheduling/podgrou
 
 # disruption: which nodes to remove or replace. Pure.
 internal/disruption/cron:
-internal/disruption/estimate: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/offering internal/scheduling/podgroup
-internal/disruption/consolidation: internal/disruption/estimate internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing internal/scheduling/packing/verify
+internal/disruption/consolidation: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/offering internal/scheduling/packing internal/scheduling/packing/verify internal/scheduling/podgroup
 internal/disruption/drift: internal/model/requirements
 internal/disruption/drain: internal/model/requirements
 internal/disruption/replacement:

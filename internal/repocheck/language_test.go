@@ -53,7 +53,7 @@ var allowed = words(`machine images?|machine-readable|virtual machines?|state ma
 
 // languageDebt is how many findings each folder still has. A number may only fall; a folder that is not listed has none.
 var languageDebt = map[string]int{
-	".":                                 16,
+	".":                                 15,
 	"bench":                             55,
 	"cmd":                               4,
 	"deploy":                            32,
@@ -70,9 +70,8 @@ var languageDebt = map[string]int{
 	"internal/controller":               159,
 	"internal/diagnosis":                67,
 	"internal/disruption":               5,
-	"internal/disruption/consolidation": 139,
+	"internal/disruption/consolidation": 152,
 	"internal/disruption/drift":         9,
-	"internal/disruption/estimate":      28,
 	"internal/disruption/replacement":   3,
 	"internal/doctor/collector":         1,
 	"internal/doctor/remedy":            4,

@@ -63,16 +63,16 @@ func TestMoreWhereItDoesNotLast(t *testing.T) {
 	} {
 		in := rows(shop(onDemand, 4, 8), append([]row{full, full}, c.rows...)...)
 		for i, want := range c.want {
-			in.Restless = i == 1
+			in.HighChurn = i == 1
 			out := consolidation.Find(in)
 			if len(out.Moves) != want {
-				t.Errorf("%s, restless %v: %d moves, want %d: %+v", name, in.Restless, len(out.Moves), want, out.Moves)
+				t.Errorf("%s, restless %v: %d moves, want %d: %+v", name, in.HighChurn, len(out.Moves), want, out.Moves)
 			}
 			if len(out.Moves) == 0 {
 				continue
 			}
-			if again := consolidation.Again(in, out.Moves[0].Nodes); len(again.Moves) != want {
-				t.Errorf("%s, restless %v: %d moves when it is looked at again, want %d", name, in.Restless, len(again.Moves), want)
+			if again := consolidation.Revalidate(in, out.Moves[0].Nodes); len(again.Moves) != want {
+				t.Errorf("%s, restless %v: %d moves when it is looked at again, want %d", name, in.HighChurn, len(again.Moves), want)
 			}
 		}
 	}

@@ -12,33 +12,33 @@ import (
 // it does by default, in the order in which they leave together, as "namespace/name": one for each node at most, in the order of the
 // nodes. Pods that are in turns leave in that order, after all others. Pods that have rules about others go where the plan says, which is one for the
 // snapshot. Nodes that are leaving, or not fit for pods yet, take none.
-func Unbound(s cluster.Snapshot, plan packing.Plan, nodes, turns []string) []string {
+func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string) []string {
 	planned := make(map[string]string, len(plan.Placements))
 	for _, p := range plan.Placements {
 		planned[p.Pod] = p.Node
 	}
 	goes := func(i int) bool { return slices.Contains(nodes, s.Nodes[i].Name) }
-	b := newBoard(s.Nodes, usual, goes)
+	b := newSimulation(s.Nodes, drainOrder, goes)
 	byName := map[string]*cluster.Node{}
 	for i := range s.Nodes {
 		byName[s.Nodes[i].Name] = &s.Nodes[i]
 	}
-	b.forget(s.Nodes, nodes, byName)
-	var all []arrival
+	b.releaseReserved(s.Nodes, nodes, byName)
+	var all []incomingPod
 	for _, name := range nodes {
 		n := byName[name]
 		if n == nil {
 			continue
 		}
 		for i := range n.Pods {
-			all = append(all, arrival{pod: &n.Pods[i], from: name, group: name, plan: planned[n.Pods[i].ID()]})
+			all = append(all, incomingPod{pod: &n.Pods[i], from: name, group: name, planned: planned[n.Pods[i].ID()]})
 		}
 	}
-	lines, at := b.lines(all), numbered(turns)
+	lines, at := b.allOrders(all), positions(turns)
 	for _, line := range lines {
-		slices.SortStableFunc(line, func(x, y arrival) int { return at[x.pod.ID()] - at[y.pod.ID()] })
+		slices.SortStableFunc(line, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
 	}
-	left := b.lost(lines, func(string) bool { return true })
+	left := b.unschedulable(lines, func(string) bool { return true })
 	var out []string
 	for _, name := range nodes {
 		if id, ok := left[name]; ok {
@@ -52,35 +52,35 @@ func Unbound(s cluster.Snapshot, plan packing.Plan, nodes, turns []string) []str
 // lost says of which groups one pod finds no place, in whichever of the orders in which they may come, and which one; lines are the pods in
 // these orders. The others of its group do not come then, so that there is the more room for all other groups; nor do those of groups that do
 // not take part. The board is as it was afterwards.
-func (b *board) lost(lines [][]arrival, takesPart func(group string) bool) map[string]string {
+func (b *simulation) unschedulable(lines [][]incomingPod, takesPart func(group string) bool) map[string]string {
 	out := map[string]string{}
 	for _, all := range lines {
-		var there []arrival
+		var there []incomingPod
 		for i := range all {
 			a := &all[i]
 			if _, is := out[a.group]; is || !takesPart(a.group) {
 				continue
 			}
-			if b.sit(a, nil) {
+			if b.bind(a, nil) {
 				there = append(there, *a)
 				continue
 			}
 			out[a.group] = a.pod.ID()
-			there = slices.DeleteFunc(there, func(t arrival) bool {
+			there = slices.DeleteFunc(there, func(t incomingPod) bool {
 				if t.group != a.group {
 					return false
 				}
-				b.leave([]arrival{t})
+				b.unbind([]incomingPod{t})
 				return true
 			})
 		}
-		b.leave(there)
+		b.unbind(there)
 	}
 	return out
 }
 
 // forget gives room back that is kept on other nodes for pods of the nodes that go: it is theirs when they come.
-func (b *board) forget(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) {
+func (b *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) {
 	goes := map[string]bool{}
 	for _, name := range nodes {
 		if n := byName[name]; n != nil {
@@ -96,85 +96,85 @@ func (b *board) forget(all []cluster.Node, nodes []string, byName map[string]*cl
 		}
 		for k := range all[i].Pods {
 			if p := &all[i].Pods[k]; goes[p.ID()] {
-				b.set(at, b.seats[at].free.Add(p.Requests))
+				b.setFree(at, b.nodes[at].free.Add(p.Requests))
 			}
 		}
 	}
 }
 
 // bind keeps those moves of the trial, the best first, after which kube-scheduler finds a place for every pod that moves.
-func (s *scene) bind(t *trial) {
-	b := newBoard(s.p.in.Snapshot.Nodes, s.arriving, func(i int) bool {
+func (s *search) keepSchedulable(t *attempt) {
+	b := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
-		return ok && t.gone[c]
+		return ok && t.removed[c]
 	})
-	s.p.seatWaiting(b)
+	s.p.reservePending(b)
 	slices.SortFunc(t.moves, byWorth)
 	t.score = 0
 	t.moves = slices.DeleteFunc(t.moves, func(m Move) bool {
-		if !s.p.seat(b, &m) {
-			t.whole = false
+		if !s.p.schedule(b, &m) {
+			t.complete = false
 			return true
 		}
-		t.score += s.p.share(m.Saving) - s.bar*s.p.effort(m.Cost)
+		t.score += s.p.priceShare(m.Saving) - s.threshold*s.p.costShare(m.Cost)
 		return false
 	})
 }
 
 // seatWaiting takes the room that pods will take which need a place already.
-func (p *problem) seatWaiting(b *board) {
+func (p *problem) reservePending(b *simulation) {
 	waiting := make(map[string]*cluster.Pod, len(p.in.Snapshot.Pods))
 	for i := range p.in.Snapshot.Pods {
 		waiting[p.in.Snapshot.Pods[i].ID()] = &p.in.Snapshot.Pods[i]
 	}
-	for _, placed := range p.alone.Placements {
+	for _, placed := range p.pendingPlan.Placements {
 		if at, ok := b.byName[placed.Node]; ok && waiting[placed.Pod] != nil {
-			b.set(at, b.seats[at].free.Sub(waiting[placed.Pod].Requests))
+			b.setFree(at, b.nodes[at].free.Sub(waiting[placed.Pod].Requests))
 		}
 	}
 }
 
 // seat puts the pods of the move on the board, with the machines that it buys. If one finds no place the board is as it was. On a board to which pods
 // come in turn it says in which, unless the move does.
-func (p *problem) seat(b *board, m *Move) bool {
-	before, all := len(b.seats), p.arrivals(m, func(k int) string { return m.Machines[k].Name })
-	for _, machine := range all.machines {
+func (p *problem) schedule(b *simulation, m *Move) bool {
+	before, all := len(b.nodes), p.incomingOf(m, func(k int) string { return m.Machines[k].Name })
+	for _, machine := range all.nodes {
 		b.add(machine.name, machine)
 	}
-	if len(m.Turns) > 0 {
-		all.sort(m.Turns)
-		if b.seatAll(all.pods, nil) == nil {
+	if len(m.EvictionOrder) > 0 {
+		all.sort(m.EvictionOrder)
+		if b.bindAll(all.pods, nil) == nil {
 			return true
 		}
-	} else if b.take(all.pods) == nil {
-		if b.arriving == inTurn {
-			m.Turns = all.ids()
+	} else if b.schedule(all.pods) == nil {
+		if b.order == oneAtATime {
+			m.EvictionOrder = all.ids()
 		}
 		return true
 	}
-	b.cut(before)
+	b.truncate(before)
 	return false
 }
 
 // arrivals are what a move brings to a board.
-type arrivals struct {
-	pods     []arrival
-	machines []seat
+type incoming struct {
+	pods  []incomingPod
+	nodes []simNode
 }
 
 // arrivals returns the pods of the move, and the machines that it buys, by the names that they are given.
-func (p *problem) arrivals(m *Move, name func(machine int) string) arrivals {
+func (p *problem) incomingOf(m *Move, name func(machine int) string) incoming {
 	planned := make(map[string]string, m.Pods)
 	for _, placed := range m.Placements {
 		planned[placed.Pod] = placed.Node
 	}
-	out := arrivals{pods: make([]arrival, 0, m.Pods)}
+	out := incoming{pods: make([]incomingPod, 0, m.Pods)}
 	at := make(map[string]int, m.Pods)
 	for _, node := range m.Nodes {
 		n := p.candidates[p.byNode[node]].node
 		for i := range n.Pods {
 			at[n.Pods[i].ID()] = len(out.pods)
-			out.pods = append(out.pods, arrival{pod: &n.Pods[i], from: node, plan: planned[n.Pods[i].ID()]})
+			out.pods = append(out.pods, incomingPod{pod: &n.Pods[i], from: node, planned: planned[n.Pods[i].ID()]})
 		}
 	}
 	for k := range m.Machines {
@@ -183,25 +183,25 @@ func (p *problem) arrivals(m *Move, name func(machine int) string) arrivals {
 		var theirs resources.Amounts
 		for _, id := range machine.Pods {
 			if i, ok := at[id]; ok {
-				out.pods[i].plan = machine.Name
+				out.pods[i].planned = machine.Name
 				theirs = theirs.Add(out.pods[i].pod.Requests)
 			}
 		}
-		if one, ok := seatOf(&machine, p.in.Market, theirs); ok {
-			out.machines = append(out.machines, one)
+		if one, ok := simNodeOf(&machine, p.in.Market, theirs); ok {
+			out.nodes = append(out.nodes, one)
 		}
 	}
 	return out
 }
 
 // sort puts the pods into that order.
-func (a *arrivals) sort(turns []string) {
-	at := numbered(turns)
-	slices.SortFunc(a.pods, func(x, y arrival) int { return at[x.pod.ID()] - at[y.pod.ID()] })
+func (a *incoming) sort(turns []string) {
+	at := positions(turns)
+	slices.SortFunc(a.pods, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
 }
 
 // ids are the pods in the order in which they are.
-func (a *arrivals) ids() []string {
+func (a *incoming) ids() []string {
 	out := make([]string, len(a.pods))
 	for i := range a.pods {
 		out[i] = a.pods[i].pod.ID()
@@ -210,7 +210,7 @@ func (a *arrivals) ids() []string {
 }
 
 // numbered are the turns' numbers, from one.
-func numbered(turns []string) map[string]int {
+func positions(turns []string) map[string]int {
 	out := make(map[string]int, len(turns))
 	for i, id := range turns {
 		out[id] = i + 1

@@ -77,7 +77,7 @@ func TestBindsByItself(t *testing.T) {
 			s := c.in.Snapshot
 			s.Nodes = slices.Clone(s.Nodes)
 			plan := packing.Plan{Placements: []packing.Placement{{Pod: "x/p0-0", Node: "n1"}}}
-			if got := consolidation.Unbound(s, plan, []string{"n0", "nobody"}, nil); !slices.Equal(got, c.unbound) {
+			if got := consolidation.Unschedulable(s, plan, []string{"n0", "nobody"}, nil); !slices.Equal(got, c.unbound) {
 				t.Errorf("%v find no place, want %v", got, c.unbound)
 			}
 		})
@@ -93,7 +93,7 @@ func TestLargePodsComeFirst(t *testing.T) {
 	for owner, want := range map[string][]string{"ReplicaSet/a": nil, "StatefulSet/a": {"x/p0-0"}} {
 		in := rows(market, node(1900, 100, 100, 100, 100, 100, 100, 100, 100, 100), node(2000), node(2900))
 		in.Snapshot.Nodes[0].Pods[0].Owner = owner
-		if got := consolidation.Unbound(in.Snapshot, packing.Plan{}, []string{"n0"}, nil); !slices.Equal(got, want) {
+		if got := consolidation.Unschedulable(in.Snapshot, packing.Plan{}, []string{"n0"}, nil); !slices.Equal(got, want) {
 			t.Errorf("%v find no place with one of %s, want %v", got, owner, want)
 		}
 	}

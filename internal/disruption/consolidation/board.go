@@ -16,47 +16,47 @@ import (
 // fills nodes to the brim may be right, and yet some of its pods would be left over.
 //
 // Pods that have rules about others, ports or volumes are put where the plan has them; there are few places for them.
-type board struct {
-	seats  []seat
-	rooms  []room         // of the seats
-	byName map[string]int // nodes, by their names; machines by those of the plan
-	open   map[demand][]int
+type simulation struct {
+	nodes    []simNode
+	free     []freeRoom     // of the seats
+	byName   map[string]int // nodes, by their names; machines by those of the plan
+	accepted map[nodeRequirements][]int
 
-	arriving arriving
+	order evictionOrder
 }
 
 // seat is a node, or a machine that is to be one.
-type seat struct {
-	name   string // as in byName
-	bought bool   // a machine that is to be bought
-	labels requirements.Labels
-	taints []requirements.Taint
-	avoids []cluster.Term
-	all    resources.Amounts
-	free   resources.Amounts
-	pods   int // that have come
-	shut   bool
+type simNode struct {
+	name        string // as in byName
+	planned     bool   // a machine that is to be bought
+	labels      requirements.Labels
+	taints      []requirements.Taint
+	avoids      []cluster.Term
+	allocatable resources.Amounts
+	free        resources.Amounts
+	newPods     int // that have come
+	cordoned    bool
 }
 
 // room is what is free of a seat, of what nearly all pods ask for; less than nothing where it is shut. It is by itself because whoever looks
 // for a place looks at that of all seats, and at hardly anything else.
-type room struct{ cpu, memory int64 }
+type freeRoom struct{ cpu, memory int64 }
 
 // demand is what a pod asks of nodes, told apart by where it is written: pods that are alike share it.
-type demand struct {
+type nodeRequirements struct {
 	required  *requirements.Requirements
 	tolerates *requirements.Toleration
 }
 
 // newBoard has the nodes that are fit for pods, but for those that are out.
-func newBoard(nodes []cluster.Node, as arriving, out func(i int) bool) *board {
-	b := &board{byName: map[string]int{}, open: map[demand][]int{}, arriving: as}
+func newSimulation(nodes []cluster.Node, as evictionOrder, out func(i int) bool) *simulation {
+	b := &simulation{byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, order: as}
 	for i := range nodes {
 		n := &nodes[i]
 		if n.Leaving || !n.Initialized || n.Cordoned() || out(i) {
 			continue
 		}
-		s := seat{labels: n.Labels, taints: n.Taints, all: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
+		s := simNode{labels: n.Labels, taints: n.Taints, allocatable: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
 		for _, r := range n.Residents {
 			s.avoids = append(s.avoids, r.Avoids...)
 		}
@@ -65,42 +65,42 @@ func newBoard(nodes []cluster.Node, as arriving, out func(i int) bool) *board {
 	return b
 }
 
-func (b *board) add(name string, s seat) {
-	s.name, b.byName[name] = name, len(b.seats)
-	b.seats, b.rooms = append(b.seats, s), append(b.rooms, room{s.free.CPU, s.free.Memory})
-	clear(b.open)
+func (b *simulation) add(name string, s simNode) {
+	s.name, b.byName[name] = name, len(b.nodes)
+	b.nodes, b.free = append(b.nodes, s), append(b.free, freeRoom{s.free.CPU, s.free.Memory})
+	clear(b.accepted)
 }
 
 // cut takes all seats away but the first n.
-func (b *board) cut(n int) {
-	for i := range b.seats[n:] {
-		delete(b.byName, b.seats[n+i].name)
+func (b *simulation) truncate(n int) {
+	for i := range b.nodes[n:] {
+		delete(b.byName, b.nodes[n+i].name)
 	}
-	b.seats, b.rooms = b.seats[:n], b.rooms[:n]
-	clear(b.open)
+	b.nodes, b.free = b.nodes[:n], b.free[:n]
+	clear(b.accepted)
 }
 
 // set notes what is free of a seat now.
-func (b *board) set(at int, free resources.Amounts) {
-	s := &b.seats[at]
-	s.free, b.rooms[at] = free, room{free.CPU, free.Memory}
-	if s.shut {
-		b.rooms[at] = room{-1, -1}
+func (b *simulation) setFree(at int, free resources.Amounts) {
+	s := &b.nodes[at]
+	s.free, b.free[at] = free, freeRoom{free.CPU, free.Memory}
+	if s.cordoned {
+		b.free[at] = freeRoom{-1, -1}
 	}
 }
 
 // seatOf is a machine of a plan, as what it is at its cheapest, with room for the pods that it is bought for. It reports whether that is
 // still sold.
-func seatOf(m *packing.Machine, market catalog.Market, pods resources.Amounts) (seat, bool) {
+func simNodeOf(m *packing.Machine, market catalog.Market, pods resources.Amounts) (simNode, bool) {
 	first := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
 		if t.Name != first.InstanceType {
 			continue
 		}
 		daemons := m.Requests.Sub(pods).Floor()
-		return seat{name: m.Name, bought: true, labels: labelsOf(&t, m.Labels, first.Zone, first.CapacityType), taints: m.Taints, all: t.Allocatable, free: t.Allocatable.Sub(daemons)}, true
+		return simNode{name: m.Name, planned: true, labels: labelsOf(&t, m.Labels, first.Zone, first.CapacityType), taints: m.Taints, allocatable: t.Allocatable, free: t.Allocatable.Sub(daemons)}, true
 	}
-	return seat{}, false
+	return simNode{}, false
 }
 
 // labelsOf are those of a machine of the type, with those of its pool.
@@ -113,37 +113,37 @@ func labelsOf(t *catalog.Type, pool requirements.Labels, zone, capacityType stri
 }
 
 // isUsed reports whether pods have come to the node.
-func (b *board) isUsed(name string) bool {
+func (b *simulation) hasNewPods(name string) bool {
 	at, ok := b.byName[name]
-	return ok && b.seats[at].pods > 0
+	return ok && b.nodes[at].newPods > 0
 }
 
 // shut keeps pods off the node, or lets them come again.
-func (b *board) shut(name string, is bool) {
+func (b *simulation) cordon(name string, is bool) {
 	if at, ok := b.byName[name]; ok {
-		b.seats[at].shut = is
-		b.set(at, b.seats[at].free)
+		b.nodes[at].cordoned = is
+		b.setFree(at, b.nodes[at].free)
 	}
 }
 
 // save returns the board as it is, to go on with if what is tried next comes to nothing.
-func (b *board) save() *board {
-	return &board{seats: slices.Clone(b.seats), rooms: slices.Clone(b.rooms), byName: maps.Clone(b.byName), open: maps.Clone(b.open), arriving: b.arriving}
+func (b *simulation) clone() *simulation {
+	return &simulation{nodes: slices.Clone(b.nodes), free: slices.Clone(b.free), byName: maps.Clone(b.byName), accepted: maps.Clone(b.accepted), order: b.order}
 }
 
 // take puts the pods on the board, and returns the first that finds no place, and then leaves the board as it was. They come
 // as the board says.
-func (b *board) take(arrivals []arrival) *cluster.Pod {
-	return b.takeIf(arrivals, func(*seat) bool { return true })
+func (b *simulation) schedule(arrivals []incomingPod) *cluster.Pod {
+	return b.scheduleIf(arrivals, func(*simNode) bool { return true })
 }
 
 // hasRoom reports whether each of the pods, none of them tied, would find a place if it came alone: where one would not, all of them
 // need not be tried.
-func (b *board) hasRoom(pods []cluster.Pod) bool {
+func (b *simulation) fitsEach(pods []cluster.Pod) bool {
 	for i := range pods {
 		p := &pods[i]
 		if !slices.ContainsFunc(b.accepting(p), func(at int) bool {
-			return b.mayFit(at, p) && p.Requests.Fits(b.seats[at].free) && !b.seats[at].keepsOff(p)
+			return b.mayFit(at, p) && p.Requests.Fits(b.nodes[at].free) && !b.nodes[at].repels(p)
 		}) {
 			return false
 		}
@@ -152,23 +152,23 @@ func (b *board) hasRoom(pods []cluster.Pod) bool {
 }
 
 // mayFit reports whether the seat is open, and has room for what nearly all pods ask for.
-func (b *board) mayFit(at int, p *cluster.Pod) bool {
-	r := &b.rooms[at]
+func (b *simulation) mayFit(at int, p *cluster.Pod) bool {
+	r := &b.free[at]
 	return p.Requests.CPU <= r.cpu && p.Requests.Memory <= r.memory
 }
 
 // isTied reports whether a pod's place depends on more than room, labels and taints.
-func isTied(p *cluster.Pod) bool {
+func isConstrained(p *cluster.Pod) bool {
 	binds := func(t cluster.Term) bool { return t.Weight == 0 }
 	return len(p.HostPorts) > 0 || len(p.Volumes) > 0 || slices.ContainsFunc(p.Affinity, binds) || slices.ContainsFunc(p.AntiAffinity, binds) ||
 		slices.ContainsFunc(p.Spread, func(s cluster.Spread) bool { return !s.Soft })
 }
 
 // place returns the seat that the pod gets, -1 for none.
-func (b *board) place(a *arrival) int {
+func (b *simulation) nodeFor(a *incomingPod) int {
 	p := a.pod
-	if isTied(p) {
-		if at, ok := b.byName[a.plan]; ok && !b.seats[at].shut && p.Requests.Fits(b.seats[at].free) {
+	if isConstrained(p) {
+		if at, ok := b.byName[a.planned]; ok && !b.nodes[at].cordoned && p.Requests.Fits(b.nodes[at].free) {
 			return at
 		}
 		return -1
@@ -178,8 +178,8 @@ func (b *board) place(a *arrival) int {
 		if !b.mayFit(at, p) {
 			continue
 		}
-		s := &b.seats[at]
-		if score := s.score(&p.Requests); score > most+1e-9 && p.Requests.Fits(s.free) && !s.keepsOff(p) {
+		s := &b.nodes[at]
+		if score := s.score(&p.Requests); score > most+1e-9 && p.Requests.Fits(s.free) && !s.repels(p) {
 			best, most = at, score
 		}
 	}
@@ -188,41 +188,41 @@ func (b *board) place(a *arrival) int {
 
 // score is at most 1, the more the more room there would be of what there is least of. That is what NodeResourcesFit and
 // NodeResourcesBalancedAllocation add up to, but for a constant.
-func (s *seat) score(ask *resources.Amounts) float64 {
-	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.all.CPU, 1))
-	memory := float64(s.free.Memory-ask.Memory) / float64(max(s.all.Memory, 1))
+func (s *simNode) score(ask *resources.Amounts) float64 {
+	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.allocatable.CPU, 1))
+	memory := float64(s.free.Memory-ask.Memory) / float64(max(s.allocatable.Memory, 1))
 	return min(cpu, memory)
 }
 
 // accepting returns the seats that the pod may have if there is room, and nobody who keeps it off.
-func (b *board) accepting(p *cluster.Pod) []int {
-	key := demand{}
+func (b *simulation) accepting(p *cluster.Pod) []int {
+	key := nodeRequirements{}
 	if len(p.Required) > 0 {
 		key.required = &p.Required[0]
 	}
 	if len(p.Tolerations) > 0 {
 		key.tolerates = &p.Tolerations[0]
 	}
-	out, known := b.open[key]
+	out, known := b.accepted[key]
 	if known {
 		return out
 	}
-	for i := range b.seats {
-		if b.seats[i].accepts(p) {
+	for i := range b.nodes {
+		if b.nodes[i].accepts(p) {
 			out = append(out, i)
 		}
 	}
-	b.open[key] = out
+	b.accepted[key] = out
 	return out
 }
 
 // keepsOff reports whether a pod on the node will not have this one near.
-func (s *seat) keepsOff(p *cluster.Pod) bool {
+func (s *simNode) repels(p *cluster.Pod) bool {
 	return slices.ContainsFunc(s.avoids, func(t cluster.Term) bool { return t.Matches(p.Namespace, p.Labels) })
 }
 
 // accepts reports whether the node's taints and labels are right for the pod.
-func (s *seat) accepts(p *cluster.Pod) bool {
+func (s *simNode) accepts(p *cluster.Pod) bool {
 	if _, bad := requirements.Untolerated(s.taints, p.Tolerations); bad {
 		return false
 	}

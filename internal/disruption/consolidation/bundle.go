@@ -10,23 +10,23 @@ import (
 )
 
 // mostAlternatives is how many alternatives of labels and taints the pods of a bundle may leave open together.
-const mostAlternatives = 8
+const maxAlternatives = 8
 
 // bundles are all pods of a candidate as one pod. What has room for a bundle has room for each of its pods, in whatever order
 // kube-scheduler deals them out: a plan of bundles packs less tightly, but does not depend on anybody's knowing of it.
 //
 // There are none of candidates with pods that have rules about others, or that others have rules about.
 type bundles struct {
-	of     map[string]int // by ID: the candidate
-	avoids []cluster.Term // all that keep pods off
-	minded map[*cluster.Kind]bool
+	of       map[string]int // by ID: the candidate
+	avoids   []cluster.Term // all that keep pods off
+	repelled map[*cluster.Kind]bool
 }
 
 // bundled are the bundles' namespace: no Namespace is called so, and they come last.
 const bundled = "~"
 
-func newBundles(s *scene) *bundles {
-	b := &bundles{of: map[string]int{}, minded: map[*cluster.Kind]bool{}}
+func newBundles(s *search) *bundles {
+	b := &bundles{of: map[string]int{}, repelled: map[*cluster.Kind]bool{}}
 	known := map[*cluster.Kind]bool{}
 	for i := range s.p.in.Snapshot.Nodes {
 		for _, r := range s.p.in.Snapshot.Nodes[i].Residents {
@@ -47,21 +47,21 @@ func newBundles(s *scene) *bundles {
 }
 
 // tie returns the candidate's bundle, and false if there is none.
-func (b *bundles) tie(c int, n *cluster.Node) (cluster.Pod, bool) {
+func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
 	out := cluster.Pod{Namespace: bundled, Name: n.Name, Node: n.Name}
-	if len(n.Pods) == 0 || slices.ContainsFunc(n.Residents, func(r cluster.Resident) bool { return b.isMinded(r.Kind) }) {
+	if len(n.Pods) == 0 || slices.ContainsFunc(n.Residents, func(r cluster.Resident) bool { return b.isRepelled(r.Kind) }) {
 		return out, false
 	}
 	for i := range n.Pods {
 		p := &n.Pods[i]
 		var possible bool
-		if out.Required, possible = both(out.Required, p.Required); !possible || isTied(p) || p.Unplannable != "" {
+		if out.Required, possible = andRequirements(out.Required, p.Required); !possible || isConstrained(p) || p.Unplannable != "" {
 			return out, false
 		}
 		if i == 0 {
 			out.Tolerations = p.Tolerations
 		}
-		out.Tolerations = common(out.Tolerations, p.Tolerations)
+		out.Tolerations = commonTolerations(out.Tolerations, p.Tolerations)
 		out.Requests = out.Requests.Add(p.Requests)
 	}
 	b.of[out.ID()] = c
@@ -69,24 +69,24 @@ func (b *bundles) tie(c int, n *cluster.Node) (cluster.Pod, bool) {
 }
 
 // isMinded reports whether anybody would keep pods of that kind off.
-func (b *bundles) isMinded(k *cluster.Kind) bool {
-	out, known := b.minded[k]
+func (b *bundles) isRepelled(k *cluster.Kind) bool {
+	out, known := b.repelled[k]
 	if !known {
 		out = slices.ContainsFunc(b.avoids, func(t cluster.Term) bool { return t.Matches(k.Namespace, k.Labels) })
-		b.minded[k] = out
+		b.repelled[k] = out
 	}
 	return out
 }
 
 // both returns alternatives that are right for who asks for one of a, and for who asks for one of b. It reports whether there are any,
 // and not too many.
-func both(a, b []requirements.Requirements) ([]requirements.Requirements, bool) {
+func andRequirements(a, b []requirements.Requirements) ([]requirements.Requirements, bool) {
 	switch {
 	case len(b) == 0 || len(a) == len(b) && &a[0] == &b[0]:
 		return a, true
 	case len(a) == 0:
 		return b, true
-	case len(a)*len(b) > mostAlternatives:
+	case len(a)*len(b) > maxAlternatives:
 		return nil, false
 	}
 	var out []requirements.Requirements
@@ -101,7 +101,7 @@ func both(a, b []requirements.Requirements) ([]requirements.Requirements, bool) 
 }
 
 // common returns the tolerations that are in both.
-func common(a, b []requirements.Toleration) []requirements.Toleration {
+func commonTolerations(a, b []requirements.Toleration) []requirements.Toleration {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
 		return a
 	}
@@ -109,7 +109,7 @@ func common(a, b []requirements.Toleration) []requirements.Toleration {
 }
 
 // untie makes a plan for bundles one for their pods.
-func (b *bundles) untie(plan *packing.Plan, all []candidate) {
+func (b *bundles) unbundle(plan *packing.Plan, all []candidate) {
 	pods := func(id string) []string {
 		c, ok := b.of[id]
 		if !ok {

@@ -32,8 +32,8 @@ func TestLikeForLike(t *testing.T) {
 	}{
 		"it is cheaper":        {goes: true},
 		"it costs the same":    {change: func(in *consolidation.Input) { in.Nodes["n0"] = consolidation.Candidate{Price: 4 * cent, Cost: 2} }},
-		"no more nodes may go": {change: func(in *consolidation.Input) { in.Rooms = map[string]int{"general": 0} }},
-		"one node may go":      {change: func(in *consolidation.Input) { in.Rooms = map[string]int{"general": 1} }, goes: true},
+		"no more nodes may go": {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 0} }},
+		"one node may go":      {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 1} }, goes: true},
 		"pods that want one thing": {change: func(in *consolidation.Input) {
 			pod(in, 0).Required, pod(in, 1).Required = arch("amd64", "arm64"), arch("amd64")
 		}, goes: true},
@@ -72,7 +72,7 @@ func TestFullAndCheaper(t *testing.T) {
 	}
 	in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
 	for round, left := 0, 30; left > 0; round, left = round+1, left-4 {
-		in.Rooms = map[string]int{"general": 4}
+		in.MaxRemovals = map[string]int{"general": 4}
 		out := consolidation.Find(in)
 		judge(t, in, out)
 		gone := 0
@@ -102,7 +102,7 @@ func TestAgainHoldsUp(t *testing.T) {
 				chosen = append(chosen, m.Nodes...)
 			}
 		}
-		out := consolidation.Again(in, append(chosen, "nobody"))
+		out := consolidation.Revalidate(in, append(chosen, "nobody"))
 		judge(t, in, out)
 		for _, m := range out.Moves {
 			for _, name := range m.Nodes {
@@ -131,13 +131,13 @@ func TestNobodyIsOverlooked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 2, 4, 8), nodes...)
-			in.Rooms = map[string]int{"general": 1}
+			in.MaxRemovals = map[string]int{"general": 1}
 			out := consolidation.Find(in)
 			judge(t, in, out)
 			if len(out.Moves) == 0 {
 				t.Fatal("nobody goes")
 			}
-			again := consolidation.Again(in, out.Moves[0].Nodes)
+			again := consolidation.Revalidate(in, out.Moves[0].Nodes)
 			judge(t, in, again)
 			if again.Saving < out.Moves[0].Saving {
 				t.Errorf("looked at again it saves only %s, before %s", again.Saving, out.Moves[0].Saving)

@@ -12,54 +12,54 @@ import (
 
 // How far Find looks.
 const (
-	steps   = 6 // halvings of the order of nodes
-	closer  = 4 // trials around the best of them
-	settles = 4 // times that what is left of a trial is planned anew
+	halvings     = 6 // halvings of the order of nodes
+	refinements  = 4 // trials around the best of them
+	verifyRounds = 4 // times that what is left of a trial is planned anew
 )
 
 const (
 	// ambition is how many times as much a move must be worth at first as all moves together that lead to the target.
-	ambition = 3
+	initialThresholdFactor = 3
 	// apart is how far above the last bar the first must be: else it is not worth looking twice.
-	apart = 1.2
+	minThresholdRatio = 1.2
 )
 
 // Find returns the moves of the first strategy that finds any. The same input gives the same moves.
 func Find(in Input) Result {
-	s := newScene(in)
+	s := newSearch(in)
 	if len(s.p.candidates) == 0 || s.p.price == 0 {
-		return Result{Price: s.p.price, Trials: s.made}
+		return Result{Price: s.p.price, Plans: s.plans}
 	}
-	fresh := s.aim()
-	if s.thrifty && s.p.isOnTheWay() {
-		return Result{Price: s.p.price, Target: s.target, Waits: true, Trials: s.made}
+	fresh := s.planAll()
+	if s.scarce && s.p.hasPodsInTransit() {
+		return Result{Price: s.p.price, Target: s.target, Waits: true, Plans: s.plans}
 	}
-	order, wasteful := s.p.order(fresh.plan)
-	out := s.bargains(order)
-	for _, s.bar = range s.bars() {
+	order, wasteful := s.p.byWaste(fresh.plan)
+	out := s.replaceForScarcity(order)
+	for _, s.threshold = range s.thresholds() {
 		if len(out.Moves) == 0 {
-			out = s.beyond(fresh, order, wasteful)
+			out = s.removeWasteful(fresh, order, wasteful)
 		}
-		if len(out.Moves) == 0 && s.p.isCalm() {
+		if len(out.Moves) == 0 && s.p.isSettled() {
 			out = s.atRest(order)
 		}
 	}
 	if len(out.Moves) == 0 {
-		out = s.result(nil, s.filled(order))
+		out = s.result(nil, s.replaceBundled(order))
 	}
 	out.Target = s.target
 	return out
 }
 
 // aim plans for all candidates at once, and says what that would cost, and whether room is scarce.
-func (s *scene) aim() trial {
+func (s *search) planAll() attempt {
 	all := make([]bool, len(s.p.candidates))
 	for i := range all {
 		all[i] = true
 	}
 	fresh := s.plan(all)
-	s.target = max(priceOf(fresh.plan.Machines)-priceOf(s.p.alone.Machines), 0)
-	s.thrifty = s.isScarce()
+	s.target = max(priceOf(fresh.plan.Machines)-priceOf(s.p.pendingPlan.Machines), 0)
+	s.scarce = s.isScarce()
 	for i := range fresh.plan.Machines {
 		s.bestTypes = append(s.bestTypes, fresh.plan.Machines[i].Offerings[0].InstanceType)
 	}
@@ -68,79 +68,79 @@ func (s *scene) aim() trial {
 
 // bars are what a move must be worth at least, whatever its pool asks for: what is not worth the next one is only looked at when nothing is
 // worth the one before. Pods that are moved for little now are in the way of what moves them for more later.
-func (s *scene) bars() []float64 {
-	if high := ambition * s.p.share(s.p.price-s.target); high > apart*s.p.usual() {
-		return []float64{high, s.p.usual()}
+func (s *search) thresholds() []float64 {
+	if high := initialThresholdFactor * s.p.priceShare(s.p.price-s.target); high > minThresholdRatio*s.p.lowestThreshold() {
+		return []float64{high, s.p.lowestThreshold()}
 	}
-	return []float64{s.p.usual()}
+	return []float64{s.p.lowestThreshold()}
 }
 
 // usual is the last bar.
-func (p *problem) usual() float64 { return Usual * p.unrest() }
+func (p *problem) lowestThreshold() float64 { return MinWorth * p.churnFactor() }
 
 // unrest is how many times as much as elsewhere each move must be worth.
-func (p *problem) unrest() float64 {
-	if p.in.Restless {
-		return Unrest
+func (p *problem) churnFactor() float64 {
+	if p.in.HighChurn {
+		return HighChurnFactor
 	}
 	return 1
 }
 
 // isLow reports whether the bar is the last one: then it is looked for moves with more patience.
-func (s *scene) isLow() bool { return s.bar <= s.p.usual() }
+func (s *search) isLowest() bool { return s.threshold <= s.p.lowestThreshold() }
 
 // beyond looks for moves that are worth as much as the bar asks for; fresh is the trial in which all go.
-func (s *scene) beyond(fresh trial, order []int, wasteful int) Result {
-	s.begun, s.arriving = s.made, worst
-	best := trial{gone: make([]bool, len(s.p.candidates))}
-	may := s.p.within(order)
+func (s *search) removeWasteful(fresh attempt, order []int, wasteful int) Result {
+	s.plansBefore, s.order = s.plans, smallFirst
+	best := attempt{removed: make([]bool, len(s.p.candidates))}
+	may := s.p.withinLimits(order)
 	if len(may) == len(order) {
-		if s.judge(&fresh); fresh.score > 0 {
-			s.bind(&fresh)
+		if s.evaluateAttempt(&fresh); fresh.score > 0 {
+			s.keepSchedulable(&fresh)
 			best = fresh
 		}
 	}
-	best = s.search(best, may, min(wasteful, len(may)))
-	best = s.settle(s.replanned(best))
-	return s.result(best.moves, s.more(best, order))
+	best = s.bestPrefix(best, may, min(wasteful, len(may)))
+	best = s.verifyMoves(s.withoutEquivalents(best))
+	return s.result(best.moves, s.extend(best, order))
 }
 
 // atRest looks for moves where there are no others, or those that there are would not come to their end, and nobody is on the way.
-func (s *scene) atRest(order []int) Result {
-	out := s.result(nil, s.opened(order))
-	if len(out.Moves) == 0 && s.isLow() {
-		out = s.result(nil, s.last(order))
+func (s *search) atRest(order []int) Result {
+	out := s.result(nil, s.removeSingle(order))
+	if len(out.Moves) == 0 && s.isLowest() {
+		out = s.result(nil, s.removeLargeGroups(order))
 	}
-	if len(out.Moves) == 0 && s.isLow() {
-		out = s.result(nil, s.oneByOne(order))
+	if len(out.Moves) == 0 && s.isLowest() {
+		out = s.result(nil, s.removeOneByOne(order))
 	}
 	return out
 }
 
 // result is the moves of the best trial, and more.
-func (s *scene) result(best, more []Move) Result {
-	moves := s.spared(slices.Concat(best, more))
+func (s *search) result(best, more []Move) Result {
+	moves := s.keepEquivalentNodes(slices.Concat(best, more))
 	slices.SortFunc(moves, byWorth)
-	kept := s.p.jointly(moves)
+	kept := s.p.bestTogether(moves)
 	if len(kept) < len(moves) { // those that spread evenly with the others may not without
-		kept = s.proven(trial{gone: make([]bool, len(s.p.candidates)), plan: s.p.alone}, kept)
+		kept = s.verified(attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}, kept)
 	}
-	out := Result{Moves: kept, Price: s.p.price, Trials: s.made}
-	number(out.Moves)
+	out := Result{Moves: kept, Price: s.p.price, Plans: s.plans}
+	nameNodes(out.Moves)
 	for i := range out.Moves {
 		out.Saving += out.Moves[i].Saving
 	}
-	out.Declined = s.leftOut(out.Moves)
+	out.Declined = s.declinedMoves(out.Moves)
 	return out
 }
 
 // order returns the candidates, the most waste for its cost first, and how many of them waste anything.
-func (p *problem) order(fresh packing.Plan) (order []int, wasteful int) {
+func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	waste := make([]float64, len(p.candidates))
 	for i := range p.candidates {
 		waste[i] = p.candidates[i].Price.Dollars()
 	}
-	pods := map[string]*resident{}
+	pods := map[string]*candidatePod{}
 	for i := range p.pods {
 		pods[p.pods[i].pod.ID()] = &p.pods[i]
 	}
@@ -150,13 +150,13 @@ func (p *problem) order(fresh packing.Plan) (order []int, wasteful int) {
 		parts := make([]float64, len(m.Pods))
 		for n, id := range m.Pods {
 			if r := pods[id]; r != nil {
-				parts[n] = part(&r.pod, m)
+				parts[n] = requestShare(&r.pod, m)
 			}
 			total += parts[n]
 		}
 		for n, id := range m.Pods {
 			if r := pods[id]; r != nil && total > 0 {
-				waste[r.of] -= m.Price().Dollars() * parts[n] / total
+				waste[r.candidate] -= m.Price().Dollars() * parts[n] / total
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (p *problem) order(fresh packing.Plan) (order []int, wasteful int) {
 
 // part returns the pod's share of the planned node's requests: the mean over all resources except the number of pods, which is rarely the
 // limit.
-func part(p *cluster.Pod, m *packing.Machine) float64 {
+func requestShare(p *cluster.Pod, m *packing.Machine) float64 {
 	sum, n := 0.0, 0
 	for _, name := range m.Requests.Names() {
 		if total := m.Requests.Of(name); total > 0 && name != resources.Pods {
@@ -186,7 +186,7 @@ func part(p *cluster.Pod, m *packing.Machine) float64 {
 }
 
 // first returns the first n of the order as those who go.
-func (p *problem) first(order []int, n int) []bool {
+func (p *problem) prefix(order []int, n int) []bool {
 	gone := make([]bool, len(p.candidates))
 	for _, c := range order[:n] {
 		gone[c] = true
@@ -195,49 +195,49 @@ func (p *problem) first(order []int, n int) []bool {
 }
 
 // tryFirst lets the first n of the order go, as far as it is worth it. The plan for that does not depend on the bar, and is made once.
-func (s *scene) tryFirst(order []int, n int) trial {
-	t, known := s.begins[n]
+func (s *search) tryPrefix(order []int, n int) attempt {
+	t, known := s.prefixes[n]
 	if !known {
-		t = s.plan(s.p.first(order, n))
-		s.begins[n] = t
+		t = s.plan(s.p.prefix(order, n))
+		s.prefixes[n] = t
 	}
-	s.judge(&t)
+	s.evaluateAttempt(&t)
 	return t
 }
 
 // within returns those of the order that may go together: the first of each pool, as many as it has room for.
-func (p *problem) within(order []int) []int {
+func (p *problem) withinLimits(order []int) []int {
 	taken := map[string]int{}
 	return slices.DeleteFunc(slices.Clone(order), func(c int) bool {
 		pool := p.candidates[c].node.Pool
-		room, bound := p.in.Rooms[pool]
+		room, bound := p.in.MaxRemovals[pool]
 		taken[pool]++
 		return bound && taken[pool] > room
 	})
 }
 
 // search tries beginnings of the order of different lengths, and returns the best trial.
-func (s *scene) search(best trial, order []int, wasteful int) trial {
+func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 	at, tried := len(order), map[int]bool{}
 	try := func(n int) {
 		if n < 1 || n > len(order) || n == len(s.p.candidates) || tried[n] {
 			return
 		}
 		tried[n] = true
-		if t := s.tryFirst(order, n); t.score > best.score {
-			if s.bind(&t); t.score > best.score {
+		if t := s.tryPrefix(order, n); t.score > best.score {
+			if s.keepSchedulable(&t); t.score > best.score {
 				best, at = t, n
 			}
 		}
 	}
 	n := wasteful
 	try(len(order))
-	for range steps {
+	for range halvings {
 		try(n)
 		n /= 2
 	}
 	gap := at / 4
-	for range closer / 2 {
+	for range refinements / 2 {
 		center := at
 		try(center - gap)
 		try(center + gap)
@@ -248,9 +248,9 @@ func (s *scene) search(best trial, order []int, wasteful int) trial {
 
 // settle makes sure that the moves of a trial need none of those that were left out: the checker must accept the plan that is left. If
 // it does not, they are planned by themselves.
-func (s *scene) settle(t trial) trial {
-	for range settles {
-		if t.whole || len(t.moves) == 0 {
+func (s *search) verifyMoves(t attempt) attempt {
+	for range verifyRounds {
+		if t.complete || len(t.moves) == 0 {
 			return t
 		}
 		gone := make([]bool, len(s.p.candidates))
@@ -259,20 +259,20 @@ func (s *scene) settle(t trial) trial {
 				gone[s.p.byNode[name]] = true
 			}
 		}
-		if left := s.p.rest(t, gone); len(verify.Check(s.without(gone), s.p.in.Market, left)) == 0 {
+		if left := s.p.restrict(t, gone); len(verify.Check(s.snapshotWithout(gone), s.p.in.Market, left)) == 0 {
 			return t
 		}
 		t = s.try(gone)
-		s.bind(&t)
+		s.keepSchedulable(&t)
 	}
-	if !t.whole {
+	if !t.complete {
 		t.moves, t.score = nil, 0
 	}
 	return t
 }
 
 // rest is the plan of the trial for those who are gone.
-func (p *problem) rest(t trial, gone []bool) packing.Plan {
+func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
 	out := packing.Plan{Placements: slices.Clone(t.plan.Placements), Refusals: t.plan.Refusals}
 	goes := func(id string) bool {
 		c, ok := p.byPod[id]

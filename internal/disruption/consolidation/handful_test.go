@@ -55,7 +55,7 @@ func TestFewLargePods(t *testing.T) {
 				}
 				in := fleet(t, []cluster.Pool{{Name: "general", NodeClass: "default"}}, pods, market)
 				scaleDown(&in, 30, &d)
-				in.Rooms, in.Steady, in.InTurn = map[string]int{"general": 3}, true, c.inTurn
+				in.MaxRemovals, in.LowChurn, in.OneAtATime = map[string]int{"general": 3}, true, c.inTurn
 				price, bound, inTurn := atRest(t, in)
 				t.Logf("fleet %d rests %.1f %% above the bound; in %d moves pods leave one after the other", seed, 100*(price.Dollars()/bound.Dollars()-1), inTurn)
 				gap += 100 * (price.Dollars()/bound.Dollars() - 1) / fleets
@@ -104,14 +104,14 @@ func atRest(t *testing.T, in consolidation.Input) (price, bound catalog.Price, i
 		var nodes []string
 		for _, m := range out.Moves {
 			nodes = append(nodes, m.Nodes...)
-			if len(m.Turns) > 0 {
+			if len(m.EvictionOrder) > 0 {
 				inTurn++
 			}
 		}
-		if inTurn > 0 && len(out.Moves) > 1 && slices.ContainsFunc(out.Moves, func(m consolidation.Move) bool { return len(m.Turns) > 0 }) {
+		if inTurn > 0 && len(out.Moves) > 1 && slices.ContainsFunc(out.Moves, func(m consolidation.Move) bool { return len(m.EvictionOrder) > 0 }) {
 			t.Fatalf("round %d: pods of one of %d moves leave one after the other: others may take their places", round, len(out.Moves))
 		}
-		if again := consolidation.Again(in, nodes); again.Saving < out.Saving*9/10 {
+		if again := consolidation.Revalidate(in, nodes); again.Saving < out.Saving*9/10 {
 			t.Errorf("round %d: of %s, %s is left when the nodes are looked at again", round, out.Saving, again.Saving)
 		}
 		if round == 60 {

@@ -19,15 +19,15 @@ type Input struct {
 	Rules map[string]Rule
 	// Rooms are how many nodes of a pool may go now, by the pool's name: as many as its budgets leave. Of a pool that is not
 	// there all may. A move never takes more, so that there is always one that can be begun.
-	Rooms map[string]int
+	MaxRemovals map[string]int
 	// Stale are nodes that are leaving and have been for long, by name: nobody waits until their pods have left.
 	Stale map[string]bool
 	// InTurn: the caller evicts the pods of a move with Turns one at a time, each when the one before is scheduled.
-	InTurn bool
+	OneAtATime bool
 	// Steady: no pod has come or gone for a while (see ChurnDetector), so the result of a deeper search will last.
-	Steady bool
+	LowChurn bool
 	// Restless: pods come and go all the time (see Steady), so that what is saved does not last: moves must be worth Unrest times as much.
-	Restless bool
+	HighChurn bool
 	// SpotToSpot: spot instances may be replaced by other spot instances.
 	SpotToSpot bool
 }
@@ -50,10 +50,10 @@ type Rule struct {
 
 // The least worth of a move if its pool has no rule.
 const (
-	Usual    = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
-	Exchange = 0.04 // of one node for one machine that takes all of its pods: it takes nobody's room, and is not taken back
+	MinWorth         = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
+	MinWorthExchange = 0.04 // of one node for one machine that takes all of its pods: it takes nobody's room, and is not taken back
 
-	Unrest = 3 // times as much, where pods come and go all the time: who comes next takes the room, and who goes leaves some (decision 0022)
+	HighChurnFactor = 3 // times as much, where pods come and go all the time: who comes next takes the room, and who goes leaves some (decision 0022)
 )
 
 // Move is a set of nodes to remove together. The moves of one result are independent: they may be made in any order, at once, or only some of
@@ -66,7 +66,7 @@ type Move struct {
 	Placements []packing.Placement // of pods of Nodes on nodes that stay, sorted by pod
 	// Turns are the pods, as "namespace/name", in the order in which kube-scheduler places all of them if each is evicted after the one before
 	// is scheduled. Empty: they may be evicted together. A move with Turns is the only one of its result.
-	Turns []string
+	EvictionOrder []string
 
 	Pods   int           // number of pods to move
 	Cost   float64       // of moving them, as in Candidate
@@ -79,7 +79,7 @@ type Move struct {
 
 // PaysBack returns how long the move takes to save what its new nodes cost while they run together with the old ones, for the given time. It
 // is 0 if it launches or saves nothing.
-func (m *Move) PaysBack(together time.Duration) time.Duration {
+func (m *Move) PaybackTime(together time.Duration) time.Duration {
 	if m.Saving <= 0 {
 		return 0
 	}
@@ -103,5 +103,5 @@ type Result struct {
 	// Waits: nothing was searched, because capacity is scarce and pods are in transit to existing nodes.
 	Waits bool
 
-	Trials int // number of plans
+	Plans int // number of plans
 }

@@ -10,90 +10,90 @@ import (
 
 // How far more looks.
 const (
-	firstGroup = 8      // nodes that are tried together at first
-	largeGroup = 64     // and at most
-	mostTrials = 96     // plans that are made for a bar until sift ends
-	fewTrials  = 32     // and where there are many nodes, as each plan takes longer then
-	trialNodes = 64_000 // nodes, counted once for each plan, between the two
+	firstGroupSize     = 8      // nodes that are tried together at first
+	largestGroupSize   = 64     // and at most
+	maxExtensionPlans  = 96     // plans that are made for a bar until sift ends
+	minExtensionPlans  = 32     // and where there are many nodes, as each plan takes longer then
+	extensionPlanNodes = 64_000 // nodes, counted once for each plan, between the two
 )
 
 // further is what goes beyond the best trial: nodes that are tried on top of it, in small groups.
-type further struct {
-	s     *scene
-	p     *problem
-	relay *relay
-	base  trial // what it goes beyond
-	board *board
-	gone  []bool          // by candidate
-	taken map[string]int  // by pool: nodes that go
-	used  map[string]bool // nodes that stay because pods come to them
-	moves []Move
+type extension struct {
+	s             *search
+	p             *problem
+	seq           *sequence
+	base          attempt // what it goes beyond
+	sim           *simulation
+	removed       []bool          // by candidate
+	removedByPool map[string]int  // by pool: nodes that go
+	receiving     map[string]bool // nodes that stay because pods come to them
+	moves         []Move
 }
 
 // more returns moves that are worth making beside those of the best trial, of nodes that were not in it.
-func (s *scene) more(best trial, order []int) []Move {
-	f := s.furtherTo(best, s.p.within(order))
+func (s *search) extend(best attempt, order []int) []Move {
+	f := s.newExtension(best, s.p.withinLimits(order))
 	if f == nil {
 		return nil
 	}
-	if !s.thrifty {
-		f.spill(order)
+	if !s.scarce {
+		f.removeOntoOthers(order)
 	}
-	if s.isLow() {
-		f.sift(order)
+	if s.isLowest() {
+		f.trySmallGroups(order)
 	}
-	f.fill(order)
+	f.replaceBundles(order)
 	f.confirm(best.moves)
-	return f.together()
+	return f.result()
 }
 
 // mostAlone is how many nodes filled looks at one by one, where no more may go.
-const mostAlone = 8
+const maxSingleBundles = 8
 
 // filled returns moves where there are no others, of nodes whose pods all fit onto one cheaper machine. What was found before, and then was not
 // made, had kept those nodes from going to which its pods were to come. Where few may go, and would share machines with more, they are planned for
 // one by one.
-func (s *scene) filled(order []int) []Move {
-	s.arriving = worst
-	may := s.p.within(order)
-	f := s.furtherTo(trial{}, may)
-	f.fill(order)
-	for i := 0; i < len(order) && i < mostAlone && len(may) <= mostAlone && len(f.moves) == 0; i++ {
-		if t := f.tie(order[i : i+1]); t != nil {
-			f.pick(*t)
+func (s *search) replaceBundled(order []int) []Move {
+	s.order = smallFirst
+	may := s.p.withinLimits(order)
+	f := s.newExtension(attempt{}, may)
+	f.replaceBundles(order)
+	for i := 0; i < len(order) && i < maxSingleBundles && len(may) <= maxSingleBundles && len(f.moves) == 0; i++ {
+		if t := f.planBundled(order[i : i+1]); t != nil {
+			f.acceptBest(*t)
 		}
 	}
 	f.confirm(nil)
-	return f.together()
+	return f.result()
 }
 
 // confirm keeps the moves of which kube-scheduler finds all places when those who may go and do not are there to take pods, too: until
 // now they were out of the way. A move that only seems to come to its end would be begun and undone for ever.
-func (f *further) confirm(before []Move) {
-	b := newBoard(f.p.in.Snapshot.Nodes, f.s.arriving, func(i int) bool {
+func (f *extension) confirm(before []Move) {
+	b := newSimulation(f.p.in.Snapshot.Nodes, f.s.order, func(i int) bool {
 		c, ok := f.p.byNode[f.p.in.Snapshot.Nodes[i].Name]
-		return ok && f.gone[c]
+		return ok && f.removed[c]
 	})
-	f.p.seatWaiting(b)
+	f.p.reservePending(b)
 	for i := range before {
-		f.p.seat(b, &before[i])
+		f.p.schedule(b, &before[i])
 	}
-	f.moves = slices.DeleteFunc(f.moves, func(m Move) bool { return !f.p.seat(b, &m) })
+	f.moves = slices.DeleteFunc(f.moves, func(m Move) bool { return !f.p.schedule(b, &m) })
 }
 
 // sift tries small groups of nodes, in their order. Groups that come to nothing are made smaller, down to one node: what many nodes
 // together buy is packed so tightly that kube-scheduler may not manage.
-func (f *further) sift(order []int) {
-	size := firstGroup
-	for len(order) > 0 && f.s.made-f.s.begun < f.s.trials() {
+func (f *extension) trySmallGroups(order []int) {
+	size := firstGroupSize
+	for len(order) > 0 && f.s.plans-f.s.plansBefore < f.s.extensionPlans() {
 		var group []int
-		group, order = f.next(order, size)
+		group, order = f.nextGroup(order, size)
 		if len(group) == 0 {
 			break
 		}
-		switch went := f.try(group, ease{}); {
+		switch went := f.try(group, headroom{}); {
 		case went == len(group):
-			size = min(2*size, largeGroup)
+			size = min(2*size, largestGroupSize)
 		case went == 0 && len(group) > 1:
 			size = max(len(group)/4, 1)
 			order = append(group, order...)
@@ -102,21 +102,23 @@ func (f *further) sift(order []int) {
 }
 
 // trials is how many plans are made for a bar until sift ends.
-func (s *scene) trials() int { return s.p.perNode(trialNodes, fewTrials, mostTrials) }
+func (s *search) extensionPlans() int {
+	return s.p.planLimit(extensionPlanNodes, minExtensionPlans, maxExtensionPlans)
+}
 
 // perNode is how many plans are made where that many nodes may be looked at in all, between few and most.
-func (p *problem) perNode(nodes, few, most int) int {
+func (p *problem) planLimit(nodes, few, most int) int {
 	return min(max(nodes/len(p.candidates), few), most)
 }
 
 // together returns the moves, or as many of the first as are right beside those of the best trial, and each other. Each group was, for
 // what came before it; but machines that may come up in any zone can be where others count on nobody.
-func (f *further) together() []Move { return f.s.proven(f.base, f.moves) }
+func (f *extension) result() []Move { return f.s.verified(f.base, f.moves) }
 
 // proven returns the moves, or as many of the first as the checker accepts when all of them are made beside the trial.
-func (s *scene) proven(base trial, moves []Move) []Move {
+func (s *search) verified(base attempt, moves []Move) []Move {
 	for ; len(moves) > 0; moves = moves[:len(moves)/2] {
-		gone, plan := slices.Clone(base.gone), base.plan
+		gone, plan := slices.Clone(base.removed), base.plan
 		plan.Machines, plan.Placements = slices.Clone(plan.Machines), slices.Clone(plan.Placements)
 		for i := range moves {
 			for _, name := range moves[i].Nodes {
@@ -129,7 +131,7 @@ func (s *scene) proven(base trial, moves []Move) []Move {
 		for i := range plan.Machines { // each group's plan has counted from one
 			plan.Machines[i].Name = fmt.Sprint("~", i)
 		}
-		if len(verify.Check(s.without(gone), s.p.in.Market, plan)) == 0 {
+		if len(verify.Check(s.snapshotWithout(gone), s.p.in.Market, plan)) == 0 {
 			return moves
 		}
 	}
@@ -137,49 +139,49 @@ func (s *scene) proven(base trial, moves []Move) []Move {
 }
 
 // furtherTo starts where the best trial ends. It is nil if kube-scheduler would need the nodes that may go for that.
-func (s *scene) furtherTo(best trial, may []int) *further {
-	f := &further{s: s, p: s.p, relay: newRelay(s, may), taken: map[string]int{}, used: map[string]bool{}}
-	base := trial{gone: make([]bool, len(s.p.candidates)), plan: s.p.alone}
+func (s *search) newExtension(best attempt, may []int) *extension {
+	f := &extension{s: s, p: s.p, seq: newSequence(s, may), removedByPool: map[string]int{}, receiving: map[string]bool{}}
+	base := attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}
 	for i := range best.moves {
 		for _, name := range best.moves[i].Nodes {
 			c := s.p.byNode[name]
-			base.gone[c] = true
-			f.taken[s.p.candidates[c].node.Pool]++
+			base.removed[c] = true
+			f.removedByPool[s.p.candidates[c].node.Pool]++
 		}
 	}
 	closed := make([]bool, len(s.p.candidates))
 	for _, c := range may {
 		closed[c] = true
 	}
-	f.board = newBoard(s.p.in.Snapshot.Nodes, s.arriving, func(i int) bool {
+	f.sim = newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
-		return ok && (closed[c] || base.gone[c])
+		return ok && (closed[c] || base.removed[c])
 	})
-	s.p.seatWaiting(f.board)
+	s.p.reservePending(f.sim)
 	for i := range best.moves {
-		if !s.p.seat(f.board, &best.moves[i]) {
+		if !s.p.schedule(f.sim, &best.moves[i]) {
 			return nil
 		}
 	}
 	if len(best.moves) > 0 {
-		base.plan = s.p.rest(best, base.gone)
+		base.plan = s.p.restrict(best, base.removed)
 	}
-	for _, p := range append(base.plan.Placements, s.p.alone.Placements...) {
-		f.used[p.Node] = true
+	for _, p := range append(base.plan.Placements, s.p.pendingPlan.Placements...) {
+		f.receiving[p.Node] = true
 	}
-	f.base, f.gone = base, slices.Clone(base.gone)
-	f.relay.begin(base)
+	f.base, f.removed = base, slices.Clone(base.removed)
+	f.seq.start(base)
 	return f
 }
 
 // next takes so many nodes from the order as may still go, and returns what is left of it.
-func (f *further) next(order []int, size int) (group, rest []int) {
+func (f *extension) nextGroup(order []int, size int) (group, rest []int) {
 	room := map[string]int{}
 	for len(order) > 0 && len(group) < size {
 		c := order[0]
 		pool := f.p.candidates[c].node.Pool
 		order = order[1:]
-		if f.stays(c) || room[pool] >= f.room(pool) {
+		if f.mustStay(c) || room[pool] >= f.removalsLeft(pool) {
 			continue
 		}
 		room[pool]++
@@ -190,20 +192,20 @@ func (f *further) next(order []int, size int) (group, rest []int) {
 
 // try lets the group go as far as it is worth it and its pods find their places, and returns how many nodes went. What is left of
 // a plan when some of its nodes stay must still be right by itself, as pods stay with them: if it is not, nobody goes.
-func (f *further) try(group []int, e ease) int {
-	t := trial{gone: f.p.first(group, len(group))}
-	snapshot := f.relay.with(t.gone)
-	e.loosen(&snapshot)
+func (f *extension) try(group []int, e headroom) int {
+	t := attempt{removed: f.p.prefix(group, len(group))}
+	snapshot := f.seq.snapshotWith(t.removed)
+	e.inflateRequests(&snapshot)
 	t.plan = f.s.solve(snapshot)
-	e.tighten(&t.plan, f.relay.known)
-	stuck := f.p.stuck(t.plan)
-	was := f.board.save()
+	e.restoreRequests(&t.plan, f.seq.podByID)
+	stuck := f.p.unplaceable(t.plan)
+	was := f.sim.clone()
 	for _, c := range group {
-		f.board.shut(f.p.candidates[c].node.Name, true)
+		f.sim.cordon(f.p.candidates[c].node.Name, true)
 	}
 	kept, stay := make([]bool, len(f.p.candidates)), slices.Clone(group)
-	for _, m := range f.p.fallApart(t) {
-		if _, ok := f.s.weigh(&m, stuck); !ok || !f.p.seat(f.board, &m) {
+	for _, m := range f.p.splitIntoMoves(t) {
+		if _, ok := f.s.evaluate(&m, stuck); !ok || !f.p.schedule(f.sim, &m) {
 			continue
 		}
 		t.moves = append(t.moves, m)
@@ -212,39 +214,39 @@ func (f *further) try(group []int, e ease) int {
 		}
 	}
 	stay = slices.DeleteFunc(stay, func(c int) bool { return kept[c] })
-	rest := f.p.rest(t, kept)
-	if len(t.moves) == 0 || len(stay) > 0 && len(verify.Check(f.relay.with(kept), f.p.in.Market, rest)) > 0 {
-		f.board = was
+	rest := f.p.restrict(t, kept)
+	if len(t.moves) == 0 || len(stay) > 0 && len(verify.Check(f.seq.snapshotWith(kept), f.p.in.Market, rest)) > 0 {
+		f.sim = was
 		return 0
 	}
 	for _, c := range stay {
-		f.board.shut(f.p.candidates[c].node.Name, false)
+		f.sim.cordon(f.p.candidates[c].node.Name, false)
 	}
-	f.relay.apply(trial{gone: kept, plan: rest})
+	f.seq.apply(attempt{removed: kept, plan: rest})
 	for i := range t.moves {
-		f.keep(&t.moves[i])
+		f.accept(&t.moves[i])
 	}
 	return len(group) - len(stay)
 }
 
 // clone is as f is now, to go on with if what is tried next comes to nothing.
-func (f *further) clone() further {
-	out, r := *f, *f.relay
+func (f *extension) clone() extension {
+	out, r := *f, *f.seq
 	r.now.Nodes, r.now.Pools, r.nodes = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools), maps.Clone(r.nodes)
-	out.relay, out.board, out.moves = &r, f.board.save(), slices.Clone(f.moves)
-	out.gone, out.taken, out.used = slices.Clone(f.gone), maps.Clone(f.taken), maps.Clone(f.used)
+	out.seq, out.sim, out.moves = &r, f.sim.clone(), slices.Clone(f.moves)
+	out.removed, out.removedByPool, out.receiving = slices.Clone(f.removed), maps.Clone(f.removedByPool), maps.Clone(f.receiving)
 	return out
 }
 
 // keep adds the move to those that are made.
-func (f *further) keep(m *Move) {
+func (f *extension) accept(m *Move) {
 	f.moves = append(f.moves, *m)
 	for _, name := range m.Nodes {
 		c := f.p.byNode[name]
-		f.gone[c] = true
-		f.taken[f.p.candidates[c].node.Pool]++
+		f.removed[c] = true
+		f.removedByPool[f.p.candidates[c].node.Pool]++
 	}
 	for _, p := range m.Placements {
-		f.used[p.Node] = true
+		f.receiving[p.Node] = true
 	}
 }

@@ -26,7 +26,7 @@ func TestRoomOfThoseWhoMayGo(t *testing.T) {
 		"some of them need a smaller machine": {nodes: []row{node(4, 3000), node(2, 900, 300)}, goes: true, buys: 1},
 		"most of them need a machine":         {nodes: []row{node(4, 3000), node(2, 900, 850)}},
 		"there is not enough room":            {nodes: []row{node(4, 3000), node(1, 900)}, change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }},
-		"nobody may go":                       {nodes: []row{node(4, 3000), node(1, 900)}, change: func(in *consolidation.Input) { in.Rooms["general"] = 0 }},
+		"nobody may go":                       {nodes: []row{node(4, 3000), node(1, 900)}, change: func(in *consolidation.Input) { in.MaxRemovals["general"] = 0 }},
 		"another is on its way out, and its pods have left": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, goes: true, change: func(in *consolidation.Input) {
 			in.Snapshot.Nodes[2].Leaving = true
 		}},
@@ -40,7 +40,7 @@ func TestRoomOfThoseWhoMayGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 1, 2, 4), c.nodes...)
-			in.Rooms = map[string]int{"general": 1}
+			in.MaxRemovals = map[string]int{"general": 1}
 			if c.change != nil {
 				c.change(&in)
 			}

@@ -13,17 +13,17 @@ import (
 
 // relay is the cluster as it becomes when candidates go one after the other. Those that are to go are leaving from the start, so that
 // nobody goes onto a node that goes later; a candidate's pods are residents until it is its turn.
-type relay struct {
-	s      *scene
-	p      *problem
-	now    cluster.Snapshot // without pods in need of a place
-	nodes  map[string]int   // by name: into now.Nodes
-	known  map[string]*cluster.Pod
-	bought int
+type sequence struct {
+	s        *search
+	p        *problem
+	now      cluster.Snapshot // without pods in need of a place
+	nodes    map[string]int   // by name: into now.Nodes
+	podByID  map[string]*cluster.Pod
+	launched int
 }
 
-func newRelay(s *scene, goes []int) *relay {
-	r := &relay{s: s, p: s.p, now: s.p.in.Snapshot, nodes: map[string]int{}, known: map[string]*cluster.Pod{}}
+func newSequence(s *search, goes []int) *sequence {
+	r := &sequence{s: s, p: s.p, now: s.p.in.Snapshot, nodes: map[string]int{}, podByID: map[string]*cluster.Pod{}}
 	r.now.Nodes, r.now.Pools = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools)
 	for _, c := range goes {
 		r.now.Nodes[s.p.candidates[c].at].Leaving = true
@@ -32,75 +32,75 @@ func newRelay(s *scene, goes []int) *relay {
 		r.nodes[r.now.Nodes[i].Name] = i
 	}
 	for i := range s.p.pods {
-		r.known[s.p.pods[i].pod.ID()] = &s.p.pods[i].pod
+		r.podByID[s.p.pods[i].pod.ID()] = &s.p.pods[i].pod
 	}
 	for i := range r.now.Pods {
-		r.known[r.now.Pods[i].ID()] = &r.now.Pods[i]
+		r.podByID[r.now.Pods[i].ID()] = &r.now.Pods[i]
 	}
 	return r
 }
 
 // begin makes what was planned for those who wait, and perhaps others, what is.
-func (r *relay) begin(t trial) {
+func (r *sequence) start(t attempt) {
 	r.apply(t)
 	r.now.Pods = nil
 }
 
 // with returns the snapshot as it is now, with those candidates' pods in need of a place. It is good until the next one is made.
-func (r *relay) with(gone []bool) cluster.Snapshot {
-	out := r.s.draft(r.now)
+func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
+	out := r.s.scratch(r.now)
 	for i, is := range gone {
 		if is {
-			out.Nodes[r.p.candidates[i].at] = r.p.candidates[i].gone
-			r.p.release(&out, &r.p.candidates[i])
+			out.Nodes[r.p.candidates[i].at] = r.p.candidates[i].drained
+			r.p.removeFromPool(&out, &r.p.candidates[i])
 		}
 	}
-	pods := append(r.s.draftPods[:0], out.Pods...)
+	pods := append(r.s.scratchPods[:0], out.Pods...)
 	for i := range r.p.pods {
-		if gone[r.p.pods[i].of] {
+		if gone[r.p.pods[i].candidate] {
 			pods = append(pods, r.p.pods[i].pod)
 		}
 	}
-	r.s.draftPods, out.Pods = pods, pods
+	r.s.scratchPods, out.Pods = pods, pods
 	return out
 }
 
 // apply makes what was planned what is: the pods are where they are to go, and machines are nodes without room. What is not
 // used of a machine is kept for its own move's sake: if others came onto it, moves would depend on each other.
-func (r *relay) apply(t trial) {
-	for i, is := range t.gone {
+func (r *sequence) apply(t attempt) {
+	for i, is := range t.removed {
 		if is {
-			r.now.Nodes[r.p.candidates[i].at] = r.p.candidates[i].gone
-			r.p.release(&r.now, &r.p.candidates[i])
+			r.now.Nodes[r.p.candidates[i].at] = r.p.candidates[i].drained
+			r.p.removeFromPool(&r.now, &r.p.candidates[i])
 		}
 	}
 	for _, p := range t.plan.Placements {
-		if pod, from := r.find(p.Pod); pod != nil {
+		if pod, from := r.pod(p.Pod); pod != nil {
 			n := &r.now.Nodes[r.nodes[p.Node]]
 			n.Requested = n.Requested.Add(pod.Requests)
 			n.HostPorts = append(slices.Clip(n.HostPorts), pod.HostPorts...)
-			n.Residents = welcome(slices.Clone(n.Residents), pod, from)
+			n.Residents = addResident(slices.Clone(n.Residents), pod, from)
 		}
 	}
 	for i := range t.plan.Machines {
-		r.buy(&t.plan.Machines[i])
+		r.launch(&t.plan.Machines[i])
 	}
 }
 
 // find returns the pod, in need of a place, and the candidate that it is on, if any.
-func (r *relay) find(id string) (*cluster.Pod, *cluster.Node) {
+func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
 	if c, ok := r.p.byPod[id]; ok {
-		return r.known[id], r.p.candidates[c].node
+		return r.podByID[id], r.p.candidates[c].node
 	}
-	return r.known[id], nil
+	return r.podByID[id], nil
 }
 
 // buy adds the machine as a node.
-func (r *relay) buy(m *packing.Machine) {
-	r.bought++
+func (r *sequence) launch(m *packing.Machine) {
+	r.launched++
 	n := cluster.Node{
-		Name: fmt.Sprintf("~%d", r.bought), // no Node is called so, and it comes last
-		Pool: m.Pool, NodeClass: m.NodeClass, Taints: m.Taints, Labels: promises(m),
+		Name: fmt.Sprintf("~%d", r.launched), // no Node is called so, and it comes last
+		Pool: m.Pool, NodeClass: m.NodeClass, Taints: m.Taints, Labels: commonLabels(m),
 		Allocatable: m.Requests, Requested: m.Requests,
 	}
 	n.Claim = n.Name
@@ -110,9 +110,9 @@ func (r *relay) buy(m *packing.Machine) {
 		}
 	}
 	for _, id := range m.Pods {
-		if pod, from := r.find(id); pod != nil {
+		if pod, from := r.pod(id); pod != nil {
 			n.HostPorts = append(n.HostPorts, pod.HostPorts...)
-			n.Residents = welcome(n.Residents, pod, from)
+			n.Residents = addResident(n.Residents, pod, from)
 		}
 	}
 	if at, ok := r.p.pools[m.Pool]; ok {
@@ -124,7 +124,7 @@ func (r *relay) buy(m *packing.Machine) {
 }
 
 // promises are the labels that the machine will have whichever offering it becomes.
-func promises(m *packing.Machine) requirements.Labels {
+func commonLabels(m *packing.Machine) requirements.Labels {
 	out := requirements.Labels{}
 	maps.Copy(out, m.Labels)
 	for _, r := range m.Requirements {
@@ -146,16 +146,16 @@ func promises(m *packing.Machine) requirements.Labels {
 }
 
 // welcome adds the pod to the residents; from is the node that it comes from, if any, where its kind is known.
-func welcome(residents []cluster.Resident, p *cluster.Pod, from *cluster.Node) []cluster.Resident {
+func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Node) []cluster.Resident {
 	for i := range residents {
-		if isOne(residents[i].Kind, p) {
+		if isOfKind(residents[i].Kind, p) {
 			residents[i].Count++
 			return residents
 		}
 	}
 	if from != nil {
 		for _, known := range from.Residents {
-			if isOne(known.Kind, p) {
+			if isOfKind(known.Kind, p) {
 				return append(residents, cluster.Resident{Kind: known.Kind, Count: 1})
 			}
 		}

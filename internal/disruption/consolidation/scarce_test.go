@@ -50,7 +50,7 @@ func TestScarceRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 1, 2, 4, 6, 8), c.nodes...)
-			in.Rooms = map[string]int{"general": 3}
+			in.MaxRemovals = map[string]int{"general": 3}
 			for i := range in.Snapshot.Nodes { // of memory there is no more than of processors
 				n := &in.Snapshot.Nodes[i]
 				for k := range n.Pods {
@@ -85,7 +85,7 @@ func TestScarceRoom(t *testing.T) {
 			if !slices.Equal(goes, c.goes) || cores != c.buys {
 				t.Fatalf("%v go, and %d cores are bought; want %v and %d", goes, cores, c.goes, c.buys)
 			}
-			if again := consolidation.Again(in, c.goes); again.Saving != out.Saving {
+			if again := consolidation.Revalidate(in, c.goes); again.Saving != out.Saving {
 				t.Errorf("looked at again it saves %s, before %s", again.Saving, out.Saving)
 			}
 		})

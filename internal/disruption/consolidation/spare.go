@@ -10,19 +10,19 @@ import (
 )
 
 // mostSpares is how often the moves are dealt out anew because one that spares a node finds no places.
-const mostSpares = 4
+const maxEquivalentRounds = 4
 
 // isLike reports whether the machine, at its cheapest, would be what the candidate is, and no cheaper: then the candidate may as well stay.
-func (p *problem) isLike(c *candidate, m *packing.Machine) bool {
+func (p *problem) isEquivalent(c *candidate, m *packing.Machine) bool {
 	o, has := &m.Offerings[0], c.node.Labels
 	return c.Price > 0 && c.Price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
 		has[catalog.LabelInstanceType] == o.InstanceType && has[catalog.LabelZone] == o.Zone && has[catalog.LabelCapacityType] == o.CapacityType
 }
 
 // like returns the candidate among the nodes of the move that the machine is like, -1 if there is none; taken ones are passed over.
-func (p *problem) like(m *Move, machine *packing.Machine, taken map[int]bool) int {
+func (p *problem) equivalentNode(m *Move, machine *packing.Machine, taken map[int]bool) int {
 	for _, name := range m.Nodes {
-		if c := p.byNode[name]; !taken[c] && p.isLike(&p.candidates[c], machine) {
+		if c := p.byNode[name]; !taken[c] && p.isEquivalent(&p.candidates[c], machine) {
 			return c
 		}
 	}
@@ -30,12 +30,12 @@ func (p *problem) like(m *Move, machine *packing.Machine, taken map[int]bool) in
 }
 
 // replanned is the trial, or a better one in which those stay that it would have replaced by their like: pods come to them instead.
-func (s *scene) replanned(t trial) trial {
+func (s *search) withoutEquivalents(t attempt) attempt {
 	taken := map[int]bool{}
 	for i := range t.moves {
 		m := &t.moves[i]
 		for k := range m.Machines {
-			if c := s.p.like(m, &m.Machines[k], taken); c >= 0 && len(m.Nodes) > 1 {
+			if c := s.p.equivalentNode(m, &m.Machines[k], taken); c >= 0 && len(m.Nodes) > 1 {
 				taken[c] = true
 			}
 		}
@@ -50,7 +50,7 @@ func (s *scene) replanned(t trial) trial {
 		}
 	}
 	other := s.try(gone)
-	s.bind(&other)
+	s.keepSchedulable(&other)
 	if other.score > t.score {
 		return other
 	}
@@ -59,18 +59,18 @@ func (s *scene) replanned(t trial) trial {
 
 // spared returns the moves, and of those that would replace a node by its like, with all of its pods, what is left when the node stays and
 // takes the other pods of that machine. Where kube-scheduler would not find all places then, a move stays as it was.
-func (s *scene) spared(moves []Move) []Move {
+func (s *search) keepEquivalentNodes(moves []Move) []Move {
 	out, isSpared := slices.Clone(moves), map[int]bool{}
 	for i := range out {
-		if m, ok := s.spare(&out[i]); ok {
+		if m, ok := s.keepEquivalentOf(&out[i]); ok {
 			out[i], isSpared[i] = m, true
 		}
 	}
-	for range mostSpares {
+	for range maxEquivalentRounds {
 		if len(isSpared) == 0 {
 			return moves
 		}
-		failed := s.unseated(out)
+		failed := s.firstUnschedulable(out)
 		if failed < 0 {
 			return out
 		}
@@ -84,17 +84,17 @@ func (s *scene) spared(moves []Move) []Move {
 }
 
 // unseated returns the first of the moves of which a pod finds no place when all are made, -1 if there is none.
-func (s *scene) unseated(moves []Move) int {
+func (s *search) firstUnschedulable(moves []Move) int {
 	gone := map[string]bool{}
 	for i := range moves {
 		for _, name := range moves[i].Nodes {
 			gone[name] = true
 		}
 	}
-	b := newBoard(s.p.in.Snapshot.Nodes, s.arriving, func(i int) bool { return gone[s.p.in.Snapshot.Nodes[i].Name] })
-	s.p.seatWaiting(b)
+	b := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool { return gone[s.p.in.Snapshot.Nodes[i].Name] })
+	s.p.reservePending(b)
 	for i := range moves {
-		if !s.p.seat(b, &moves[i]) {
+		if !s.p.schedule(b, &moves[i]) {
 			return i
 		}
 	}
@@ -102,12 +102,12 @@ func (s *scene) unseated(moves []Move) int {
 }
 
 // spare returns the move without the nodes that it would replace by their like, and whether there are any.
-func (s *scene) spare(m *Move) (Move, bool) {
+func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 	out := *m
 	for k := len(out.Machines) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
 		machine := &out.Machines[k]
-		c := s.p.like(&out, machine, nil)
-		if c < 0 || !s.p.takes(&s.p.candidates[c], machine) {
+		c := s.p.equivalentNode(&out, machine, nil)
+		if c < 0 || !s.p.hasRoomForAll(&s.p.candidates[c], machine) {
 			continue
 		}
 		stays := &s.p.candidates[c]
@@ -125,15 +125,15 @@ func (s *scene) spare(m *Move) (Move, bool) {
 		return *m, false
 	}
 	slices.SortFunc(out.Placements, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
-	out.Turns = nil // the pods of the nodes that stay are among them
+	out.EvictionOrder = nil // the pods of the nodes that stay are among them
 	out.Saving = out.Price - priceOf(out.Machines)
-	_, ok := s.weigh(&out, nil)
+	_, ok := s.evaluate(&out, nil)
 	return out, ok
 }
 
 // takes reports whether the candidate has all of its pods on the machine, and room for the others that are there. Pods with rules about
 // others are left where they were planned.
-func (p *problem) takes(c *candidate, m *packing.Machine) bool {
+func (p *problem) hasRoomForAll(c *candidate, m *packing.Machine) bool {
 	asked, own := c.node.Requested, 0
 	for _, id := range m.Pods {
 		from, known := p.byPod[id]
@@ -142,7 +142,7 @@ func (p *problem) takes(c *candidate, m *packing.Machine) bool {
 		}
 		n := p.candidates[from].node
 		at := slices.IndexFunc(n.Pods, func(p cluster.Pod) bool { return p.ID() == id })
-		if at < 0 || isBound(n.Pods[at]) {
+		if at < 0 || isNotSimulated(n.Pods[at]) {
 			return false
 		}
 		if n == c.node {

@@ -35,22 +35,22 @@ func TestSteady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var s consolidation.Steady
+			var s consolidation.ChurnDetector
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			if s.Is(now) {
+			if s.IsLow(now) {
 				t.Error("it is steady before anything was seen")
 			}
-			s.Look(first, now)
-			s.Look(c.then, now.Add(time.Minute))
-			if s.Is(now.Add(time.Minute)) {
+			s.Observe(first, now)
+			s.Observe(c.then, now.Add(time.Minute))
+			if s.IsLow(now.Add(time.Minute)) {
 				t.Error("it is steady after a minute")
 			}
-			s.Look(c.then, now.Add(5*time.Minute))
-			if got := s.Is(now.Add(5 * time.Minute)); got != c.want {
+			s.Observe(c.then, now.Add(5*time.Minute))
+			if got := s.IsLow(now.Add(5 * time.Minute)); got != c.want {
 				t.Errorf("after five minutes it is steady: %v, want %v", got, c.want)
 			}
-			s.Look(c.then, now.Add(6*time.Minute))
-			if !s.Is(now.Add(6 * time.Minute)) {
+			s.Observe(c.then, now.Add(6*time.Minute))
+			if !s.IsLow(now.Add(6 * time.Minute)) {
 				t.Error("it is not steady five minutes after what has happened")
 			}
 		})
@@ -78,19 +78,19 @@ func TestSteadyForLongerThanUsual(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var s consolidation.Steady
+			var s consolidation.ChurnDetector
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			var pods []int64
-			look := func() { s.Look(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+			look := func() { s.Observe(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
 			look()
 			for _, gap := range c.gaps {
 				now, pods = now.Add(gap), append(pods, 1)
 				look()
 			}
-			if s.Is(now.Add(c.want - time.Second)) {
+			if s.IsLow(now.Add(c.want - time.Second)) {
 				t.Errorf("it is steady before %s", c.want)
 			}
-			if !s.Is(now.Add(c.want)) {
+			if !s.IsLow(now.Add(c.want)) {
 				t.Errorf("it is not steady after %s", c.want)
 			}
 		})
@@ -103,22 +103,22 @@ func TestRestless(t *testing.T) {
 	t.Parallel()
 	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
 	for come, want := range map[int]bool{0: false, 1: false, 8: false, 9: true, 30: true} {
-		var s consolidation.Steady
+		var s consolidation.ChurnDetector
 		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		var pods []int64
-		look := func() { s.Look(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+		look := func() { s.Observe(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
 		look()
 		for range come {
 			now, pods = now.Add(time.Second), append(pods, 1)
 			look()
 		}
-		if got := s.Restless(now); got != want {
+		if got := s.IsHigh(now); got != want {
 			t.Errorf("%d have come: restless is %v, want %v", come, got, want)
 		}
-		if now = now.Add(5*time.Minute - time.Second); s.Restless(now) != want {
+		if now = now.Add(5*time.Minute - time.Second); s.IsHigh(now) != want {
 			t.Errorf("%d have come: restless is %v before five minutes, want %v", come, !want, want)
 		}
-		if now = now.Add(time.Second); s.Restless(now) {
+		if now = now.Add(time.Second); s.IsHigh(now) {
 			t.Errorf("%d have come, the last five minutes ago, and it is restless", come)
 		}
 	}

@@ -9,37 +9,37 @@ import (
 )
 
 // trial is what comes of it if some nodes go.
-type trial struct {
-	gone  []bool // by candidate
-	plan  packing.Plan
-	moves []Move // those that are worth it
-	whole bool   // all that went is in moves
+type attempt struct {
+	removed  []bool // by candidate
+	plan     packing.Plan
+	moves    []Move // those that are worth it
+	complete bool   // all that went is in moves
 
-	score float64       // what moves save, less what moving is worth: as a share of the price of all candidates
-	most  catalog.Price // what is saved where anything is, worth it or not
+	score  float64       // what moves save, less what moving is worth: as a share of the price of all candidates
+	saving catalog.Price // what is saved where anything is, worth it or not
 }
 
 // try lets those candidates go, as far as it is worth it.
-func (s *scene) try(gone []bool) trial {
+func (s *search) try(gone []bool) attempt {
 	t := s.plan(gone)
-	s.judge(&t)
+	s.evaluateAttempt(&t)
 	return t
 }
 
 // plan lets those candidates go, and does not say what it is worth.
-func (s *scene) plan(gone []bool) trial {
-	return trial{gone: gone, plan: s.solve(s.without(gone))}
+func (s *search) plan(gone []bool) attempt {
+	return attempt{removed: gone, plan: s.solve(s.snapshotWithout(gone))}
 }
 
 // judge finds the moves of the trial that are worth it.
-func (s *scene) judge(t *trial) {
-	stuck := s.p.stuck(t.plan)
-	t.whole, t.score, t.most, t.moves = true, 0, 0, nil
-	for _, m := range s.p.fallApart(*t) {
-		t.most += max(m.Saving, 0)
-		worth, ok := s.weigh(&m, stuck)
+func (s *search) evaluateAttempt(t *attempt) {
+	stuck := s.p.unplaceable(t.plan)
+	t.complete, t.score, t.saving, t.moves = true, 0, 0, nil
+	for _, m := range s.p.splitIntoMoves(*t) {
+		t.saving += max(m.Saving, 0)
+		worth, ok := s.evaluate(&m, stuck)
 		if !ok {
-			t.whole = false
+			t.complete = false
 			continue
 		}
 		t.moves = append(t.moves, m)
@@ -48,7 +48,7 @@ func (s *scene) judge(t *trial) {
 }
 
 // stuck are the candidates of which a pod finds no place.
-func (p *problem) stuck(plan packing.Plan) map[int]bool {
+func (p *problem) unplaceable(plan packing.Plan) map[int]bool {
 	out := map[int]bool{}
 	for i := range plan.Refusals {
 		if c, ok := p.byPod[plan.Refusals[i].Pod]; ok {
@@ -61,8 +61,8 @@ func (p *problem) stuck(plan packing.Plan) map[int]bool {
 // fallApart returns the moves that the trial is made of, in the order of their first nodes. Nodes whose pods come onto one
 // machine are one move. Machines that have pods of no candidate are none of ours; such pods waited before, and a machine
 // for them alone would be bought in any case.
-func (p *problem) fallApart(t trial) []Move {
-	sets := newSets(len(p.candidates))
+func (p *problem) splitIntoMoves(t attempt) []Move {
+	sets := newDisjointSets(len(p.candidates))
 	owner := make([]int, len(t.plan.Machines)) // of each machine: one of its candidates, or -1
 	for i := range t.plan.Machines {
 		owner[i] = -1
@@ -73,20 +73,20 @@ func (p *problem) fallApart(t trial) []Move {
 			case owner[i] < 0:
 				owner[i] = c
 			default:
-				sets.join(owner[i], c)
+				sets.union(owner[i], c)
 			}
 		}
 	}
 	at := map[int]int{} // by root: into out
 	var out []Move
-	for c, is := range t.gone {
+	for c, is := range t.removed {
 		if !is {
 			continue
 		}
-		i, known := at[sets.root(c)]
+		i, known := at[sets.find(c)]
 		if !known {
 			i = len(out)
-			at[sets.root(c)], out = i, append(out, Move{})
+			at[sets.find(c)], out = i, append(out, Move{})
 		}
 		m, n := &out[i], &p.candidates[c]
 		m.Nodes = append(m.Nodes, n.node.Name)
@@ -94,13 +94,13 @@ func (p *problem) fallApart(t trial) []Move {
 	}
 	for i, c := range owner {
 		if c >= 0 {
-			m := &out[at[sets.root(c)]]
+			m := &out[at[sets.find(c)]]
 			m.Machines = append(m.Machines, t.plan.Machines[i])
 		}
 	}
 	for _, placed := range t.plan.Placements {
 		if c, ok := p.byPod[placed.Pod]; ok {
-			m := &out[at[sets.root(c)]]
+			m := &out[at[sets.find(c)]]
 			m.Placements = append(m.Placements, placed)
 		}
 	}
@@ -128,17 +128,17 @@ func byWorth(a, b Move) int {
 func (m *Move) perCost() float64 { return m.Saving.Dollars() / (m.Cost + 1) }
 
 // sets are disjoint sets of numbers.
-type sets []int
+type disjointSets []int
 
-func newSets(n int) sets {
-	out := make(sets, n)
+func newDisjointSets(n int) disjointSets {
+	out := make(disjointSets, n)
 	for i := range out {
 		out[i] = i
 	}
 	return out
 }
 
-func (s sets) root(i int) int {
+func (s disjointSets) find(i int) int {
 	for s[i] != i {
 		s[i] = s[s[i]]
 		i = s[i]
@@ -147,7 +147,7 @@ func (s sets) root(i int) int {
 }
 
 // join makes one set of those of both; its root is the lower one.
-func (s sets) join(i, j int) {
-	a, b := s.root(i), s.root(j)
+func (s disjointSets) union(i, j int) {
+	a, b := s.find(i), s.find(j)
 	s[max(a, b)] = min(a, b)
 }

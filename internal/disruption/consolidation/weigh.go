@@ -14,7 +14,7 @@ const spotVariety = 15
 
 // weigh decides whether a move is worth it, keeps of its machines' offerings those that save, and returns the move's part of the
 // score.
-func (s *scene) weigh(m *Move, stuck map[int]bool) (worth float64, ok bool) {
+func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 	if m.Saving <= 0 || s.p.price == 0 {
 		return 0, false
 	}
@@ -23,34 +23,34 @@ func (s *scene) weigh(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 			return 0, false
 		}
 	}
-	if effort := s.p.effort(m.Cost); effort > 0 {
-		m.Worth = s.p.share(m.Saving) / effort
+	if effort := s.p.costShare(m.Cost); effort > 0 {
+		m.Worth = s.p.priceShare(m.Saving) / effort
 	}
-	if !s.p.isWorth(m) {
+	if !s.p.meetsRules(m) {
 		s.decline(m)
 		return 0, false
 	}
-	bar := s.bar
-	if s.isLow() {
-		bar = min(bar, s.p.least(m))
+	bar := s.threshold
+	if s.isLowest() {
+		bar = min(bar, s.p.minWorth(m))
 	}
-	worth = s.p.share(m.Saving) - bar*s.p.effort(m.Cost)
-	return worth, worth >= 0 && s.p.keepCheaper(m)
+	worth = s.p.priceShare(m.Saving) - bar*s.p.costShare(m.Cost)
+	return worth, worth >= 0 && s.p.keepSavingOfferings(m)
 }
 
 // least is what the move must be worth, whatever its pool asks for.
-func (p *problem) least(m *Move) float64 {
+func (p *problem) minWorth(m *Move) float64 {
 	if len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0 {
-		return Exchange * p.unrest()
+		return MinWorthExchange * p.churnFactor()
 	}
-	return p.usual()
+	return p.lowestThreshold()
 }
 
 // share is the amount's share of the price of all candidates.
-func (p *problem) share(amount catalog.Price) float64 { return float64(amount) / float64(p.price) }
+func (p *problem) priceShare(amount catalog.Price) float64 { return float64(amount) / float64(p.price) }
 
 // effort is the cost's share of that of all candidates. Where nobody has pods it is none.
-func (p *problem) effort(cost float64) float64 {
+func (p *problem) costShare(cost float64) float64 {
 	if p.cost == 0 {
 		return 0
 	}
@@ -58,11 +58,11 @@ func (p *problem) effort(cost float64) float64 {
 }
 
 // isWorth holds the move to the rules of the pools of its nodes.
-func (p *problem) isWorth(m *Move) bool {
+func (p *problem) meetsRules(m *Move) bool {
 	for _, name := range m.Nodes {
 		rule := p.in.Rules[p.candidates[p.byNode[name]].node.Pool]
-		least := max(rule.LeastWorth, p.least(m))
-		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) || p.share(m.Saving) < least*p.effort(m.Cost) {
+		least := max(rule.LeastWorth, p.minWorth(m))
+		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) || p.priceShare(m.Saving) < least*p.costShare(m.Cost) {
 			return false
 		}
 	}
@@ -71,8 +71,8 @@ func (p *problem) isWorth(m *Move) bool {
 
 // keepCheaper drops the offerings with which the move might not save: what is saved is shared out, so that it saves whichever
 // each machine gets. It reports whether each machine keeps enough.
-func (p *problem) keepCheaper(m *Move) bool {
-	spot := p.isSpot(m)
+func (p *problem) keepSavingOfferings(m *Move) bool {
+	spot := p.isSpotToSpot(m)
 	for i := range m.Machines {
 		machine := &m.Machines[i]
 		limit := machine.Price() + m.Saving/catalog.Price(len(m.Machines))
@@ -98,7 +98,7 @@ func (p *problem) keepCheaper(m *Move) bool {
 }
 
 // isSpot reports whether spot instances would be replaced by spot instances, and nothing else by anything.
-func (p *problem) isSpot(m *Move) bool {
+func (p *problem) isSpotToSpot(m *Move) bool {
 	for _, name := range m.Nodes {
 		if p.candidates[p.byNode[name]].node.Labels[catalog.LabelCapacityType] != catalog.Spot {
 			return false
