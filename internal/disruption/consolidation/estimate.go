@@ -13,39 +13,45 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// estimator knows what pods of one snapshot ask for, and what can be bought for them. It is for one at a time.
+// estimator estimates the price of new nodes for a few pods in microseconds. It considers room, labels and taints, and ignores affinity, anti-affinity and
+// spread. It must not be used concurrently.
+//
+// A pod alone costs as much as the cheapest offering that holds it. Then the shared offering that saves most is filled, again and again, until none saves anything.
+// Each is filled with one class of pods after the other, in two orders: by the price alone for the share of the node, and by the price alone.
+//
+// The result is no plan and no bound: the least price may be lower.
 type estimator struct {
 	classes []podClass
-	lots    []sharedOffering
-	byPod   map[string]int // by ID: the class
+	shared  []sharedOffering
+	byPod   map[string]int // class, by ID
 
-	remaining    []int // by class: pods of the estimate that have no machine yet
-	filled, best []int // by class: those on the machine that is filled now, and on the best
+	remaining    []int // by class: pods of the estimate without a node
+	filled, best []int // by class: pods on the node that is filled, and on the best one
 	room         resources.Vector
 }
 
-// class is pods that ask for the same.
+// podClass is pods with equal requirements.
 type podClass struct {
 	requests resources.Vector
-	alone    float64       // what one of them costs by itself, in billionths of a dollar per hour; infinite where nothing holds it
-	cheapest estimatedNode // then
+	alone    float64       // price of one pod alone, in billionths of a dollar per hour; infinite if no offering holds it
+	cheapest estimatedNode // of a pod alone
 }
 
-// lot is machines that can be bought, and shared.
+// sharedOffering is an offering for nodes that pods may share.
 type sharedOffering struct {
 	node   estimatedNode
 	price  float64
 	room   resources.Vector
-	orders [2][]int // of the classes that it takes
+	orders [2][]int // of the classes that it accepts
 }
 
-// estimatedNode is one that pods are on, as it is at its cheapest.
+// estimatedNode is a new node at its cheapest offering.
 type estimatedNode struct {
 	Type     *catalog.Type
 	Offering *catalog.Offering
 	Labels   requirements.Labels // of its pool
 	Taints   []requirements.Taint
-	Room     resources.Amounts // for pods, of what they ask for
+	Room     resources.Amounts // for pods
 }
 
 // estimateGroup is pods that are estimated together.
@@ -54,8 +60,8 @@ type estimateGroup struct {
 	alone  float64
 }
 
-// newEstimator prepares estimates for the pods of the snapshot that need a place. Pods share machines of the instance types in shared, by name, and of no others:
-// few of them are worth looking at, and the more there are the longer an estimate takes.
+// newEstimator prepares estimates for the pending pods of the snapshot. Pods share nodes of the instance types in shared, by name: an estimate takes longer with
+// more of them, and few are useful.
 func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *estimator {
 	q := offering.Queue(s, market)
 	st := offering.New(s, market, func() *podgroup.Queue { return q })
@@ -99,10 +105,10 @@ func machineOf(st *offering.Stock, offer int) estimatedNode {
 	return m
 }
 
-// add makes the lot one that pods may share.
+// add makes the offering one that pods may share.
 func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 	var all []int
-	dense := make([]float64, len(e.classes)) // what a pod costs alone, for the largest share that it takes of anything
+	dense := make([]float64, len(e.classes)) // price of a pod alone for the largest share that it takes of any resource
 	for i := range e.classes {
 		if !takes(i) {
 			continue
@@ -122,16 +128,16 @@ func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 	l.orders = [2][]int{slices.Clone(all), all}
 	slices.SortStableFunc(l.orders[0], func(a, b int) int { return cmp.Compare(dense[b], dense[a]) })
 	slices.SortStableFunc(l.orders[1], func(a, b int) int { return cmp.Compare(e.classes[b].alone, e.classes[a].alone) })
-	e.lots = append(e.lots, l)
+	e.shared = append(e.shared, l)
 }
 
-// group returns the pods, each of which must be one of the snapshot's, as what can be estimated.
+// group returns the pods, which must be pods of the snapshot, as a group for estimates.
 func (e *estimator) group(pods []cluster.Pod) estimateGroup {
 	g := estimateGroup{counts: make([]int, len(e.classes))}
 	for i := range pods {
 		c, known := e.byPod[pods[i].ID()]
 		if !known {
-			g.alone = math.Inf(1) // nobody can say what it asks for
+			g.alone = math.Inf(1) // it is not in the snapshot
 			continue
 		}
 		g.counts[c]++
@@ -140,7 +146,7 @@ func (e *estimator) group(pods []cluster.Pod) estimateGroup {
 	return g
 }
 
-// alike reports whether there are as many pods of each class in both, neither of which is without groups.
+// samePods reports whether both have equal numbers of pods of each class. Neither may be empty.
 func samePods(a, b []estimateGroup) bool {
 	for c := range a[0].counts {
 		if count(a, c) != count(b, c) {
@@ -158,10 +164,10 @@ func count(groups []estimateGroup, class int) int {
 	return n
 }
 
-// size is how many numbers an estimate looks at, about.
-func (e *estimator) size() int { return max(len(e.lots), 1) * max(len(e.classes), 1) }
+// size returns approximately how many numbers one estimate reads.
+func (e *estimator) size() int { return max(len(e.shared), 1) * max(len(e.classes), 1) }
 
-// estimate returns what the pods of all groups cost together, per hour; false if there is nothing to be bought for one of them.
+// estimate returns the price of new nodes for the pods of all groups, per hour; false if one of them has no offering.
 func (e *estimator) estimate(groups []estimateGroup) (catalog.Price, bool) {
 	price := e.reset(groups)
 	if math.IsInf(price, 1) {
@@ -173,7 +179,7 @@ func (e *estimator) estimate(groups []estimateGroup) (catalog.Price, bool) {
 	return catalog.Price(math.Round(price)), true
 }
 
-// begin has the pods of the groups in need of a machine, and returns what each of them alone would cost.
+// reset makes the pods of the groups remaining, and returns the sum of their prices alone.
 func (e *estimator) reset(groups []estimateGroup) (alone float64) {
 	clear(e.remaining)
 	for i := range groups {
@@ -185,14 +191,14 @@ func (e *estimator) reset(groups []estimateGroup) (alone float64) {
 	return alone
 }
 
-// plannedNodes returns the machines that the price of the pods is of; none if there is nothing to be bought for one of them.
+// plannedNodes returns the nodes of the estimate; none if one of the pods has no offering.
 func (e *estimator) plannedNodes(groups []estimateGroup) []estimatedNode {
 	if math.IsInf(e.reset(groups), 1) {
 		return nil
 	}
 	var out []estimatedNode
 	for at, _ := e.fillBest(); at >= 0; at, _ = e.fillBest() {
-		out = append(out, e.lots[at].node)
+		out = append(out, e.shared[at].node)
 	}
 	for c, n := range e.remaining {
 		for range n {
@@ -202,12 +208,12 @@ func (e *estimator) plannedNodes(groups []estimateGroup) []estimatedNode {
 	return out
 }
 
-// share puts pods onto the machine that saves most, and returns which that is, and what it saves; -1 if none saves anything.
+// fillBest puts pods on the shared offering that saves most, and returns its index and saving; -1 if none saves anything.
 func (e *estimator) fillBest() (at int, most float64) {
 	at = -1
-	for i := range e.lots {
-		for _, order := range e.lots[i].orders {
-			if saves := e.fill(&e.lots[i], order) - e.lots[i].price; saves > most {
+	for i := range e.shared {
+		for _, order := range e.shared[i].orders {
+			if saves := e.fill(&e.shared[i], order) - e.shared[i].price; saves > most {
 				at, most = i, saves
 				copy(e.best, e.filled)
 			}
@@ -221,7 +227,7 @@ func (e *estimator) fillBest() (at int, most float64) {
 	return at, most
 }
 
-// fill puts as many pods onto a machine as there is room for, and returns what they would cost alone.
+// fill fills a node of the offering, and returns what its pods would cost alone.
 func (e *estimator) fill(l *sharedOffering, order []int) float64 {
 	copy(e.room, l.room)
 	clear(e.filled)

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// parts is into how many plans nodes that must go are shared out: up to so many each have one of their own, and are one
-// move each; of more, some are planned together, so that the work does not grow with them.
+// replacePlans is the number of plans for the nodes that must be removed. Up to this number, each node has a plan and a move of its own. With more
+// nodes, some are planned together, so that the work does not grow with their number.
 const replacePlans = 16
 
 // Stuck is a node that must be removed and cannot, because of a pod.
@@ -61,7 +61,7 @@ func Replace(in Input, nodes []string) Result {
 	return out
 }
 
-// number gives planned nodes unique names, because each plan numbers its own from one.
+// nameNodes gives planned nodes unique names, because each plan numbers its own from one.
 func nameNodes(moves []Move) {
 	count := map[string]int{}
 	for i := range moves {
@@ -71,45 +71,4 @@ func nameNodes(moves []Move) {
 			m.Name = fmt.Sprintf("%s-%d", m.Pool, count[m.Pool])
 		}
 	}
-}
-
-// leave lets those candidates go, on top of who went before.
-func (r *sequence) removeGroup(group []int) ([]Move, []Stuck) {
-	var stuck []Stuck
-	for len(group) > 0 {
-		t := attempt{removed: make([]bool, len(r.p.candidates))}
-		for _, c := range group {
-			t.removed[c] = true
-		}
-		t.plan = r.s.solve(r.snapshotWith(t.removed))
-		left := r.stuckNodes(t.plan)
-		if len(left) == 0 {
-			r.apply(t)
-			return r.p.splitIntoMoves(t), stuck
-		}
-		stuck = append(stuck, left...)
-		group = slices.DeleteFunc(slices.Clone(group), func(c int) bool {
-			return slices.ContainsFunc(left, func(s Stuck) bool { return s.Node == r.p.candidates[c].node.Name })
-		})
-	}
-	return nil, stuck
-}
-
-// stay returns the candidates of which the plan refuses a pod.
-func (r *sequence) stuckNodes(plan packing.Plan) []Stuck {
-	var out []Stuck
-	at := map[int]int{} // index into out, by candidate
-	for _, refusal := range plan.Refusals {
-		c, ok := r.p.byPod[refusal.Pod]
-		if !ok {
-			continue
-		}
-		i, known := at[c]
-		if !known {
-			i = len(out)
-			at[c], out = i, append(out, Stuck{Node: r.p.candidates[c].node.Name, Refusal: refusal})
-		}
-		out[i].Pods++
-	}
-	return out
 }

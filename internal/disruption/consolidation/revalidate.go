@@ -1,42 +1,43 @@
 package consolidation
 
-// Again returns the moves by which those nodes can go as things are now, and no others: for whoever has chosen among the moves
-// of an earlier look. Each is worth it still; which of them belong together, and what is bought, may have changed. Names of
-// nodes that may not go, or are not there, count for nothing.
+import "slices"
+
+// Revalidate returns the moves that remove the nodes in the present state, and no others. It is called before a move of an earlier result is made.
+// Each move is still worth it. Which nodes belong to one move, and what is launched, may differ from the earlier result. Names of nodes that may
+// not be removed or do not exist are ignored.
 func Revalidate(in Input, nodes []string) Result {
 	s := newSearch(in)
 	if len(s.p.candidates) == 0 || s.p.price == 0 {
 		return Result{Price: s.p.price, Plans: s.plans}
 	}
-	gone := make([]bool, len(s.p.candidates))
+	removed := make([]bool, len(s.p.candidates))
 	for _, name := range nodes {
 		if c, ok := s.p.byNode[name]; ok {
-			gone[c] = true
+			removed[c] = true
 		}
 	}
-	t := s.try(gone)
+	t := s.try(removed)
 	s.keepSchedulable(&t)
 	t = s.verifyMoves(t)
-	var left []int
-	for c, is := range gone {
+	var order []int
+	for c, is := range removed {
 		if is {
-			left = append(left, c)
+			order = append(order, c)
 		}
 	}
 	s.planAll()
-	out := s.result(t.moves, s.extend(t, left))
-	if s.p.isSettled() { // what was found at rest, perhaps among others, and may be more than what is found of these nodes alone
-		for _, find := range []func([]int) Result{s.atRest, s.removeAsOneGroup} {
-			if rest := find(left); rest.Saving > out.Saving {
-				out = rest
-			}
+	out := s.result(slices.Concat(t.moves, s.extend(t, order)))
+	// The move may have been found by one of these strategies, perhaps among others, and save more than what is found for these nodes alone.
+	for _, strategies := range [][]strategy{{removeSingle, removeLargeGroups, removeOneByOne}, {removeAsOneGroup}} {
+		if other := s.firstOf(order, strategies...); other.Saving > out.Saving {
+			out = other
 		}
 	}
 	if len(out.Moves) == 0 {
-		out = s.result(nil, s.replaceBundled(left))
+		out = s.firstOf(order, replaceBundled)
 	}
-	if scarce := s.replaceForScarcity(left); scarce.Saving > out.Saving {
-		return scarce
+	if other := s.firstOf(order, replaceForScarcity); other.Saving > out.Saving {
+		return other
 	}
 	return out
 }

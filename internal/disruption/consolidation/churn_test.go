@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestSteady: pods that move are the same workload, under whatever names; who comes, goes or becomes larger is another.
-func TestSteady(t *testing.T) {
+// TestChurn: pods that move are the same workload under any name. A pod that comes, goes or becomes larger is a change.
+func TestChurn(t *testing.T) {
 	t.Parallel()
 	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
 	of := func(nodes ...row) cluster.Snapshot { return rows(shop, nodes...).Snapshot }
@@ -38,27 +38,27 @@ func TestSteady(t *testing.T) {
 			var s consolidation.ChurnDetector
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			if s.IsLow(now) {
-				t.Error("it is steady before anything was seen")
+				t.Error("churn is low before the first observation")
 			}
 			s.Observe(first, now)
 			s.Observe(c.then, now.Add(time.Minute))
 			if s.IsLow(now.Add(time.Minute)) {
-				t.Error("it is steady after a minute")
+				t.Error("churn is low after a minute")
 			}
 			s.Observe(c.then, now.Add(5*time.Minute))
 			if got := s.IsLow(now.Add(5 * time.Minute)); got != c.want {
-				t.Errorf("after five minutes it is steady: %v, want %v", got, c.want)
+				t.Errorf("after five minutes churn is low: %v, want %v", got, c.want)
 			}
 			s.Observe(c.then, now.Add(6*time.Minute))
 			if !s.IsLow(now.Add(6 * time.Minute)) {
-				t.Error("it is not steady five minutes after what has happened")
+				t.Error("churn is not low five minutes after the change")
 			}
 		})
 	}
 }
 
-// TestSteadyForLongerThanUsual: where somebody comes or goes now and then, nobody has for a while only when that was long for such a place.
-func TestSteadyForLongerThanUsual(t *testing.T) {
+// TestQuietPeriod: with regular changes, churn is low only after a multiple of their usual interval.
+func TestQuietPeriod(t *testing.T) {
 	t.Parallel()
 	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
 	seconds := func(n int) []time.Duration { return slices.Repeat([]time.Duration{time.Second}, n) }
@@ -66,7 +66,7 @@ func TestSteadyForLongerThanUsual(t *testing.T) {
 		gaps []time.Duration // between those who came
 		want time.Duration
 	}{
-		"nobody has come":                   {want: 5 * time.Minute},
+		"no changes":                        {want: 5 * time.Minute},
 		"the first":                         {gaps: []time.Duration{time.Hour}, want: 5 * time.Minute},
 		"every few seconds":                 {gaps: seconds(30), want: 5 * time.Minute},
 		"every six minutes":                 {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
@@ -88,18 +88,17 @@ func TestSteadyForLongerThanUsual(t *testing.T) {
 				look()
 			}
 			if s.IsLow(now.Add(c.want - time.Second)) {
-				t.Errorf("it is steady before %s", c.want)
+				t.Errorf("churn is low before %s", c.want)
 			}
 			if !s.IsLow(now.Add(c.want)) {
-				t.Errorf("it is not steady after %s", c.want)
+				t.Errorf("churn is not low after %s", c.want)
 			}
 		})
 	}
 }
 
-// TestRestless: where as many have come or gone as are remembered, more will. It is restless until nobody has for a while, and not before: those few that
-// come and go when somebody changes something do so once.
-func TestRestless(t *testing.T) {
+// TestChurnIsHigh: churn is high after as many changes as are remembered, until it is low again. A few changes, as of one rollout, are not enough.
+func TestChurnIsHigh(t *testing.T) {
 	t.Parallel()
 	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
 	for come, want := range map[int]bool{0: false, 1: false, 8: false, 9: true, 30: true} {

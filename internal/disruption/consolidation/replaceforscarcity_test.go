@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestScarceRoom: all machines cost a third less than they did, so that every node will be replaced. What is free on them goes to those who save
-// most by it, and is not sold below its price.
-func TestScarceRoom(t *testing.T) {
+// TestScarceCapacity: all offerings cost a third less than before, so every node will be replaced. The free room goes to the pods of the nodes that
+// save most, and not for less than its value.
+func TestScarceCapacity(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	node := func(cores int64, pods ...int64) row {
@@ -22,7 +22,7 @@ func TestScarceRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		nodes  []row
 		change func(*consolidation.Input)
-		goes   []string // at the first look; nobody else does
+		goes   []string // removed in the first pass, and no others
 		buys   int64    // cores
 		waits  bool
 	}{

@@ -9,17 +9,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// mostSpares is how often the moves are dealt out anew because one that spares a node finds no places.
+// maxEquivalentRounds is how often the moves are scheduled again because one that keeps a node is not schedulable.
 const maxEquivalentRounds = 4
 
-// isLike reports whether the machine, at its cheapest, would be what the candidate is, and no cheaper: then the candidate may as well stay.
+// isEquivalent reports whether the planned node at its cheapest offering equals the candidate and is not cheaper. Then the candidate can stay instead.
 func (p *problem) isEquivalent(c *candidate, m *packing.Machine) bool {
 	o, has := &m.Offerings[0], c.node.Labels
 	return c.Price > 0 && c.Price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
 		has[catalog.LabelInstanceType] == o.InstanceType && has[catalog.LabelZone] == o.Zone && has[catalog.LabelCapacityType] == o.CapacityType
 }
 
-// like returns the candidate among the nodes of the move that the machine is like, -1 if there is none; taken ones are passed over.
+// equivalentNode returns the candidate among the nodes of the move that is equivalent to the planned node, -1 if there is none. Taken ones are ignored.
 func (p *problem) equivalentNode(m *Move, machine *packing.Machine, taken map[int]bool) int {
 	for _, name := range m.Nodes {
 		if c := p.byNode[name]; !taken[c] && p.isEquivalent(&p.candidates[c], machine) {
@@ -29,7 +29,7 @@ func (p *problem) equivalentNode(m *Move, machine *packing.Machine, taken map[in
 	return -1
 }
 
-// replanned is the trial, or a better one in which those stay that it would have replaced by their like: pods come to them instead.
+// withoutEquivalents returns the attempt, or a better one in which nodes stay that it would replace with equivalent nodes.
 func (s *search) withoutEquivalents(t attempt) attempt {
 	taken := map[int]bool{}
 	for i := range t.moves {
@@ -57,8 +57,8 @@ func (s *search) withoutEquivalents(t attempt) attempt {
 	return t
 }
 
-// spared returns the moves, and of those that would replace a node by its like, with all of its pods, what is left when the node stays and
-// takes the other pods of that machine. Where kube-scheduler would not find all places then, a move stays as it was.
+// keepEquivalentNodes returns the moves. A move that replaces a node with an equivalent one keeps the node instead, and the other pods of the planned
+// node go there. If the pods are then not schedulable, the move is unchanged.
 func (s *search) keepEquivalentNodes(moves []Move) []Move {
 	out, isSpared := slices.Clone(moves), map[int]bool{}
 	for i := range out {
@@ -83,7 +83,7 @@ func (s *search) keepEquivalentNodes(moves []Move) []Move {
 	return moves
 }
 
-// unseated returns the first of the moves of which a pod finds no place when all are made, -1 if there is none.
+// firstUnschedulable returns the first move with an unschedulable pod when all are made, -1 if there is none.
 func (s *search) firstUnschedulable(moves []Move) int {
 	gone := map[string]bool{}
 	for i := range moves {
@@ -91,17 +91,17 @@ func (s *search) firstUnschedulable(moves []Move) int {
 			gone[name] = true
 		}
 	}
-	b := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool { return gone[s.p.in.Snapshot.Nodes[i].Name] })
-	s.p.reservePending(b)
+	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool { return gone[s.p.in.Snapshot.Nodes[i].Name] })
+	s.p.reservePending(sim)
 	for i := range moves {
-		if !s.p.schedule(b, &moves[i]) {
+		if !s.p.schedule(sim, &moves[i]) {
 			return i
 		}
 	}
 	return -1
 }
 
-// spare returns the move without the nodes that it would replace by their like, and whether there are any.
+// keepEquivalentOf returns the move without the nodes that it would replace with equivalent ones, and whether there are any.
 func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 	out := *m
 	for k := len(out.Machines) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
@@ -131,14 +131,14 @@ func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 	return out, ok
 }
 
-// takes reports whether the candidate has all of its pods on the machine, and room for the others that are there. Pods with rules about
-// others are left where they were planned.
+// hasRoomForAll reports whether all pods of the candidate are on the planned node, and the candidate has room for the other pods there. It returns false
+// if a pod is constrained.
 func (p *problem) hasRoomForAll(c *candidate, m *packing.Machine) bool {
 	asked, own := c.node.Requested, 0
 	for _, id := range m.Pods {
 		from, known := p.byPod[id]
 		if !known {
-			return false // it waits, and is not the move's to place
+			return false // it is pending, and no move places it
 		}
 		n := p.candidates[from].node
 		at := slices.IndexFunc(n.Pods, func(p cluster.Pod) bool { return p.ID() == id })

@@ -56,8 +56,8 @@ func TestFewLargePods(t *testing.T) {
 				in := fleet(t, []cluster.Pool{{Name: "general", NodeClass: "default"}}, pods, market)
 				scaleDown(&in, 30, &d)
 				in.MaxRemovals, in.LowChurn, in.OneAtATime = map[string]int{"general": 3}, true, c.inTurn
-				price, bound, inTurn := atRest(t, in)
-				t.Logf("fleet %d rests %.1f %% above the bound; in %d moves pods leave one after the other", seed, 100*(price.Dollars()/bound.Dollars()-1), inTurn)
+				price, bound, inTurn := converge(t, in)
+				t.Logf("fleet %d is %.1f %% above the bound; in %d moves pods leave one after the other", seed, 100*(price.Dollars()/bound.Dollars()-1), inTurn)
 				gap += 100 * (price.Dollars()/bound.Dollars() - 1) / fleets
 				turns += inTurn
 			}
@@ -72,7 +72,7 @@ func TestFewLargePods(t *testing.T) {
 	}
 }
 
-// largePods are so many with a GPU each, and more or fewer cores beside it; or uneven ones without, with more or less memory for each core.
+// largePods returns this number of pods with a GPU each and different cores; or uneven ones without GPU, with different memory for each core.
 func largePods(count int, uneven bool, d *dice) []cluster.Pod {
 	cores := []int64{3, 6, 6, 6, 8, 8, 8, 12, 12, 12, 12, 12, 12, 16}
 	out := make([]cluster.Pod, count)
@@ -91,9 +91,8 @@ func largePods(count int, uneven bool, d *dice) []cluster.Pod {
 	return out
 }
 
-// atRest makes moves until there are none, and returns what the nodes cost then, and what their pods would at least, and in how many moves pods left one
-// after the other.
-func atRest(t *testing.T, in consolidation.Input) (price, bound catalog.Price, inTurn int) {
+// converge makes moves until there are none. It returns the price of the nodes, the lower bound, and the number of moves with an eviction order.
+func converge(t *testing.T, in consolidation.Input) (price, bound catalog.Price, inTurn int) {
 	t.Helper()
 	for round := 0; ; round++ {
 		out := consolidation.Find(in)
@@ -112,10 +111,10 @@ func atRest(t *testing.T, in consolidation.Input) (price, bound catalog.Price, i
 			t.Fatalf("round %d: pods of one of %d moves leave one after the other: others may take their places", round, len(out.Moves))
 		}
 		if again := consolidation.Revalidate(in, nodes); again.Saving < out.Saving*9/10 {
-			t.Errorf("round %d: of %s, %s is left when the nodes are looked at again", round, out.Saving, again.Saving)
+			t.Errorf("round %d: of %s, %s is left when the nodes are revalidated", round, out.Saving, again.Saving)
 		}
 		if round == 60 {
-			t.Fatal("no rest after sixty looks")
+			t.Fatal("not converged after sixty passes")
 		}
 		in = done(t, in, out.Moves, round)
 	}

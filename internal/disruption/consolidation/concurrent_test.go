@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestAllAtOnce: moves whose pods would take each other's places when they come at the same time are made one after the other.
+// TestAllAtOnce: moves whose pods would take each other's room when they come at the same time are not in one result.
 func TestAllAtOnce(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

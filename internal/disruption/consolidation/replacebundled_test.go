@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestLikeForLike: a node whose pods kube-scheduler would not find places for among the others goes for one machine that holds them all, if
-// that is cheaper.
-func TestLikeForLike(t *testing.T) {
+// TestReplaceOneByOne: a node whose pods would be unschedulable on the other nodes is replaced with one node that holds all of them, if that is
+// cheaper.
+func TestReplaceOneByOne(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	node := func(price catalog.Price, pods ...int64) row { return row{4, catalog.OnDemand, price, pods} }
-	// What is left on the others is enough for the pods of n0, but the small one takes the place of the large one.
+	// The other nodes have room for the pods of n0, but the small pod takes the room of the large one.
 	fleet := func() consolidation.Input {
 		return rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), node(5*cent, 1900, 1000), node(4*cent, 2000), node(4*cent, 2900))
 	}
@@ -62,7 +62,7 @@ func TestLikeForLike(t *testing.T) {
 	}
 }
 
-// TestFullAndCheaper: of a full fleet whose like has become cheaper, as many nodes go at once as may, and in the end all have gone.
+// TestFullAndCheaper: in a full fleet whose instance types have become cheaper, as many nodes as allowed are replaced at once, and in the end all.
 func TestFullAndCheaper(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -89,8 +89,8 @@ func TestFullAndCheaper(t *testing.T) {
 	}
 }
 
-// TestAgainHoldsUp: whichever of the moves that were found are chosen, what is found again is of their nodes, and holds up without the others.
-func TestAgainHoldsUp(t *testing.T) {
+// TestRevalidate: for any of the moves of a result, Revalidate returns moves of their nodes that are valid without the other moves.
+func TestRevalidate(t *testing.T) {
 	t.Parallel()
 	market := smallMarket(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,9 +114,9 @@ func TestAgainHoldsUp(t *testing.T) {
 	})
 }
 
-// TestNobodyIsOverlooked: each of the nodes can be had for a third less. What is found first is not made in the end, as its pods would not find
-// their places when all others are there to take pods, too; the nodes to which they were to go may go all the same.
-func TestNobodyIsOverlooked(t *testing.T) {
+// TestReplaceBundled: each node can be replaced for a third less. The first moves are dropped, because their pods are unschedulable when all other
+// nodes take pods too. The nodes to which they were to go can still be replaced.
+func TestReplaceBundled(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	node := func(cores int64, pods ...int64) row {
@@ -135,12 +135,12 @@ func TestNobodyIsOverlooked(t *testing.T) {
 			out := consolidation.Find(in)
 			judge(t, in, out)
 			if len(out.Moves) == 0 {
-				t.Fatal("nobody goes")
+				t.Fatal("no node is removed")
 			}
 			again := consolidation.Revalidate(in, out.Moves[0].Nodes)
 			judge(t, in, again)
 			if again.Saving < out.Moves[0].Saving {
-				t.Errorf("looked at again it saves only %s, before %s", again.Saving, out.Moves[0].Saving)
+				t.Errorf("revalidated, it saves only %s, before %s", again.Saving, out.Moves[0].Saving)
 			}
 		})
 	}

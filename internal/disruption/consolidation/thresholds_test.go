@@ -44,16 +44,16 @@ func TestMuchFirst(t *testing.T) {
 	}
 }
 
-// TestMoreWhereItDoesNotLast: where pods come and go all the time, what is moved must be worth three times as much.
-func TestMoreWhereItDoesNotLast(t *testing.T) {
+// TestHighChurn: with high churn, the threshold is three times as high.
+func TestHighChurn(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	onDemand := map[string]catalog.Price{catalog.OnDemand: cent}
 	full := row{8, catalog.OnDemand, 8 * cent, slices.Repeat([]int64{260}, 29)}
 	roomy := row{8, catalog.OnDemand, 8 * cent, []int64{5000}}
 	for name, c := range map[string]struct {
-		rows []row  // beside two that are full, and cost what they are worth
-		want [2]int // moves where nobody comes or goes, and where pods do all the time
+		rows []row  // beside two full nodes at the market price
+		want [2]int // moves without and with high churn
 	}{
 		"a third of its price for one pod":        {rows: []row{{8, catalog.OnDemand, 6 * cent, []int64{3900}}}, want: [2]int{1, 1}},
 		"a third of its price for many":           {rows: []row{{8, catalog.OnDemand, 12 * cent, full.pods}}, want: [2]int{1, 1}},

@@ -12,8 +12,8 @@ import (
 // cheapest type, which is interrupted soon. The value is Karpenter's.
 const spotVariety = 15
 
-// weigh decides whether a move is worth it, keeps of its machines' offerings those that save, and returns the move's part of the
-// score.
+// evaluate reports whether a move is worth it and returns its part of the score. It removes the offerings of planned nodes with which the move would
+// not save.
 func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 	if m.Saving <= 0 || s.p.price == 0 {
 		return 0, false
@@ -38,7 +38,7 @@ func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) 
 	return worth, worth >= 0 && s.p.keepSavingOfferings(m)
 }
 
-// least is what the move must be worth, whatever its pool asks for.
+// minWorth returns the least worth of the move, whatever the rules of its pools.
 func (p *problem) minWorth(m *Move) float64 {
 	if len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0 {
 		return MinWorthExchange * p.churnFactor()
@@ -46,10 +46,10 @@ func (p *problem) minWorth(m *Move) float64 {
 	return p.lowestThreshold()
 }
 
-// share is the amount's share of the price of all candidates.
+// priceShare returns the amount's share of the price of all candidates.
 func (p *problem) priceShare(amount catalog.Price) float64 { return float64(amount) / float64(p.price) }
 
-// effort is the cost's share of that of all candidates. Where nobody has pods it is none.
+// costShare returns the share of the cost of moving the pods of all candidates, 0 if that is 0.
 func (p *problem) costShare(cost float64) float64 {
 	if p.cost == 0 {
 		return 0
@@ -57,7 +57,7 @@ func (p *problem) costShare(cost float64) float64 {
 	return cost / p.cost
 }
 
-// isWorth holds the move to the rules of the pools of its nodes.
+// meetsRules reports whether the move meets the rules of the pools of all of its nodes.
 func (p *problem) meetsRules(m *Move) bool {
 	for _, name := range m.Nodes {
 		rule := p.in.Rules[p.candidates[p.byNode[name]].node.Pool]
@@ -69,8 +69,8 @@ func (p *problem) meetsRules(m *Move) bool {
 	return true
 }
 
-// keepCheaper drops the offerings with which the move might not save: what is saved is shared out, so that it saves whichever
-// each machine gets. It reports whether each machine keeps enough.
+// keepSavingOfferings removes the offerings with which the move might not save. Each planned node gets an equal part of the saving, so that the move
+// saves with any of the remaining offerings. It reports whether each planned node keeps enough offerings.
 func (p *problem) keepSavingOfferings(m *Move) bool {
 	spot := p.isSpotToSpot(m)
 	for i := range m.Machines {
@@ -97,7 +97,7 @@ func (p *problem) keepSavingOfferings(m *Move) bool {
 	return true
 }
 
-// isSpot reports whether spot instances would be replaced by spot instances, and nothing else by anything.
+// isSpotToSpot reports whether the move replaces only spot instances and may launch one.
 func (p *problem) isSpotToSpot(m *Move) bool {
 	for _, name := range m.Nodes {
 		if p.candidates[p.byNode[name]].node.Labels[catalog.LabelCapacityType] != catalog.Spot {

@@ -8,35 +8,33 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// trial is what comes of it if some nodes go.
+// attempt is a plan without some of the candidates, and the moves that are worth it.
 type attempt struct {
 	removed  []bool // by candidate
 	plan     packing.Plan
-	moves    []Move // those that are worth it
-	complete bool   // all that went is in moves
+	moves    []Move // that are worth it
+	complete bool   // all removed candidates are in moves
 
-	score  float64       // what moves save, less what moving is worth: as a share of the price of all candidates
-	saving catalog.Price // what is saved where anything is, worth it or not
+	score float64 // saving less threshold times cost, as a share of the price of all candidates
 }
 
-// try lets those candidates go, as far as it is worth it.
+// try plans the removal of those candidates and evaluates it.
 func (s *search) try(gone []bool) attempt {
 	t := s.plan(gone)
 	s.evaluateAttempt(&t)
 	return t
 }
 
-// plan lets those candidates go, and does not say what it is worth.
+// plan plans the removal of those candidates, without evaluating it.
 func (s *search) plan(gone []bool) attempt {
 	return attempt{removed: gone, plan: s.solve(s.snapshotWithout(gone))}
 }
 
-// judge finds the moves of the trial that are worth it.
+// evaluateAttempt sets the moves of the attempt that are worth it, and the score.
 func (s *search) evaluateAttempt(t *attempt) {
 	stuck := s.p.unplaceable(t.plan)
-	t.complete, t.score, t.saving, t.moves = true, 0, 0, nil
+	t.complete, t.score, t.moves = true, 0, nil
 	for _, m := range s.p.splitIntoMoves(*t) {
-		t.saving += max(m.Saving, 0)
 		worth, ok := s.evaluate(&m, stuck)
 		if !ok {
 			t.complete = false
@@ -47,7 +45,7 @@ func (s *search) evaluateAttempt(t *attempt) {
 	}
 }
 
-// stuck are the candidates of which a pod finds no place.
+// unplaceable returns the candidates with a pod that the plan does not place.
 func (p *problem) unplaceable(plan packing.Plan) map[int]bool {
 	out := map[int]bool{}
 	for i := range plan.Refusals {
@@ -58,12 +56,11 @@ func (p *problem) unplaceable(plan packing.Plan) map[int]bool {
 	return out
 }
 
-// fallApart returns the moves that the trial is made of, in the order of their first nodes. Nodes whose pods come onto one
-// machine are one move. Machines that have pods of no candidate are none of ours; such pods waited before, and a machine
-// for them alone would be bought in any case.
+// splitIntoMoves returns the independent moves of an attempt, in the order of their first nodes. Candidates whose pods share a planned node are one
+// move. Planned nodes for pending pods only are in no move: they are launched in any case.
 func (p *problem) splitIntoMoves(t attempt) []Move {
 	sets := newDisjointSets(len(p.candidates))
-	owner := make([]int, len(t.plan.Machines)) // of each machine: one of its candidates, or -1
+	owner := make([]int, len(t.plan.Machines)) // of each planned node: one of its candidates, or -1
 	for i := range t.plan.Machines {
 		owner[i] = -1
 		for _, id := range t.plan.Machines[i].Pods {
@@ -77,7 +74,7 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 			}
 		}
 	}
-	at := map[int]int{} // by root: into out
+	at := map[int]int{} // index into out, by representative
 	var out []Move
 	for c, is := range t.removed {
 		if !is {
@@ -110,7 +107,25 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 	return out
 }
 
-// priceOf is what the machines cost, each at its cheapest offering.
+// restrict returns the part of the attempt's plan that concerns the removed candidates and the pending pods.
+func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
+	out := packing.Plan{Placements: slices.Clone(t.plan.Placements), Refusals: t.plan.Refusals}
+	goes := func(id string) bool {
+		c, ok := p.byPod[id]
+		return !ok || gone[c]
+	}
+	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !goes(p.Pod) })
+	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !goes(r.Pod) })
+	for _, m := range t.plan.Machines {
+		if goes(m.Pods[0]) {
+			out.Machines = append(out.Machines, m)
+			out.Price += m.Price()
+		}
+	}
+	return out
+}
+
+// priceOf returns the price of the planned nodes, each at its cheapest offering.
 func priceOf(machines []packing.Machine) catalog.Price {
 	var sum catalog.Price
 	for i := range machines {
@@ -119,15 +134,15 @@ func priceOf(machines []packing.Machine) catalog.Price {
 	return sum
 }
 
-// byWorth orders moves: the best saving for its cost first.
+// byWorth orders moves: the highest saving for the cost first.
 func byWorth(a, b Move) int {
 	return cmp.Or(cmp.Compare(b.perCost(), a.perCost()), slices.Compare(a.Nodes, b.Nodes))
 }
 
-// perCost is what the move saves for each usual pod that it moves, and one more.
+// perCost returns the saving per unit of cost, where each move costs one unit more.
 func (m *Move) perCost() float64 { return m.Saving.Dollars() / (m.Cost + 1) }
 
-// sets are disjoint sets of numbers.
+// disjointSets is a union-find structure.
 type disjointSets []int
 
 func newDisjointSets(n int) disjointSets {
@@ -138,6 +153,7 @@ func newDisjointSets(n int) disjointSets {
 	return out
 }
 
+// find returns the representative of the element's set.
 func (s disjointSets) find(i int) int {
 	for s[i] != i {
 		s[i] = s[s[i]]
@@ -146,7 +162,7 @@ func (s disjointSets) find(i int) int {
 	return i
 }
 
-// join makes one set of those of both; its root is the lower one.
+// union merges the sets of both elements; the lower representative remains.
 func (s disjointSets) union(i, j int) {
 	a, b := s.find(i), s.find(j)
 	s[max(a, b)] = min(a, b)

@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestRoomOfThoseWhoMayGo: n0 wastes most, may go first, and would have to be replaced by its like. It stays, and what it has left is for the
-// pods of n1.
-func TestRoomOfThoseWhoMayGo(t *testing.T) {
+// TestRemoveSingle: n0 has the highest waste, is the first candidate, and would be replaced with an equivalent node. It stays, and the pods of n1 may
+// use its free room.
+func TestRemoveSingle(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	node := func(cores int64, pods ...int64) row {

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestBindsByItself: what only a plan could pack, and kube-scheduler would not, is no move.
-func TestBindsByItself(t *testing.T) {
+// TestMovesAreSchedulable: a plan that kube-scheduler would not find is no move.
+func TestMovesAreSchedulable(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	market := shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
@@ -56,7 +56,7 @@ func TestBindsByItself(t *testing.T) {
 		},
 		"room that is kept for it": {
 			in: rows(market, node(1900), node(1900), node(2900)), goes: true,
-			change: func(in *consolidation.Input) { // n1 was bought for the pod of n0, and counts it already
+			change: func(in *consolidation.Input) { // n1 was launched for the pod of n0, and counts it already
 				n := &in.Snapshot.Nodes[1]
 				n.Pods = append(n.Pods, *large(in))
 				n.Requested = n.Requested.Add(large(in).Requests)
@@ -84,7 +84,7 @@ func TestBindsByItself(t *testing.T) {
 	}
 }
 
-// TestLargePodsComeFirst: of many pods the large ones find their places before small ones fill all nodes evenly, unless they come late.
+// TestLargePodsComeFirst: with many pods, large ones are scheduled before small ones fill all nodes evenly, unless they are replaced late.
 func TestLargePodsComeFirst(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

@@ -11,13 +11,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// relay is the cluster as it becomes when candidates go one after the other. Those that are to go are leaving from the start, so that
-// nobody goes onto a node that goes later; a candidate's pods are residents until it is its turn.
+// sequence is the cluster as it changes when candidates are removed one after the other. All of them are terminating from the start, so that no pod
+// moves to a node that is removed later. A candidate's pods stay residents until its turn.
 type sequence struct {
 	s        *search
 	p        *problem
-	now      cluster.Snapshot // without pods in need of a place
-	nodes    map[string]int   // by name: into now.Nodes
+	now      cluster.Snapshot // without pending pods
+	nodes    map[string]int   // index into now.Nodes, by name
 	podByID  map[string]*cluster.Pod
 	launched int
 }
@@ -40,13 +40,13 @@ func newSequence(s *search, goes []int) *sequence {
 	return r
 }
 
-// begin makes what was planned for those who wait, and perhaps others, what is.
+// start applies the plan for the pending pods.
 func (r *sequence) start(t attempt) {
 	r.apply(t)
 	r.now.Pods = nil
 }
 
-// with returns the snapshot as it is now, with those candidates' pods in need of a place. It is good until the next one is made.
+// snapshotWith returns the current snapshot with those candidates' pods pending. It is valid until the next call.
 func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
 	out := r.s.scratch(r.now)
 	for i, is := range gone {
@@ -65,8 +65,8 @@ func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
 	return out
 }
 
-// apply makes what was planned what is: the pods are where they are to go, and machines are nodes without room. What is not
-// used of a machine is kept for its own move's sake: if others came onto it, moves would depend on each other.
+// apply applies the plan: pods are on their new nodes, and planned nodes become nodes without free room. Room that a planned node has left belongs to
+// its own move: with pods of other moves on it, the moves would depend on each other.
 func (r *sequence) apply(t attempt) {
 	for i, is := range t.removed {
 		if is {
@@ -87,7 +87,7 @@ func (r *sequence) apply(t attempt) {
 	}
 }
 
-// find returns the pod, in need of a place, and the candidate that it is on, if any.
+// pod returns the pending pod and the candidate that it is on, if any.
 func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
 	if c, ok := r.p.byPod[id]; ok {
 		return r.podByID[id], r.p.candidates[c].node
@@ -95,11 +95,11 @@ func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
 	return r.podByID[id], nil
 }
 
-// buy adds the machine as a node.
+// launch adds the planned node as a node.
 func (r *sequence) launch(m *packing.Machine) {
 	r.launched++
 	n := cluster.Node{
-		Name: fmt.Sprintf("~%d", r.launched), // no Node is called so, and it comes last
+		Name: fmt.Sprintf("~%d", r.launched), // not a valid name of a Node, and sorted last
 		Pool: m.Pool, NodeClass: m.NodeClass, Taints: m.Taints, Labels: commonLabels(m),
 		Allocatable: m.Requests, Requested: m.Requests,
 	}
@@ -123,7 +123,7 @@ func (r *sequence) launch(m *packing.Machine) {
 	r.now.Nodes = append(r.now.Nodes, n)
 }
 
-// promises are the labels that the machine will have whichever offering it becomes.
+// commonLabels returns the labels that the planned node has with each of its offerings.
 func commonLabels(m *packing.Machine) requirements.Labels {
 	out := requirements.Labels{}
 	maps.Copy(out, m.Labels)
@@ -145,7 +145,7 @@ func commonLabels(m *packing.Machine) requirements.Labels {
 	return out
 }
 
-// welcome adds the pod to the residents; from is the node that it comes from, if any, where its kind is known.
+// addResident adds the pod to the residents; from is the node that it comes from, if any, which has its kind.
 func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Node) []cluster.Resident {
 	for i := range residents {
 		if isOfKind(residents[i].Kind, p) {
@@ -167,4 +167,45 @@ func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Nod
 		}
 	}
 	return append(residents, cluster.Resident{Kind: kind, Count: 1})
+}
+
+// removeGroup removes those candidates after the ones before them.
+func (r *sequence) removeGroup(group []int) ([]Move, []Stuck) {
+	var stuck []Stuck
+	for len(group) > 0 {
+		t := attempt{removed: make([]bool, len(r.p.candidates))}
+		for _, c := range group {
+			t.removed[c] = true
+		}
+		t.plan = r.s.solve(r.snapshotWith(t.removed))
+		left := r.stuckNodes(t.plan)
+		if len(left) == 0 {
+			r.apply(t)
+			return r.p.splitIntoMoves(t), stuck
+		}
+		stuck = append(stuck, left...)
+		group = slices.DeleteFunc(slices.Clone(group), func(c int) bool {
+			return slices.ContainsFunc(left, func(s Stuck) bool { return s.Node == r.p.candidates[c].node.Name })
+		})
+	}
+	return nil, stuck
+}
+
+// stuckNodes returns the candidates with a pod that the plan refuses.
+func (r *sequence) stuckNodes(plan packing.Plan) []Stuck {
+	var out []Stuck
+	at := map[int]int{} // index into out, by candidate
+	for _, refusal := range plan.Refusals {
+		c, ok := r.p.byPod[refusal.Pod]
+		if !ok {
+			continue
+		}
+		i, known := at[c]
+		if !known {
+			i = len(out)
+			at[c], out = i, append(out, Stuck{Node: r.p.candidates[c].node.Name, Refusal: refusal})
+		}
+		out[i].Pods++
+	}
+	return out
 }
