@@ -6,6 +6,10 @@
 //
 // # How Solve works
 //
+// The input is a problem, which does not change (problem.go). Each attempt has a solution: the pods
+// that are placed so far, and on which nodes (solution.go), and the progress of each class (queue.go).
+// Every step below is a type of its own that changes the solution.
+//
 // Pods with equal requirements form a pod group, here a class (package podgroup). Package
 // offering numbers what can be launched. A class has stages: the sets of offerings that it
 // accepts, with fewer preferences from one to the next. Package existing has the nodes, and
