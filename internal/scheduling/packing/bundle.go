@@ -30,7 +30,7 @@ func (bu bundler) bundleRequired() []int {
 			if bu.queue.left[c] == 0 || !bu.queue.profile(&bu.queue.classes[c]).Follows() || bu.daemonPodsSuffice(c) {
 				continue
 			}
-			if groups, _ := bu.queue.requiredHostGroups(&bu.queue.classes[c]); !bu.bundleSelfAffine(c) {
+			if groups, _ := bu.queue.profile(&bu.queue.classes[c]).RequiredHostGroups(); !bu.bundleSelfAffine(c) {
 				bu.bundleWithTargets(c, groups, false)
 			}
 		}
@@ -53,7 +53,7 @@ func (bu bundler) bundleRequired() []int {
 // into one bundle. The bundle has as many pods as fit on one node; the others cannot run. It
 // reports false if the class has other affinities or its group already has a node.
 func (bu bundler) bundleSelfAffine(c int) bool {
-	groups, self := bu.queue.requiredHostGroups(&bu.queue.classes[c])
+	groups, self := bu.queue.profile(&bu.queue.classes[c]).RequiredHostGroups()
 	if !self || slices.ContainsFunc(groups, bu.sol.hasPod) {
 		return false
 	}
@@ -66,7 +66,7 @@ func (bu bundler) bundleSelfAffine(c int) bool {
 		if bu.queue.left[o] == 0 || other.members != nil {
 			continue
 		}
-		if theirs, too := bu.queue.requiredHostGroups(other); too && slices.Equal(theirs, groups) && bu.fitsAlone(other) {
+		if theirs, too := bu.queue.profile(other).RequiredHostGroups(); too && slices.Equal(theirs, groups) && bu.fitsAlone(other) {
 			members = append(members, member{o, bu.queue.left[o]})
 		}
 	}
@@ -271,7 +271,7 @@ func (bu bundler) unbundle() {
 			continue
 		}
 		if b.oneNodeOnly {
-			groups, _ := bu.queue.requiredHostGroups(&bu.queue.classes[b.members[0].class])
+			groups, _ := bu.queue.profile(&bu.queue.classes[b.members[0].class]).RequiredHostGroups()
 			for _, g := range groups {
 				delete(bu.sol.hostAssigned, g)
 			}

@@ -13,7 +13,7 @@ func (bu bundler) daemonPodsSuffice(c int) bool {
 	if bu.queue.daemonPods == nil {
 		return false
 	}
-	groups, _ := bu.queue.requiredHostGroups(&bu.queue.classes[c])
+	groups, _ := bu.queue.profile(&bu.queue.classes[c]).RequiredHostGroups()
 	return slices.ContainsFunc(bu.queue.classes[c].stages, func(stage int) bool {
 		some := false
 		bu.problem.accepts.Sets[stage].Each(func(o int) { some = some || bu.queue.daemonPods.Are(groups, o) })

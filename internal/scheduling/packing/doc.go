@@ -32,8 +32,8 @@
 //  5. If a domain cannot take its pods, or new nodes add domains, planning restarts with that
 //     knowledge (restart.go, projection.go). Binding is then simulated, and pods that
 //     kube-scheduler would not bind are removed (bindorder.go, affinitycycle.go).
-//  6. Unplaced pods are retried against the finished plan (retry.go). The rest is explained: each
-//     offering is checked step by step for the cause and the smallest fix (refusal.go, hint.go).
+//  6. Unplaced pods are retried against the finished plan (retry.go). Package refusal
+//     explains the rest: the causes, and the smallest change that would help.
 //
 // Each new node keeps every offering that fits its pods, cheapest first (launchoptions.go).
 package packing

@@ -278,19 +278,6 @@ func (q *queue) mayFollow(classes []int) bool {
 	})
 }
 
-// requiredHostGroups returns the groups of the class's required host affinities, and whether all of
-// them select the class itself.
-func (q *queue) requiredHostGroups(c *class) (groups []int, self bool) {
-	self = true
-	for _, r := range q.profile(c).Host {
-		if r.Form == topology.Near && r.Weight == 0 {
-			groups = append(groups, r.Group)
-			self = self && r.Self
-		}
-	}
-	return groups, self
-}
-
 // isInHostSpread reports whether a host spread applies to pods of the class or selects them.
 func (q *queue) isInHostSpread(c int) bool {
 	p := q.profile(&q.classes[c])

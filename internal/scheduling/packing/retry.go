@@ -14,8 +14,8 @@ const maxRetries = 24
 
 // retryUnplaced tries to place the unplaced pods once more, given the rest of the plan. They may
 // have lost their place to pods that then found none, or their domain could not take them. It first
-// tries all classes together, then one by one, and returns the better plan. ground, r and q are
-// those from before any pod was placed.
+// tries all classes together, then one by one, and returns the better plan. ground is the
+// one from before any pod was placed.
 func retryUnplaced(sol *solution, ground *existing.Ground) *solution {
 	if sol.queue.unplaced() == 0 {
 		return sol

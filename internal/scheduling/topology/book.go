@@ -88,6 +88,19 @@ func (p *Profile) IsPlain() bool {
 	return len(p.Domain) == 0 && len(p.Host) == 0 && len(p.In) == 0 && len(p.HostIn) == 0
 }
 
+// RequiredHostGroups returns the groups of the required host affinities, and whether all of them
+// select the pods themselves.
+func (p *Profile) RequiredHostGroups() (groups []int, self bool) {
+	self = true
+	for i := range p.Host {
+		if r := &p.Host[i]; r.Form == Near && r.Weight == 0 {
+			groups = append(groups, r.Group)
+			self = self && r.Self
+		}
+	}
+	return groups, self
+}
+
 // Follows reports whether the pods have a required affinity over host names.
 func (p *Profile) Follows() bool {
 	return slices.ContainsFunc(p.Host, func(r Rule) bool { return r.Form == Near && r.Weight == 0 })

@@ -1,4 +1,4 @@
-package packing
+package refusal
 
 import (
 	"cmp"
@@ -86,25 +86,25 @@ func (e *explanation) fixFor(best *finding) string {
 	case TopologySpread, PodAffinity, PodAntiAffinity:
 		return e.topologyHint(best)
 	case EffortSpent:
-		return retryHint
+		return RetryHint
 	}
 	return ""
 }
 
-// retryHint is for pods that another plan may place.
-const retryHint = "plan again: pods that have a place by then take no more work"
+// RetryHint is the hint for pods that another plan may place.
+const RetryHint = "plan again: pods that have a place by then take no more work"
 
 // poolToFix returns the first unusable NodePool, by name, that would accept the class; nil if there
 // is none.
 func (e *explanation) poolToFix() *offering.Pool {
-	i := slices.IndexFunc(e.problem.stock.Pools, func(p *offering.Pool) bool {
+	i := slices.IndexFunc(e.in.Stock.Pools, func(p *offering.Pool) bool {
 		_, repels := requirements.Untolerated(p.Taints, e.sig.Tolerations)
 		return p.Unusable != "" && !p.Closed && !repels && slices.ContainsFunc(alternatives(e.sig.Required), p.MaySuit)
 	})
 	if i < 0 {
 		return nil
 	}
-	return e.problem.stock.Pools[i]
+	return e.in.Stock.Pools[i]
 }
 
 // limitHint says how high the limit must be for the smallest node that would do.
@@ -116,7 +116,7 @@ func limitHint(f *finding) string {
 
 // topologyHint returns the change that would satisfy the spread or affinity rule.
 func (e *explanation) topologyHint(f *finding) string {
-	if f.reason.Detail != topology.Hostname && len(e.ground.Keys[f.reason.Detail].Values) == 0 {
+	if f.reason.Detail != topology.Hostname && len(e.in.Ground.Keys[f.reason.Detail].Values) == 0 {
 		if foreign, ok := catalog.ForeignLabelOf(f.reason.Detail, ""); ok || offering.IsCloudKey(f.reason.Detail) {
 			return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node has and no NodePool may set: "+
 				"change it, for instance to %s", f.reason.Detail, cmp.Or(foreign.Key, catalog.LabelZone))
@@ -220,7 +220,7 @@ func (e *explanation) labelHint(f *finding) string {
 // noPoolOffers says that no NodePool offers the label, and which labels they offer instead.
 func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
 	isOffered := func(p *offering.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
-	if slices.ContainsFunc(e.problem.stock.Pools, isOffered) { // an unusable NodePool offers it
+	if slices.ContainsFunc(e.in.Stock.Pools, isOffered) { // an unusable NodePool offers it
 		return "no NodePool that can be used offers" + e.offeredLabels()
 	}
 	return "no NodePool offers" + e.offeredLabels()
@@ -229,7 +229,7 @@ func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
 // offeredLabels lists the custom labels of the usable NodePools.
 func (e *explanation) offeredLabels() string {
 	var parts []string
-	for _, p := range e.problem.stock.Pools {
+	for _, p := range e.in.Stock.Pools {
 		if p.Unusable != "" {
 			continue
 		}
@@ -254,7 +254,7 @@ const maxListedValues = 8
 
 // values describes which values of a label the offerings have.
 func (e *explanation) values(key string) string {
-	values := e.problem.stock.Labels.Of(key).Values
+	values := e.in.Stock.Labels.Of(key).Values
 	if len(values) <= maxListedValues {
 		return "[" + strings.Join(values, " ") + "]"
 	}
