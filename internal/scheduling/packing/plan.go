@@ -24,7 +24,7 @@ type Plan struct {
 	Effort  Effort // the limit of Steps
 }
 
-// Machine is a node to launch, as the input of a NodeClaim.
+// `Machine` is a node to launch, as the input of a NodeClaim.
 type Machine struct {
 	Name      string // "<pool>-1", unique in the plan; the NodeClaim gets a name of its own
 	Pool      string

@@ -290,8 +290,8 @@ func (b *Book) rules(p Wanted) []Rule {
 	return out
 }
 
-// keysBeside returns the labels of the other spreads that are demands like this one, or wishes like
-// it: kube-scheduler leaves out nodes that lack one of them. Every node has a host name.
+// keysBeside returns the labels of the other required spreads if this one is required, else of the
+// other preferred ones: kube-scheduler ignores nodes that lack one of them. Every node has a host name.
 func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
 	var out []string
 	for _, other := range all {

@@ -22,7 +22,7 @@ func (e *explanation) hint() string {
 		return ""
 	}
 	if unusable := e.poolToFix(); unusable != nil && len(e.findings) > 1 && best.meansNoPoolFits() {
-		return fmt.Sprintf("mend NodePool %s, whose labels and taints suit the pod: %s", unusable.Name, unusable.Unusable)
+		return fmt.Sprintf("fix NodePool %s, whose labels and taints suit the pod: %s", unusable.Name, unusable.Unusable)
 	}
 	return e.fixFor(best)
 }
@@ -61,7 +61,7 @@ func (e *explanation) fixFor(best *finding) string {
 	case NoPool:
 		return "create a NodePool and the EC2NodeClass that it names"
 	case PoolUnusable:
-		return "mend NodePool " + best.reason.Detail
+		return "fix NodePool " + best.reason.Detail
 	case PoolEmpty:
 		return e.emptyHint(best)
 	case TaintUntolerated:
@@ -77,8 +77,8 @@ func (e *explanation) fixFor(best *finding) string {
 	case LimitReached:
 		return limitHint(best)
 	case MinValues:
-		return fmt.Sprintf("what NodePool %s could buy for the pod has %d of the %d values of %s that minValues asks for: "+
-			"lower it, let the NodePool use more instance types, or have --min-values-policy=BestEffort",
+		return fmt.Sprintf("the offerings of NodePool %s for the pod have %d of the %d values of %s that minValues requires: "+
+			"lower minValues, let the NodePool use more instance types, or set --min-values-policy=BestEffort",
 			name, best.missing.Have, best.missing.Asked, best.missing.Key)
 	case ReservationFull:
 		return fmt.Sprintf("every instance of capacity reservation %s is taken: enlarge it, "+
@@ -110,7 +110,7 @@ func (e *explanation) poolToFix() *offering.Pool {
 // limitHint says how high the limit must be for the smallest node that would do.
 func limitHint(f *finding) string {
 	format := func(v int64) string { return resources.Format(f.excess.limit, v) }
-	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest machine that would do takes %s",
+	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest suitable instance adds %s",
 		f.excess.limit, f.pool.Name, format(f.pool.Limit(f.excess.limit)), format(f.excess.taken+f.excess.each), format(f.excess.taken), format(f.excess.each))
 }
 
