@@ -89,13 +89,6 @@ var languageDebt = map[string]int{
 	"internal/permissions":            1,
 	"internal/repocheck":              2,
 	"internal/scenario":               10,
-	"internal/scheduling/existing":    5,
-	"internal/scheduling/lowerbound":  79,
-	"internal/scheduling/offering":    15,
-	"internal/scheduling/packing":     133,
-	"internal/scheduling/parallel":    2,
-	"internal/scheduling/podgroup":    3,
-	"internal/scheduling/topology":    20,
 	"internal/suggest":                2,
 	"lab":                             322,
 }

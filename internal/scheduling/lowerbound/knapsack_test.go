@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestLoad compares what a machine is proved to hold, for any worths, with all
-// ways to fill it, and fills it with what is found.
+// TestLoad compares the proved bound of a node, for any dual prices, with all possible contents, and
+// fills the node with the pods that were found.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -20,7 +20,7 @@ func TestLoad(t *testing.T) {
 		enough := k.price * rapid.Float64Range(0, 3).Draw(t, "enough")
 		proved, found := g.load(k, worth, enough)
 		full := 0.0
-		m := machine{part: g.part, kind: k, worth: worth, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
+		m := knapsack{part: g.part, kind: k, worth: worth, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
 		m.everyWay(0, func() { full = max(full, m.value) })
 		if full > max(proved, enough)*(1+1e-9) {
 			t.Fatalf("it holds pods worth %g, and %g was proved, with %g to prove", full, proved, enough)
@@ -44,14 +44,13 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// TestSearch looks for the best pods on a machine without a hint, from each
-// place in the order on.
+// TestSearch searches for the best pods on a node without a hint, from each position in the order.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		g, worth := oneKind(t)
 		k := &g.kinds[0]
-		m := machine{part: g.part, kind: k, worth: worth, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room), limit: 1 << 30}
+		m := knapsack{part: g.part, kind: k, worth: worth, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room), limit: 1 << 30}
 		m.relaxed = g.relax(k, worth, 0, rapid.IntRange(1, mostPlanes).Draw(t, "planes"))
 		m.arrange(math.Inf(1), rapid.IntRange(1, 9).Draw(t, "pods"))
 		m.search(0, m.profits())
@@ -101,8 +100,8 @@ func oneKind(t *rapid.T) (*generation, []float64) {
 	return nil, nil
 }
 
-// everyWay calls back for every way to fill the machine.
-func (m *machine) everyWay(at int, full func()) {
+// everyWay calls back for every way to fill the node.
+func (m *knapsack) everyWay(at int, full func()) {
 	if at == len(m.now) {
 		full()
 		return
@@ -117,7 +116,7 @@ func (m *machine) everyWay(at int, full func()) {
 }
 
 // check fails if the pods do not fit.
-func (m *machine) check(t *rapid.T, takes []take) {
+func (m *knapsack) check(t *rapid.T, takes []take) {
 	left := slices.Clone(m.kind.room)
 	for _, x := range takes {
 		c := &m.classes[x.class]

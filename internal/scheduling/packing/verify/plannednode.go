@@ -10,12 +10,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxTypes is how many instance types one machine may keep.
+// maxTypes is how many instance types one planned node may keep.
 const maxTypes = 60
 
-// machine checks one machine of the plan by itself, and makes a place of it.
-func (c *checker) machine(m *packing.Machine) {
-	at := place{name: "machine " + m.Name}
+// plannedNode checks one node of the plan by itself, and makes a place of it.
+func (c *checker) plannedNode(m *packing.Machine) {
+	at := place{name: "planned node " + m.Name}
 	for _, id := range m.Pods {
 		if p := c.take(id, at.name); p != nil {
 			at.pods = append(at.pods, p)
@@ -34,7 +34,7 @@ func (c *checker) machine(m *packing.Machine) {
 	}
 	c.names[m.Name] = true
 	if len(m.Pods) == 0 {
-		c.broken("%s is bought for nobody", at.name)
+		c.broken("%s has no pods", at.name)
 	}
 
 	var name identity
@@ -67,31 +67,31 @@ func (c *checker) machine(m *packing.Machine) {
 	c.places = append(c.places, at)
 }
 
-// promises checks that the NodeClaim would say what the pool does, and would
-// allow what the machine keeps.
+// promises checks that the NodeClaim has the labels, taints and requirements of the pool, and allows
+// the offerings of the planned node.
 func (c *checker) promises(m *packing.Machine, pool *cluster.Pool, offers []*offer) {
 	if m.NodeClass != pool.NodeClass {
-		c.broken("machine %s is of node class %q, its pool is of %q", m.Name, m.NodeClass, pool.NodeClass)
+		c.broken("planned node %s is of node class %q, its pool is of %q", m.Name, m.NodeClass, pool.NodeClass)
 	}
 	if !slices.Equal(m.Taints, pool.Taints) || !slices.Equal(m.StartupTaints, pool.StartupTaints) {
-		c.broken("machine %s has other taints than its pool", m.Name)
+		c.broken("planned node %s has other taints than its pool", m.Name)
 	}
 	for key, value := range pool.Labels {
 		if m.Labels[key] != value {
-			c.broken("machine %s lacks the label %s=%s of its pool", m.Name, key, value)
+			c.broken("planned node %s lacks the label %s=%s of its pool", m.Name, key, value)
 		}
 	}
 	for _, r := range m.Requirements {
 		values, _ := requirements.ValuesOf(r.Operator, r.Values...)
 		asks := requirements.Requirements{r.Key: values}
 		if i := slices.IndexFunc(offers, func(o *offer) bool { return !asks.Accepts(o.labels) }); i >= 0 {
-			c.broken("machine %s requires %s %s %v, which rules out its own offering %s",
+			c.broken("planned node %s requires %s %s %v, which rules out its own offering %s",
 				m.Name, r.Key, r.Operator, r.Values, offers[i])
 		}
 	}
 }
 
-// hosts checks that all pods of the machine could run on it, whichever of its offerings it becomes.
+// hosts checks that all pods of the planned node could run on it, whichever of its offerings it becomes.
 func (c *checker) hosts(at *place) {
 	var sum resources.Amounts
 	var ports []cluster.HostPort
@@ -130,7 +130,7 @@ func (c *checker) hosts(at *place) {
 	}
 }
 
-// port notes a port that somebody else has.
+// port records a conflict with a port of another pod.
 func (c *checker) port(where string, port cluster.HostPort, taken []cluster.HostPort) {
 	if slices.ContainsFunc(taken, port.Conflicts) {
 		c.broken("%s: port %d/%s is taken twice", where, port.Port, port.Protocol)

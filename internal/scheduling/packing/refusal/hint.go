@@ -1,4 +1,4 @@
-package packing
+package refusal
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ func (e *explanation) hint() string {
 		return ""
 	}
 	if unusable := e.poolToFix(); unusable != nil && len(e.findings) > 1 && best.meansNoPoolFits() {
-		return fmt.Sprintf("mend NodePool %s, whose labels and taints suit the pod: %s", unusable.Name, unusable.Unusable)
+		return fmt.Sprintf("fix NodePool %s, whose labels and taints suit the pod: %s", unusable.Name, unusable.Unusable)
 	}
 	return e.fixFor(best)
 }
@@ -37,7 +37,7 @@ func (e *explanation) nearest() *finding {
 	if unusable == nil || len(e.findings) <= 1 || !best.meansNoPoolFits() {
 		return best
 	}
-	i := slices.IndexFunc(e.findings, func(f finding) bool { return f.Code == PoolUnusable && f.pool == unusable })
+	i := slices.IndexFunc(e.findings, func(f finding) bool { return f.reason.Code == PoolUnusable && f.pool == unusable })
 	if i < 0 {
 		return best
 	}
@@ -48,7 +48,7 @@ func (e *explanation) nearest() *finding {
 // fits the class. TypeMismatch does not: there the offerings lack something, and an unusable
 // NodePool probably has the same ones.
 func (f *finding) meansNoPoolFits() bool {
-	return f.rank <= rankLabel && f.Code != TypeMismatch
+	return f.rank <= rankLabel && f.reason.Code != TypeMismatch
 }
 
 // fixFor returns the change that would remove the cause.
@@ -57,83 +57,83 @@ func (e *explanation) fixFor(best *finding) string {
 	if best.pool != nil {
 		name = best.pool.Name
 	}
-	switch best.Code {
+	switch best.reason.Code {
 	case NoPool:
 		return "create a NodePool and the EC2NodeClass that it names"
 	case PoolUnusable:
-		return "mend NodePool " + best.Detail
+		return "fix NodePool " + best.reason.Detail
 	case PoolEmpty:
 		return e.emptyHint(best)
 	case TaintUntolerated:
-		return taintHint(best.Detail, best.pool)
+		return taintHint(best.reason.Detail, best.pool)
 	case LabelMissing, LabelConflict, TypeMismatch:
 		return e.labelHint(best)
 	case TooSmall:
 		return e.roomHint(best)
 	case HostPortTaken:
-		return fmt.Sprintf("a DaemonSet takes port %s on every node that would do: use another port", best.Detail)
+		return fmt.Sprintf("a DaemonSet takes port %s on every node that would do: use another port", best.reason.Detail)
 	case NoCapacity:
 		return fmt.Sprintf("EC2 is short of it now: let NodePool %s use more instance types, zones or capacity types", name)
 	case LimitReached:
 		return limitHint(best)
 	case MinValues:
-		return fmt.Sprintf("what NodePool %s could buy for the pod has %d of the %d values of %s that minValues asks for: "+
-			"lower it, let the NodePool use more instance types, or have --min-values-policy=BestEffort",
+		return fmt.Sprintf("the offerings of NodePool %s for the pod have %d of the %d values of %s that minValues requires: "+
+			"lower minValues, let the NodePool use more instance types, or set --min-values-policy=BestEffort",
 			name, best.missing.Have, best.missing.Asked, best.missing.Key)
 	case ReservationFull:
 		return fmt.Sprintf("every instance of capacity reservation %s is taken: enlarge it, "+
-			"or let NodePool and pod use on-demand or spot too", best.Detail)
+			"or let NodePool and pod use on-demand or spot too", best.reason.Detail)
 	case TopologySpread, PodAffinity, PodAntiAffinity:
 		return e.topologyHint(best)
 	case EffortSpent:
-		return retryHint
+		return RetryHint
 	}
 	return ""
 }
 
-// retryHint is for pods that another plan may place.
-const retryHint = "plan again: pods that have a place by then take no more work"
+// RetryHint is the hint for pods that another plan may place.
+const RetryHint = "plan again: pods that have a place by then take no more work"
 
 // poolToFix returns the first unusable NodePool, by name, that would accept the class; nil if there
 // is none.
 func (e *explanation) poolToFix() *offering.Pool {
-	i := slices.IndexFunc(e.stock.Pools, func(p *offering.Pool) bool {
+	i := slices.IndexFunc(e.in.Stock.Pools, func(p *offering.Pool) bool {
 		_, repels := requirements.Untolerated(p.Taints, e.sig.Tolerations)
 		return p.Unusable != "" && !p.Closed && !repels && slices.ContainsFunc(alternatives(e.sig.Required), p.MaySuit)
 	})
 	if i < 0 {
 		return nil
 	}
-	return e.stock.Pools[i]
+	return e.in.Stock.Pools[i]
 }
 
 // limitHint says how high the limit must be for the smallest node that would do.
 func limitHint(f *finding) string {
 	format := func(v int64) string { return resources.Format(f.excess.limit, v) }
-	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest machine that would do takes %s",
+	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest suitable instance adds %s",
 		f.excess.limit, f.pool.Name, format(f.pool.Limit(f.excess.limit)), format(f.excess.taken+f.excess.each), format(f.excess.taken), format(f.excess.each))
 }
 
 // topologyHint returns the change that would satisfy the spread or affinity rule.
 func (e *explanation) topologyHint(f *finding) string {
-	if f.Detail != topology.Hostname && len(e.ground.Keys[f.Detail].Values) == 0 {
-		if foreign, ok := catalog.ForeignLabelOf(f.Detail, ""); ok || offering.IsCloudKey(f.Detail) {
+	if f.reason.Detail != topology.Hostname && len(e.in.Ground.Keys[f.reason.Detail].Values) == 0 {
+		if foreign, ok := catalog.ForeignLabelOf(f.reason.Detail, ""); ok || offering.IsCloudKey(f.reason.Detail) {
 			return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node has and no NodePool may set: "+
-				"change it, for instance to %s", f.Detail, cmp.Or(foreign.Key, catalog.LabelZone))
+				"change it, for instance to %s", f.reason.Detail, cmp.Or(foreign.Key, catalog.LabelZone))
 		}
 		return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node and no NodePool has: "+
-			"add it to spec.template.metadata.labels of NodePool %s, or change the rule's topologyKey", f.Detail, f.pool.Name)
+			"add it to spec.template.metadata.labels of NodePool %s, or change the rule's topologyKey", f.reason.Detail, f.pool.Name)
 	}
-	switch f.Code {
+	switch f.reason.Code {
 	case TopologySpread:
 		return fmt.Sprintf("the pods of its topology spread would be too uneven over %s: let NodePool %s use the domains "+
-			"that have few of them, or raise maxSkew, or take whenUnsatisfiable: ScheduleAnyway", f.Detail, f.pool.Name)
+			"that have few of them, or raise maxSkew, or take whenUnsatisfiable: ScheduleAnyway", f.reason.Detail, f.pool.Name)
 	case PodAffinity:
 		return fmt.Sprintf("no pod that its pod affinity asks for is in any %s where it could go: "+
-			"start those pods first, or prefer them instead of requiring them", f.Detail)
+			"start those pods first, or prefer them instead of requiring them", f.reason.Detail)
 	}
 	return fmt.Sprintf("in every %s where it could go is a pod that it must not be near: "+
-		"offer more of them, or prefer anti-affinity instead of requiring it", f.Detail)
+		"offer more of them, or prefer anti-affinity instead of requiring it", f.reason.Detail)
 }
 
 // furthest returns the finding of the highest rank, the most frequent one among equals; nil if
@@ -142,7 +142,7 @@ func (e *explanation) furthest() *finding {
 	var best *finding
 	for i := range e.findings {
 		f := &e.findings[i]
-		if best == nil || f.rank > best.rank || f.rank == best.rank && f.Count > best.Count {
+		if best == nil || f.rank > best.rank || f.rank == best.rank && f.reason.Count > best.reason.Count {
 			best = f
 		}
 	}
@@ -180,7 +180,7 @@ func (e *explanation) emptyHint(f *finding) string {
 
 // labelHint says whether pod or NodePool must change about a label, and how.
 func (e *explanation) labelHint(f *finding) string {
-	key, _, _ := strings.Cut(f.Detail, " ")
+	key, _, _ := strings.Cut(f.reason.Detail, " ")
 	switch {
 	case f.ask.IsEmpty():
 		return "the pod's own requirements on " + key + " contradict each other"
@@ -191,10 +191,10 @@ func (e *explanation) labelHint(f *finding) string {
 	if hint := valueHint(key, f.ask); hint != "" {
 		return hint
 	}
-	if hint := e.foreignHint(key, f.ask, f.pool); hint != "" && (f.Code == LabelMissing || !offering.IsCloudKey(key)) {
+	if hint := e.foreignHint(key, f.ask, f.pool); hint != "" && (f.reason.Code == LabelMissing || !offering.IsCloudKey(key)) {
 		return hint
 	}
-	switch f.Code {
+	switch f.reason.Code {
 	case LabelMissing:
 		if offering.IsCloudKey(key) {
 			return asks + ", which no offering has"
@@ -220,7 +220,7 @@ func (e *explanation) labelHint(f *finding) string {
 // noPoolOffers says that no NodePool offers the label, and which labels they offer instead.
 func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
 	isOffered := func(p *offering.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
-	if slices.ContainsFunc(e.stock.Pools, isOffered) { // an unusable NodePool offers it
+	if slices.ContainsFunc(e.in.Stock.Pools, isOffered) { // an unusable NodePool offers it
 		return "no NodePool that can be used offers" + e.offeredLabels()
 	}
 	return "no NodePool offers" + e.offeredLabels()
@@ -229,7 +229,7 @@ func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
 // offeredLabels lists the custom labels of the usable NodePools.
 func (e *explanation) offeredLabels() string {
 	var parts []string
-	for _, p := range e.stock.Pools {
+	for _, p := range e.in.Stock.Pools {
 		if p.Unusable != "" {
 			continue
 		}
@@ -254,7 +254,7 @@ const maxListedValues = 8
 
 // values describes which values of a label the offerings have.
 func (e *explanation) values(key string) string {
-	values := e.stock.Labels.Of(key).Values
+	values := e.in.Stock.Labels.Of(key).Values
 	if len(values) <= maxListedValues {
 		return "[" + strings.Join(values, " ") + "]"
 	}

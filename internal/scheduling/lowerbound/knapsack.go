@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// machine looks for the whole pods on one machine of a kind that are worth most.
+// knapsack finds the whole pods with the highest total dual price that fit on one node of a kind.
 //
-// At the rates of the relaxation, all room and every profit that can be had
-// make the most. Pods are worth less than that by the room that they leave, by the profits
-// that are forgone, and by the losses on pods that are worth less than they pay. So
-// the search goes through the classes, those that pay most first, and turns
-// back where what is there and what may still come is no more than the target.
-type machine struct {
+// At the rates of the relaxation, all room and every possible profit give an upper bound. Pods are
+// worth less than that by the room that they leave, by the profits that are forgone, and by the losses
+// on pods whose dual price is less than they pay. So the search goes through the classes, those that
+// pay most first, and turns back where the pods so far and those that may still follow are worth no
+// more than the target.
+type knapsack struct {
 	*part
 	kind    *kind
 	relaxed relaxation
 	worth   []float64
-	used    []int // by group: pods on the machine
+	used    []int // by group: pods on the node
 
 	order []int       // positions in kind.classes of the classes that the best may have
 	least [][]float64 // by place in order, by resource: the least that the classes from there on ask for
 	after *table
 
-	now    []int32 // pods on the machine, by position in kind.classes
+	now    []int32 // pods on the node, by position in kind.classes
 	left   []float64
 	value  float64 // of the pods now on it
 	best   []int32
@@ -33,20 +33,20 @@ type machine struct {
 	open   float64 // the most that there may be where the search gave up
 	nodes  int     // how many it has looked at
 	limit  int
-	tried  int // numbers that were touched to begin machines
+	tried  int // numbers that were touched to start nodes
 }
 
 const (
 	mostPlanes = 30
-	mostNodes  = 2000 // of the search through one machine
+	mostNodes  = 2000 // of the search through one node
 	wholeNear  = 5e-4 // of the price: how far from the best pods is near enough
-	farBeyond  = 0.02 // of enough: machines that hold so much more are not worth a proof
+	farBeyond  = 0.02 // of enough: nodes that hold that much more need no proof
 	cutNear    = 4e-3 // of the price: how far the proof may be from the best pods
 )
 
-// load returns an upper bound for what pods on one machine can be worth, and,
-// if that is more than enough, machines that hold more than enough: of whole
-// pods, and of cut ones where no proof for whole pods was found in the time.
+// load returns an upper bound for the dual prices of the pods on one node. If that is more than
+// enough, it also returns nodes that hold more than enough: of whole pods, or of fractions if it found
+// no proof for whole pods in the time.
 func (g *generation) load(k *kind, worth []float64, enough float64) (float64, [][]take) {
 	relaxed := g.relax(k, worth, enough, mostPlanes)
 	g.steps += relaxed.steps
@@ -54,7 +54,7 @@ func (g *generation) load(k *kind, worth []float64, enough float64) (float64, []
 	if proved <= enough {
 		return proved, nil
 	}
-	m := machine{part: g.part, kind: k, relaxed: relaxed, worth: worth, used: g.used, limit: g.nodes}
+	m := knapsack{part: g.part, kind: k, relaxed: relaxed, worth: worth, used: g.used, limit: g.nodes}
 	m.now, m.left = make([]int32, len(k.classes)), slices.Clone(k.room)
 	found := m.greedy(enough)
 	m.target = max(enough, m.most+wholeNear*k.price)
@@ -78,8 +78,8 @@ func (g *generation) load(k *kind, worth []float64, enough float64) (float64, []
 	return proved, found
 }
 
-// takes returns the pods on a machine.
-func (m *machine) takes(pods []int32) (out []take) {
+// takes returns the pods on a node.
+func (m *knapsack) takes(pods []int32) (out []take) {
 	for i, n := range pods {
 		if n > 0 {
 			out = append(out, take{class: m.kind.classes[i], n: float64(n)})
@@ -88,8 +88,8 @@ func (m *machine) takes(pods []int32) (out []take) {
 	return out
 }
 
-// cut returns the pods on the relaxation's machine.
-func (m *machine) cut() (out []take) {
+// cut returns the pods on the relaxation's node.
+func (m *knapsack) cut() (out []take) {
 	for i, n := range m.relaxed.pods {
 		if n > 0 {
 			out = append(out, take{class: m.kind.classes[i], n: n})
@@ -99,16 +99,15 @@ func (m *machine) cut() (out []take) {
 }
 
 const (
-	mostTries = 200 // classes that a machine is begun with
-	mostFound = 20  // machines that are kept of them
-	poorest   = 0.2 // what pods may lose, in parts of what they pay, and still be begun with
+	mostTries = 200 // classes that a node is started with
+	mostFound = 20  // nodes that are kept of them
+	poorest   = 0.2 // what pods may lose, as a share of what they pay, and still be started with
 )
 
-// greedy cuts the fractions off the relaxation's machine, and fills what is
-// left with the pods that are worth most for what they pay; and likewise begins
-// with one pod of each class, and with as many as there can be. It returns the
-// best of those that are worth more than enough.
-func (m *machine) greedy(enough float64) [][]take {
+// greedy removes the fractions from the relaxation's node, and fills the rest with the pods of the
+// highest dual price for what they pay. It also starts with one pod of each class, and with as many as
+// possible. It returns the best results that are worth more than enough.
+func (m *knapsack) greedy(enough float64) [][]take {
 	order, ratio := m.byRatio()
 	var found []loaded
 	finish := func() {
@@ -156,7 +155,7 @@ type loaded struct {
 
 // byRatio returns the positions in kind.classes, those first that are worth
 // most for what they pay, and what each gains for it.
-func (m *machine) byRatio() (order []int, ratio []float64) {
+func (m *knapsack) byRatio() (order []int, ratio []float64) {
 	for i, at := range m.kind.classes {
 		profit := m.relaxed.profits[i]
 		order = append(order, i)
@@ -167,7 +166,7 @@ func (m *machine) byRatio() (order []int, ratio []float64) {
 }
 
 // fits returns how many more pods of the class at i there is room for.
-func (m *machine) fits(i int) int {
+func (m *knapsack) fits(i int) int {
 	c := &m.classes[m.kind.classes[i]]
 	n := c.cap - int(m.now[i])
 	for _, g := range c.groups {
@@ -181,16 +180,16 @@ func (m *machine) fits(i int) int {
 	return max(n, 0)
 }
 
-// put puts up to n pods of the class at i on the machine, and returns how many.
-func (m *machine) put(i, n int) int {
+// put puts up to n pods of the class at i on the node, and returns how many.
+func (m *knapsack) put(i, n int) int {
 	if n = min(n, m.fits(i)); n > 0 {
 		m.place(i, n)
 	}
 	return n
 }
 
-// place puts n pods of the class at i on the machine; it takes them off if n is negative.
-func (m *machine) place(i, n int) {
+// place puts n pods of the class at i on the node; it takes them off if n is negative.
+func (m *knapsack) place(i, n int) {
 	c := &m.classes[m.kind.classes[i]]
 	m.now[i] += int32(n)
 	m.value += float64(n) * m.worth[m.kind.classes[i]]
@@ -202,8 +201,8 @@ func (m *machine) place(i, n int) {
 	}
 }
 
-// empty takes all pods off the machine.
-func (m *machine) empty() {
+// empty takes all pods off the node.
+func (m *knapsack) empty() {
 	for i, n := range m.now {
 		if n > 0 {
 			m.place(i, -int(n))
@@ -213,9 +212,9 @@ func (m *machine) empty() {
 	copy(m.left, m.kind.room)
 }
 
-// arrange picks the classes that a machine may have that loses less than
-// slack, and puts those first that pay most; so many pods fill it.
-func (m *machine) arrange(slack float64, pods int) {
+// arrange picks the classes that a node may have that loses less than slack, those that pay most
+// first. It returns how many pods fill the node.
+func (m *knapsack) arrange(slack float64, pods int) {
 	paid := make([]float64, len(m.relaxed.profits))
 	for i, profit := range m.relaxed.profits {
 		paid[i] = m.worth[m.kind.classes[i]] - profit
@@ -237,7 +236,7 @@ func (m *machine) arrange(slack float64, pods int) {
 }
 
 // profits is what all profits come to that can be had.
-func (m *machine) profits() float64 {
+func (m *knapsack) profits() float64 {
 	sum := m.relaxed.most
 	for _, rate := range m.relaxed.rates {
 		sum -= rate
@@ -247,7 +246,7 @@ func (m *machine) profits() float64 {
 
 // search tries the classes from a place in the order on; profits is what those
 // of them come to that can still be had.
-func (m *machine) search(at int, profits float64) {
+func (m *knapsack) search(at int, profits float64) {
 	if m.value > m.most {
 		m.most, m.best = m.value, slices.Clone(m.now)
 		m.target = max(m.target, m.value+wholeNear*m.kind.price)
@@ -278,7 +277,7 @@ func (m *machine) search(at int, profits float64) {
 }
 
 // rest is what the room that is left is worth at the rates.
-func (m *machine) rest() float64 {
+func (m *knapsack) rest() float64 {
 	sum := 0.0
 	for r, rate := range m.relaxed.rates {
 		if m.kind.room[r] > 0 {
@@ -289,7 +288,7 @@ func (m *machine) rest() float64 {
 }
 
 // full reports whether none of the classes from that place on has a pod that fits.
-func (m *machine) full(at int) bool {
+func (m *knapsack) full(at int) bool {
 	for r, a := range m.least[at] {
 		if a > m.left[r] {
 			return true

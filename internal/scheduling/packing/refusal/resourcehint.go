@@ -1,4 +1,4 @@
-package packing
+package refusal
 
 import (
 	"cmp"
@@ -53,7 +53,7 @@ func valueHint(key string, ask requirements.Values) string {
 // or the pod names several.
 func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 	var names []string
-	for _, p := range e.stock.Pools {
+	for _, p := range e.in.Stock.Pools {
 		names = append(names, p.Name)
 	}
 	value, ok := ask.Single()
@@ -71,7 +71,7 @@ func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 func (e *explanation) nearestType(ask requirements.Values) string {
 	value, _ := ask.Single()
 	family, size, ok := strings.Cut(value, ".")
-	types := e.stock.Labels.Of(catalog.LabelInstanceType).Values
+	types := e.in.Stock.Labels.Of(catalog.LabelInstanceType).Values
 	var siblings []string
 	for _, one := range types {
 		of, has, _ := strings.Cut(one, ".")
@@ -97,13 +97,13 @@ func taintHint(taint string, pool *offering.Pool) string {
 
 // roomHint compares the request to the largest room found, and says how to get more room.
 func (e *explanation) roomHint(f *finding) string {
-	r, ask, name := slices.Index(e.stock.Dims, f.Detail), e.class.Amounts.Of(f.Detail), f.Detail
+	r, ask, name := slices.Index(e.in.Stock.Dims, f.reason.Detail), e.class.Amounts.Of(f.reason.Detail), f.reason.Detail
 	if r < 0 && ask == 0 {
 		return fmt.Sprintf("the DaemonSet pods alone fill the instances of NodePool %s: let it use larger instance types", f.pool.Name)
 	}
 	most := int64(0)
-	for i := 0; r >= 0 && i < len(e.stock.Shapes); i++ {
-		most = max(most, e.stock.Shapes[i].Room[r])
+	for i := 0; r >= 0 && i < len(e.in.Stock.Shapes); i++ {
+		most = max(most, e.in.Stock.Shapes[i].Room[r])
 	}
 	if most < ask {
 		text := fmt.Sprintf("the pod asks for %s of %s; the largest instance type that a NodePool allows has %s for pods",
@@ -126,7 +126,7 @@ func (e *explanation) roomHint(f *finding) string {
 func (e *explanation) resourceFix(p *offering.Pool, name string, most int64) string {
 	switch {
 	case name == resources.EphemeralStorage:
-		return e.diskFix(p, slices.Index(e.stock.Dims, name))
+		return e.diskFix(p, slices.Index(e.in.Stock.Dims, name))
 	case name == resources.Pods:
 		return fmt.Sprintf("raise spec.kubelet.maxPods of EC2NodeClass %s, or let NodePool %s use larger instance types", p.NodeClass, p.Name)
 	case name == resources.CPU, name == resources.Memory, strings.HasPrefix(name, resources.AttachableVolumes):
@@ -162,7 +162,7 @@ func (e *explanation) diskFix(p *offering.Pool, r int) string {
 	local := int64(0) // of the smallest instance store that is large enough
 	isLocal, size := true, int64(0)
 	e.eachAcceptedOffer(p, func(o int) {
-		typ := e.stock.TypeOf(o)
+		typ := e.in.Stock.TypeOf(o)
 		gb, _ := strconv.ParseInt(typ.Labels[catalog.LabelLocalNVMe], 10, 64)
 		bytes := gb * 1e9
 		switch {
@@ -171,7 +171,7 @@ func (e *explanation) diskFix(p *offering.Pool, r int) string {
 		case bytes >= ask && (local == 0 || bytes < local):
 			local = bytes
 		}
-		if n := volumeFor(typ.Capacity.EphemeralStorage, typ.Allocatable.EphemeralStorage, e.stock.Room(o)[r], ask); n > 0 && (size == 0 || n < size) {
+		if n := volumeFor(typ.Capacity.EphemeralStorage, typ.Allocatable.EphemeralStorage, e.in.Stock.Room(o)[r], ask); n > 0 && (size == 0 || n < size) {
 			size = n
 		}
 	})
@@ -196,14 +196,14 @@ func (e *explanation) diskFix(p *offering.Pool, r int) string {
 
 // eachAcceptedOffer visits the NodePool's offerings whose labels the class accepts.
 func (e *explanation) eachAcceptedOffer(p *offering.Pool, visit func(offer int)) {
-	for v := range e.stock.Variants {
-		if e.stock.Pools[e.stock.Variants[v].Pool] != p {
+	for v := range e.in.Stock.Variants {
+		if e.in.Stock.Pools[e.in.Stock.Variants[v].Pool] != p {
 			continue
 		}
 		for _, reqs := range alternatives(e.sig.Required) {
-			left := e.stock.OffersOf(&e.stock.Variants[v])
+			left := e.in.Stock.OffersOf(&e.in.Stock.Variants[v])
 			for _, key := range reqs.Keys() {
-				left = left.Both(e.stock.Labels.Accepting(key, reqs[key]))
+				left = left.Both(e.in.Stock.Labels.Accepting(key, reqs[key]))
 			}
 			left.Each(visit)
 		}

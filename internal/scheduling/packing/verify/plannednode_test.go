@@ -15,8 +15,8 @@ import (
 
 const ebs = "attachable-volumes-csi-ebs.csi.aws.com"
 
-// TestMachines breaks one rule at a time of a plan that is right: two machines
-// for three pods, and one pod on a node that is there.
+// TestMachines breaks one rule at a time of a valid plan: two planned nodes for three pods, and one
+// pod on an existing node.
 func TestMachines(t *testing.T) {
 	t.Parallel()
 	plan := func(change func(w *world)) func(w *world) {
@@ -25,8 +25,8 @@ func TestMachines(t *testing.T) {
 			for _, name := range []string{"web-1", "web-2", "db-1", "db-2"} {
 				w.pod(name)
 			}
-			w.buy("a b c", "web-1", "web-2")
-			w.buy("b", "db-1")
+			w.launch("a b c", "web-1", "web-2")
+			w.launch("b", "db-1")
 			w.place("n1", "db-2")
 			change(w)
 		}
@@ -38,8 +38,8 @@ func TestMachines(t *testing.T) {
 		"a pod is left out":        wrong("pod default/db-1 has 0 places and refusals", plan(func(w *world) { w.plan.Machines[1].Pods = nil })),
 		"a pod is placed twice":    wrong("pod default/db-1 has 2", plan(func(w *world) { w.place("n1", "db-1") })),
 		"placed, and refused too":  wrong("pod default/db-1 has 2; default/db-1 is refused", plan(func(w *world) { w.refuse(packing.TooSmall, "db-1") })),
-		"a pod that nobody wants":  wrong("nobody asked for", plan(func(w *world) { w.place("n1", "who-1") })),
-		"a refusal nobody wants":   wrong("nobody asked for", plan(func(w *world) { w.refuse(packing.TooSmall, "who-1") })),
+		"a pod that nobody wants":  wrong("is not in the snapshot", plan(func(w *world) { w.place("n1", "who-1") })),
+		"a refusal nobody wants":   wrong("is not in the snapshot", plan(func(w *world) { w.refuse(packing.TooSmall, "who-1") })),
 		"a node that is not there": wrong("node n9, which there is not", plan(func(w *world) { w.plan.Placements[0].Node = "n9" })),
 		"a pod that cannot be":     wrong("cannot be planned for: odd", plan(func(w *world) { w.Pods[0].Unplannable = "odd" })),
 		"a machine of no pool":     wrong("which there is not", plan(func(w *world) { w.plan.Machines[1].Pool = "x" })),
@@ -110,13 +110,13 @@ func TestMachines(t *testing.T) {
 	})
 }
 
-// TestTypes: 60 types are as many as one machine may keep.
+// TestTypes: 60 types are as many as one planned node may keep.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	many := func(n int) func(w *world) {
 		return func(w *world) {
 			w.pod("web-1")
-			m := w.buy("", "web-1")
+			m := w.launch("", "web-1")
 			c := w.Market["default"]
 			for i := range n {
 				name := "t" + strconv.Itoa(i)
@@ -132,12 +132,12 @@ func TestTypes(t *testing.T) {
 	})
 }
 
-// TestSums: the plan's price is that of its machines, and not below its bound.
+// TestSums: the plan's price is that of its planned nodes, and not below its bound.
 func TestSums(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.pod("web-1")
-	w.buy("a", "web-1")
+	w.launch("a", "web-1")
 	w.plan.LowerBound = 8 * catalog.Dollar / 100
 	if got := w.check(); len(got) > 0 {
 		t.Errorf("%q", got)
@@ -154,12 +154,12 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestNobody: a machine without pods is not to be bought.
+// TestNobody: a plan must not launch a node without pods.
 func TestNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	w.buy("a")
-	if got := w.sums(); !slices.ContainsFunc(got, func(s string) bool { return strings.HasSuffix(s, "is bought for nobody") }) {
+	w.launch("a")
+	if got := w.sums(); !slices.ContainsFunc(got, func(s string) bool { return strings.HasSuffix(s, "has no pods") }) {
 		t.Errorf("got %q", got)
 	}
 }
