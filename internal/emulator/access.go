@@ -35,7 +35,7 @@ type createEntryIn struct {
 }
 
 func createAccessEntry(c *call, in *createEntryIn) (accessEntryOut, error) {
-	e, err := c.region.CreateAccessEntry(c.now, c.path[0], world.AccessEntry{
+	e, err := c.region.EKS.CreateAccessEntry(c.now, c.path[0], world.AccessEntry{
 		Principal: in.PrincipalArn, Kind: in.Type, Groups: in.KubernetesGroups, Username: in.Username, Tags: in.Tags,
 	})
 	if err != nil {
@@ -45,7 +45,7 @@ func createAccessEntry(c *call, in *createEntryIn) (accessEntryOut, error) {
 }
 
 func describeAccessEntry(c *call, _ *none) (accessEntryOut, error) {
-	e, err := c.region.AccessEntry(c.path[0], c.path[1])
+	e, err := c.region.EKS.AccessEntry(c.path[0], c.path[1])
 	if err != nil {
 		return accessEntryOut{}, err
 	}
@@ -53,7 +53,7 @@ func describeAccessEntry(c *call, _ *none) (accessEntryOut, error) {
 }
 
 func listAccessEntries(c *call, _ *none) (namesOut, error) {
-	k, err := c.region.Cluster(c.path[0])
+	k, err := c.region.EKS.Cluster(c.path[0])
 	if err != nil {
 		return namesOut{}, err
 	}
@@ -72,7 +72,7 @@ type updateEntryIn struct {
 
 // updateAccessEntry changes groups and username of an entry of type STANDARD.
 func updateAccessEntry(c *call, in *updateEntryIn) (accessEntryOut, error) {
-	e, err := c.region.AccessEntry(c.path[0], c.path[1])
+	e, err := c.region.EKS.AccessEntry(c.path[0], c.path[1])
 	if err != nil {
 		return accessEntryOut{}, err
 	}
@@ -87,7 +87,7 @@ func updateAccessEntry(c *call, in *updateEntryIn) (accessEntryOut, error) {
 }
 
 func deleteAccessEntry(c *call, _ *none) (none, error) {
-	return none{}, c.region.DeleteAccessEntry(c.path[0], c.path[1])
+	return none{}, c.region.EKS.DeleteAccessEntry(c.path[0], c.path[1])
 }
 
 // fargateProfile is a Fargate profile as EKS writes it.
@@ -123,7 +123,7 @@ type createFargateIn struct {
 }
 
 func createFargateProfile(c *call, in *createFargateIn) (fargateProfileOut, error) {
-	p, err := c.region.CreateFargateProfile(c.now, c.path[0], world.FargateProfile{
+	p, err := c.region.EKS.CreateFargateProfile(c.now, c.path[0], world.FargateProfile{
 		Name: in.FargateProfileName, Role: in.PodExecutionRoleArn, SubnetIDs: in.Subnets, Selectors: in.Selectors, Tags: in.Tags,
 	})
 	if err != nil {
@@ -133,7 +133,7 @@ func createFargateProfile(c *call, in *createFargateIn) (fargateProfileOut, erro
 }
 
 func describeFargateProfile(c *call, _ *none) (fargateProfileOut, error) {
-	p, err := c.region.FargateProfile(c.path[0], c.path[1])
+	p, err := c.region.EKS.FargateProfile(c.path[0], c.path[1])
 	if err != nil {
 		return fargateProfileOut{}, err
 	}
@@ -141,7 +141,7 @@ func describeFargateProfile(c *call, _ *none) (fargateProfileOut, error) {
 }
 
 func listFargateProfiles(c *call, _ *none) (namesOut, error) {
-	k, err := c.region.Cluster(c.path[0])
+	k, err := c.region.EKS.Cluster(c.path[0])
 	if err != nil {
 		return namesOut{}, err
 	}
@@ -154,7 +154,7 @@ func listFargateProfiles(c *call, _ *none) (namesOut, error) {
 }
 
 func deleteFargateProfile(c *call, _ *none) (fargateProfileOut, error) {
-	p, err := c.region.DeleteFargateProfile(c.path[0], c.path[1])
+	p, err := c.region.EKS.DeleteFargateProfile(c.path[0], c.path[1])
 	if err != nil {
 		return fargateProfileOut{}, err
 	}

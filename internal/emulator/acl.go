@@ -48,7 +48,7 @@ const lastRule = 32767
 // describeNetworkAcls lists network ACLs.
 func describeNetworkAcls(c *call, in *describeACLsIn) (describeACLsOut, error) {
 	found, next, err := list(in.listIn, listing[*world.NetworkACL, networkACL]{
-		items: c.region.NetworkACLs(), ids: in.NetworkAclIds, id: func(n *world.NetworkACL) string { return n.ID }, code: "InvalidNetworkAclID.NotFound",
+		items: c.region.Network.NetworkACLs(), ids: in.NetworkAclIds, id: func(n *world.NetworkACL) string { return n.ID }, code: "InvalidNetworkAclID.NotFound",
 		look: func(n *world.NetworkACL) filterable {
 			if n == nil {
 				n = &world.NetworkACL{}
@@ -95,7 +95,7 @@ type createACLEntryIn struct {
 
 // createNetworkAclEntry adds a rule to a network ACL.
 func createNetworkAclEntry(c *call, in *createACLEntryIn) (done, error) {
-	all := c.region.NetworkACLs()
+	all := c.region.Network.NetworkACLs()
 	i := slices.IndexFunc(all, func(n *world.NetworkACL) bool { return n.ID == in.NetworkAclId })
 	switch {
 	case i < 0:

@@ -38,7 +38,7 @@ type createAddonIn struct {
 }
 
 func createAddon(c *call, in *createAddonIn) (addonOut, error) {
-	a, err := c.region.CreateAddon(c.now, c.path[0], world.Addon{Name: in.AddonName, Version: in.AddonVersion, Tags: in.Tags})
+	a, err := c.region.EKS.CreateAddon(c.now, c.path[0], world.Addon{Name: in.AddonName, Version: in.AddonVersion, Tags: in.Tags})
 	if err != nil {
 		return addonOut{}, err
 	}
@@ -46,7 +46,7 @@ func createAddon(c *call, in *createAddonIn) (addonOut, error) {
 }
 
 func describeAddon(c *call, _ *none) (addonOut, error) {
-	a, err := c.region.Addon(c.path[0], c.path[1])
+	a, err := c.region.EKS.Addon(c.path[0], c.path[1])
 	if err != nil {
 		return addonOut{}, err
 	}
@@ -59,7 +59,7 @@ type addonsOut struct {
 }
 
 func listAddons(c *call, _ *none) (addonsOut, error) {
-	k, err := c.region.Cluster(c.path[0])
+	k, err := c.region.EKS.Cluster(c.path[0])
 	if err != nil {
 		return addonsOut{}, err
 	}
@@ -68,7 +68,7 @@ func listAddons(c *call, _ *none) (addonsOut, error) {
 }
 
 func deleteAddon(c *call, _ *none) (addonOut, error) {
-	a, err := c.region.DeleteAddon(c.path[0], c.path[1])
+	a, err := c.region.EKS.DeleteAddon(c.path[0], c.path[1])
 	if err != nil {
 		return addonOut{}, err
 	}

@@ -34,7 +34,7 @@ type createAssociationIn struct {
 }
 
 func createPodIdentityAssociation(c *call, in *createAssociationIn) (associationOut, error) {
-	p, err := c.region.CreatePodIdentityAssociation(c.now, c.path[0], world.PodIdentityAssociation{
+	p, err := c.region.EKS.CreatePodIdentityAssociation(c.now, c.path[0], world.PodIdentityAssociation{
 		Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, Role: in.RoleArn, Tags: in.Tags,
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func createPodIdentityAssociation(c *call, in *createAssociationIn) (association
 }
 
 func describePodIdentityAssociation(c *call, _ *none) (associationOut, error) {
-	p, err := c.region.PodIdentityAssociation(c.path[0], c.path[1])
+	p, err := c.region.EKS.PodIdentityAssociation(c.path[0], c.path[1])
 	if err != nil {
 		return associationOut{}, err
 	}
@@ -56,7 +56,7 @@ type updateAssociationIn struct {
 }
 
 func updatePodIdentityAssociation(c *call, in *updateAssociationIn) (associationOut, error) {
-	p, err := c.region.UpdatePodIdentityAssociation(c.now, c.path[0], c.path[1], in.RoleArn)
+	p, err := c.region.EKS.UpdatePodIdentityAssociation(c.now, c.path[0], c.path[1], in.RoleArn)
 	if err != nil {
 		return associationOut{}, err
 	}
@@ -64,7 +64,7 @@ func updatePodIdentityAssociation(c *call, in *updateAssociationIn) (association
 }
 
 func deletePodIdentityAssociation(c *call, _ *none) (associationOut, error) {
-	p, err := c.region.DeletePodIdentityAssociation(c.path[0], c.path[1])
+	p, err := c.region.EKS.DeletePodIdentityAssociation(c.path[0], c.path[1])
 	if err != nil {
 		return associationOut{}, err
 	}
@@ -87,7 +87,7 @@ type associationsOut struct {
 
 // listPodIdentityAssociations lists which service accounts have a role, all or those of a namespace, or of one name.
 func listPodIdentityAssociations(c *call, _ *none) (associationsOut, error) {
-	k, err := c.region.Cluster(c.path[0])
+	k, err := c.region.EKS.Cluster(c.path[0])
 	if err != nil {
 		return associationsOut{}, err
 	}

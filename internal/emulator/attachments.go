@@ -34,7 +34,7 @@ type endpoint struct {
 func describeVpcEndpoints(c *call, in *describeEndpointsIn) (describeEndpointsOut, error) {
 	names := c.groupNames()
 	found, next, err := list(in.listIn, listing[*world.Endpoint, endpoint]{
-		items: c.region.Endpoints(), ids: in.VpcEndpointIds, id: func(e *world.Endpoint) string { return e.ID }, code: "InvalidVpcEndpointId.NotFound",
+		items: c.region.Network.Endpoints(), ids: in.VpcEndpointIds, id: func(e *world.Endpoint) string { return e.ID }, code: "InvalidVpcEndpointId.NotFound",
 		look: func(e *world.Endpoint) filterable {
 			if e == nil {
 				e = &world.Endpoint{}
@@ -98,7 +98,7 @@ type part[T any] struct {
 func describeNetworkInterfaces(c *call, in *describeInterfacesIn) (describeInterfacesOut, error) {
 	names := c.groupNames()
 	var all []part[world.NetworkInterface]
-	for _, i := range c.region.Seen(c.now) {
+	for _, i := range c.region.Instances.Seen(c.now) {
 		for _, n := range i.Interfaces {
 			all = append(all, part[world.NetworkInterface]{i, n})
 		}
@@ -159,7 +159,7 @@ type volumeOwner struct {
 // describeVolumes lists the volumes of instances.
 func describeVolumes(c *call, in *describeVolumesIn) (describeVolumesOut, error) {
 	var all []part[world.Volume]
-	for _, i := range c.region.Seen(c.now) {
+	for _, i := range c.region.Instances.Seen(c.now) {
 		for _, v := range i.Volumes {
 			all = append(all, part[world.Volume]{i, v})
 		}

@@ -14,16 +14,16 @@ type modifyVpcAttributeIn struct {
 
 // modifyVpcAttribute changes how names are resolved in a VPC.
 func modifyVpcAttribute(c *call, in *modifyVpcAttributeIn) (done, error) {
-	i := slices.IndexFunc(c.region.VPCs(), func(v *world.VPC) bool { return v.ID == in.VpcId })
+	i := slices.IndexFunc(c.region.Network.VPCs(), func(v *world.VPC) bool { return v.ID == in.VpcId })
 	switch {
 	case i < 0:
 		return done{}, &world.Error{Code: "InvalidVpcID.NotFound", Message: "The vpc ID '" + in.VpcId + "' does not exist"}
 	case in.EnableDnsSupport != nil && in.EnableDnsHostnames != nil:
 		return done{}, &world.Error{Code: "InvalidParameterCombination", Message: "Fields for multiple attribute types specified"}
 	case in.EnableDnsSupport != nil:
-		c.region.VPCs()[i].NoDNSSupport = !in.EnableDnsSupport.Value
+		c.region.Network.VPCs()[i].NoDNSSupport = !in.EnableDnsSupport.Value
 	case in.EnableDnsHostnames != nil:
-		c.region.VPCs()[i].NoDNSHostnames = !in.EnableDnsHostnames.Value
+		c.region.Network.VPCs()[i].NoDNSHostnames = !in.EnableDnsHostnames.Value
 	}
 	return done{Return: true}, nil
 }
@@ -63,7 +63,7 @@ func createDhcpOptions(c *call, in *createDhcpOptionsIn) (createDhcpOptionsOut, 
 	if len(servers) == 0 {
 		return createDhcpOptionsOut{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter dhcpConfigurationSet"}
 	}
-	o := c.region.CreateDHCPOptions(servers...)
+	o := c.region.Network.CreateDHCPOptions(servers...)
 	out := dhcpConfiguration{Key: "domain-name-servers"}
 	for _, s := range o.Servers {
 		out.Values = append(out.Values, attributeText{s})
@@ -74,5 +74,5 @@ func createDhcpOptions(c *call, in *createDhcpOptionsIn) (createDhcpOptionsOut, 
 type associateDhcpOptionsIn struct{ DhcpOptionsId, VpcId string }
 
 func associateDhcpOptions(c *call, in *associateDhcpOptionsIn) (done, error) {
-	return done{Return: true}, c.region.AssociateDHCPOptions(in.VpcId, in.DhcpOptionsId)
+	return done{Return: true}, c.region.Network.AssociateDHCPOptions(in.VpcId, in.DhcpOptionsId)
 }

@@ -198,13 +198,13 @@ func createCluster(c *call, in *createClusterIn) (clusterOut, error) {
 		Endpoint: "https://" + strings.ToUpper(in.Name) + ".gr7." + c.regionID + ".eks.amazonaws.com",
 	}
 	for _, id := range made.SubnetIDs {
-		s := c.region.Subnet(id)
+		s := c.region.Network.Subnet(id)
 		if s == nil {
 			return clusterOut{}, &world.Error{Code: "InvalidParameterException", Message: "The subnet ID '" + id + "' does not exist"}
 		}
 		made.VPCID = s.VPCID
 	}
-	k, err := c.region.CreateCluster(c.now, made)
+	k, err := c.region.EKS.CreateCluster(c.now, made)
 	if err != nil {
 		return clusterOut{}, err
 	}
@@ -212,7 +212,7 @@ func createCluster(c *call, in *createClusterIn) (clusterOut, error) {
 }
 
 func describeCluster(c *call, _ *none) (clusterOut, error) {
-	k, err := c.region.Cluster(c.path[0])
+	k, err := c.region.EKS.Cluster(c.path[0])
 	if err != nil {
 		return clusterOut{}, err
 	}
@@ -220,7 +220,7 @@ func describeCluster(c *call, _ *none) (clusterOut, error) {
 }
 
 func deleteCluster(c *call, _ *none) (clusterOut, error) {
-	k, err := c.region.DeleteCluster(c.path[0])
+	k, err := c.region.EKS.DeleteCluster(c.path[0])
 	if err != nil {
 		return clusterOut{}, err
 	}
@@ -235,7 +235,7 @@ type namesOut struct {
 }
 
 func listClusters(c *call, _ *none) (namesOut, error) {
-	names, next, err := c.names(c.region.Clusters())
+	names, next, err := c.names(c.region.EKS.Clusters())
 	return namesOut{Clusters: names, NextToken: next}, err
 }
 
@@ -298,7 +298,7 @@ type update struct {
 // updateClusterConfig changes whether the cluster takes part in zonal shifts, or the authentication mode, which only goes
 // forward: CONFIG_MAP, API_AND_CONFIG_MAP, API.
 func updateClusterConfig(c *call, in *updateConfigIn) (updateOut, error) {
-	k, err := c.region.Cluster(c.path[0])
+	k, err := c.region.EKS.Cluster(c.path[0])
 	if err != nil {
 		return updateOut{}, err
 	}

@@ -101,7 +101,7 @@ func createFleet(c *call, in *createFleetIn) (createFleetOut, error) {
 	}
 	q.Caller = c.roleARN()
 	if c.judged() {
-		if err := c.ask(c.region.FleetPermits(q)...); err != nil {
+		if err := c.ask(c.region.Permissions.ForFleet(q)...); err != nil {
 			return createFleetOut{}, err
 		}
 		if !c.dryRun {
@@ -109,12 +109,12 @@ func createFleet(c *call, in *createFleetIn) (createFleetOut, error) {
 		}
 	}
 	if c.dryRun {
-		if err := c.region.CheckFleet(q); err != nil {
+		if err := c.region.Launches.CheckFleet(q); err != nil {
 			return createFleetOut{}, err
 		}
 		return createFleetOut{}, dryRunError()
 	}
-	f, err := c.region.CreateFleet(c.now, q)
+	f, err := c.region.Launches.CreateFleet(c.now, q)
 	if err != nil {
 		return createFleetOut{}, err
 	}
@@ -267,17 +267,17 @@ func runInstances(c *call, in *runInstancesIn) (reservation, error) {
 		SubnetID: in.SubnetId, Min: int(*in.MinCount), Max: int(*in.MaxCount), Tags: tags, Caller: c.roleARN(),
 	}
 	if c.judged() {
-		if err := c.ask(c.region.RunPermits(q)...); err != nil {
+		if err := c.ask(c.region.Permissions.ForRunInstances(q)...); err != nil {
 			return reservation{}, err
 		}
 	}
 	if c.dryRun {
-		if err := c.region.CheckRun(c.now, q); err != nil {
+		if err := c.region.Launches.CheckRun(c.now, q); err != nil {
 			return reservation{}, err
 		}
 		return reservation{}, dryRunError()
 	}
-	launched, err := c.region.RunInstances(c.now, q)
+	launched, err := c.region.Launches.RunInstances(c.now, q)
 	if err != nil {
 		return reservation{}, err
 	}

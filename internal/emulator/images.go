@@ -65,13 +65,13 @@ type imageVolume struct {
 // describeImages lists images: the account's own and public ones.
 func describeImages(c *call, in *describeImagesIn) (describeImagesOut, error) {
 	var found []world.Image
-	for _, i := range c.region.Images() {
+	for _, i := range c.region.Images.All() {
 		if c.shows(i, in) {
 			found = append(found, i)
 		}
 	}
 	for _, id := range in.ImageIds {
-		if _, ok := c.region.Image(id); !ok {
+		if _, ok := c.region.Images.ByID(id); !ok {
 			return describeImagesOut{}, &world.Error{Code: "InvalidAMIID.NotFound", Message: "The image id '[" + id + "]' does not exist"}
 		}
 	}

@@ -179,7 +179,7 @@ func stateOf(name string) instanceState {
 // groupNames returns the names of the region's security groups by id.
 func (c *call) groupNames() map[string]string {
 	names := map[string]string{}
-	for _, g := range c.region.SecurityGroups() {
+	for _, g := range c.region.Network.SecurityGroups() {
 		names[g.ID] = g.Name
 	}
 	return names

@@ -49,7 +49,7 @@ func describeInstances(c *call, in *describeInstancesIn) (describeInstancesOut, 
 // seen returns the instances of some ids, or all.
 func (c *call) seen(ids []string) ([]world.Instance, error) {
 	if len(ids) == 0 {
-		return c.region.Seen(c.now), nil
+		return c.region.Instances.Seen(c.now), nil
 	}
 	out := make([]world.Instance, 0, len(ids))
 	var missing []string
@@ -57,7 +57,7 @@ func (c *call) seen(ids []string) ([]world.Instance, error) {
 		if !strings.HasPrefix(id, "i-") {
 			return nil, &world.Error{Code: "InvalidInstanceID.Malformed", Message: "Invalid id: \"" + id + "\""}
 		}
-		i, ok := c.region.SeenInstance(c.now, id)
+		i, ok := c.region.Instances.SeenByID(c.now, id)
 		if !ok {
 			missing = append(missing, id)
 			continue
@@ -128,7 +128,7 @@ func terminateInstances(c *call, in *terminateIn) (terminateOut, error) {
 	if len(in.InstanceIds) == 0 {
 		return terminateOut{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter InstanceId"}
 	}
-	before, after, err := c.region.Terminate(c.now, in.InstanceIds)
+	before, after, err := c.region.Instances.Terminate(c.now, in.InstanceIds)
 	if err != nil {
 		return terminateOut{}, err
 	}
@@ -152,7 +152,7 @@ type consoleOut struct {
 
 // getConsoleOutput returns what the instance has written to its console.
 func getConsoleOutput(c *call, in *consoleIn) (consoleOut, error) {
-	text, err := c.region.Console(in.InstanceId)
+	text, err := c.region.Instances.Console(in.InstanceId)
 	if err != nil {
 		return consoleOut{}, err
 	}

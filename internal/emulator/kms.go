@@ -25,7 +25,7 @@ type keyMetadata struct {
 }
 
 func describeKey(c *call, in *keyIn) (keyOut, error) {
-	k, err := c.region.Key(in.KeyId)
+	k, err := c.region.KMS.Key(in.KeyId)
 	if err != nil {
 		return keyOut{}, err
 	}
@@ -40,7 +40,7 @@ func enableKey(c *call, in *keyIn) (none, error)  { return c.switchKey(in.KeyId,
 func disableKey(c *call, in *keyIn) (none, error) { return c.switchKey(in.KeyId, false) }
 
 func (c *call) switchKey(id string, enabled bool) (none, error) {
-	k, err := c.region.Key(id)
+	k, err := c.region.KMS.Key(id)
 	if err == nil {
 		k.Disabled = !enabled
 	}
@@ -68,10 +68,10 @@ func createGrant(c *call, in *createGrantIn) (createGrantOut, error) {
 		delete(needed, o)
 	}
 	if len(needed) == 0 {
-		if err := c.region.Grant(in.KeyId, in.GranteePrincipal); err != nil {
+		if err := c.region.KMS.Grant(in.KeyId, in.GranteePrincipal); err != nil {
 			return createGrantOut{}, err
 		}
-	} else if _, err := c.region.Key(in.KeyId); err != nil {
+	} else if _, err := c.region.KMS.Key(in.KeyId); err != nil {
 		return createGrantOut{}, err
 	}
 	return createGrantOut{GrantToken: "AQpA" + c.id, GrantId: c.id}, nil

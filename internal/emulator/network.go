@@ -89,7 +89,7 @@ type vpc struct {
 // describeVpcs lists VPCs.
 func describeVpcs(c *call, in *describeVpcsIn) (describeVpcsOut, error) {
 	found, next, err := list(in.listIn, listing[*world.VPC, vpc]{
-		items: c.region.VPCs(), ids: in.VpcIds, id: func(v *world.VPC) string { return v.ID }, code: "InvalidVpcID.NotFound",
+		items: c.region.Network.VPCs(), ids: in.VpcIds, id: func(v *world.VPC) string { return v.ID }, code: "InvalidVpcID.NotFound",
 		look: func(v *world.VPC) filterable {
 			if v == nil {
 				v = &world.VPC{}
@@ -153,7 +153,7 @@ func ipv6Blocks(id string, block netip.Prefix) []ipv6Block {
 // describeSubnets lists subnets.
 func describeSubnets(c *call, in *describeSubnetsIn) (describeSubnetsOut, error) {
 	found, next, err := list(in.listIn, listing[*world.Subnet, subnet]{
-		items: c.region.Subnets(), ids: in.SubnetIds, id: func(s *world.Subnet) string { return s.ID }, code: "InvalidSubnetID.NotFound",
+		items: c.region.Network.Subnets(), ids: in.SubnetIds, id: func(s *world.Subnet) string { return s.ID }, code: "InvalidSubnetID.NotFound",
 		look: func(s *world.Subnet) filterable {
 			if s == nil {
 				s = &world.Subnet{}
@@ -218,7 +218,7 @@ type ipRange struct {
 
 // describeSecurityGroups lists security groups.
 func describeSecurityGroups(c *call, in *describeGroupsIn) (describeGroupsOut, error) {
-	items := c.region.SecurityGroups()
+	items := c.region.Network.SecurityGroups()
 	if len(in.GroupNames) > 0 {
 		items = slices.DeleteFunc(slices.Clone(items), func(g *world.SecurityGroup) bool { return !slices.Contains(in.GroupNames, g.Name) })
 	}
@@ -297,7 +297,7 @@ type routeAssociation struct {
 // describeRouteTables lists route tables.
 func describeRouteTables(c *call, in *describeRouteTablesIn) (describeRouteTablesOut, error) {
 	found, next, err := list(in.listIn, listing[*world.RouteTable, routeTable]{
-		items: c.region.RouteTables(), ids: in.RouteTableIds, id: func(t *world.RouteTable) string { return t.ID }, code: "InvalidRouteTableID.NotFound",
+		items: c.region.Network.RouteTables(), ids: in.RouteTableIds, id: func(t *world.RouteTable) string { return t.ID }, code: "InvalidRouteTableID.NotFound",
 		look: func(t *world.RouteTable) filterable {
 			if t == nil {
 				t = &world.RouteTable{}

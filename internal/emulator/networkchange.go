@@ -35,7 +35,7 @@ func authorizeIngress(c *call, in *authorizeIn) (done, error) {
 
 // authorized finds the group, and the rules that the request adds.
 func (c *call) authorized(in *authorizeIn) (*world.SecurityGroup, []world.Rule, error) {
-	g := c.region.SecurityGroup(in.GroupId)
+	g := c.region.Network.SecurityGroup(in.GroupId)
 	if g == nil {
 		return nil, nil, &world.Error{Code: "InvalidGroup.NotFound", Message: "The security group '" + in.GroupId + "' does not exist"}
 	}
@@ -68,7 +68,7 @@ type createRouteIn struct {
 
 // createRoute adds a route to a table, which has none for the destination yet.
 func createRoute(c *call, in *createRouteIn) (done, error) {
-	tables := c.region.RouteTables()
+	tables := c.region.Network.RouteTables()
 	i := slices.IndexFunc(tables, func(t *world.RouteTable) bool { return t.ID == in.RouteTableId })
 	switch {
 	case i < 0:
@@ -84,7 +84,7 @@ func createRoute(c *call, in *createRouteIn) (done, error) {
 
 // replaceRoute has a route that is there lead elsewhere.
 func replaceRoute(c *call, in *createRouteIn) (done, error) {
-	tables := c.region.RouteTables()
+	tables := c.region.Network.RouteTables()
 	i := slices.IndexFunc(tables, func(t *world.RouteTable) bool { return t.ID == in.RouteTableId })
 	if i < 0 {
 		return done{}, &world.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" + in.RouteTableId + "' does not exist"}

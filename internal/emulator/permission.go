@@ -98,20 +98,20 @@ func (c *call) wanted(in any) []iampolicy.Request {
 		if err != nil {
 			return nil // the action reports it
 		}
-		return c.region.TemplatePermits(tags["launch-template"])
+		return c.region.Permissions.ForLaunchTemplate(tags["launch-template"])
 	case *deleteTemplateIn:
-		if t := c.region.Template(in.LaunchTemplateId, in.LaunchTemplateName); t != nil {
-			return c.region.ThingPermits(c.name(), nil, t.ID)
+		if t := c.region.LaunchTemplates.ByIDOrName(in.LaunchTemplateId, in.LaunchTemplateName); t != nil {
+			return c.region.Permissions.ForResources(c.name(), nil, t.ID)
 		}
 		return nil
 	case *terminateIn:
-		return c.region.ThingPermits(c.name(), nil, in.InstanceIds...)
+		return c.region.Permissions.ForResources(c.name(), nil, in.InstanceIds...)
 	case *consoleIn:
-		return c.region.ThingPermits(c.name(), nil, in.InstanceId)
+		return c.region.Permissions.ForResources(c.name(), nil, in.InstanceId)
 	case *createTagsIn:
-		return c.region.ThingPermits(c.name(), tagMap(in.Tags), in.Resources...)
+		return c.region.Permissions.ForResources(c.name(), tagMap(in.Tags), in.Resources...)
 	case *deleteTagsIn:
-		return c.region.ThingPermits(c.name(), nil, in.Resources...)
+		return c.region.Permissions.ForResources(c.name(), nil, in.Resources...)
 	}
 	switch c.service {
 	case "iam":
@@ -225,7 +225,7 @@ func (c *call) wantedOfProfile(p world.Profile, add map[string]string) []iampoli
 func (c *call) refuseOverrides(q *world.FleetRequest) {
 	for i := range q.Configs {
 		config := &q.Configs[i]
-		shared := refusalOf(c.ask(c.region.ConfigPermits(*q, *config)...))
+		shared := refusalOf(c.ask(c.region.Permissions.ForFleetConfig(*q, *config)...))
 		if len(config.Overrides) == 0 {
 			config.Overrides = []world.FleetOverride{{}}
 		}
@@ -235,7 +235,7 @@ func (c *call) refuseOverrides(q *world.FleetRequest) {
 			key := [2]string{o.SubnetID, o.ImageID}
 			refused, ok := known[key]
 			if !ok && shared == nil {
-				refused = refusalOf(c.ask(c.region.OverridePermits(*o)...))
+				refused = refusalOf(c.ask(c.region.Permissions.ForFleetOverride(*o)...))
 				known[key] = refused
 			}
 			if o.Refused = shared; shared == nil {

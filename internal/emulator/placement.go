@@ -27,7 +27,7 @@ type placementGroup struct {
 // describePlacementGroups lists placement groups. It has no pages.
 func describePlacementGroups(c *call, in *placementGroupsIn) (placementGroupsOut, error) {
 	const unknown = "InvalidPlacementGroup.Unknown"
-	found, err := named(c.region.PlacementGroups(), in.GroupNames, func(g *world.PlacementGroup) string { return g.Name }, unknown)
+	found, err := named(c.region.PlacementGroups.All(), in.GroupNames, func(g *world.PlacementGroup) string { return g.Name }, unknown)
 	if err != nil {
 		return placementGroupsOut{}, err
 	}
@@ -78,7 +78,7 @@ func createPlacementGroup(c *call, in *createPlacementGroupIn) (createPlacementG
 	if err != nil {
 		return createPlacementGroupOut{}, err
 	}
-	g, err := c.region.CreatePlacementGroup(c.now, world.PlacementGroup{
+	g, err := c.region.PlacementGroups.Create(c.now, world.PlacementGroup{
 		Name: in.GroupName, Strategy: in.Strategy, Partitions: int(in.PartitionCount), Tags: tags["placement-group"],
 	})
 	if err != nil {
@@ -97,5 +97,5 @@ type deletePlacementGroupIn struct {
 
 // deletePlacementGroup removes a placement group that nothing runs in.
 func deletePlacementGroup(c *call, in *deletePlacementGroupIn) (done, error) {
-	return done{Return: true}, c.region.DeletePlacementGroup(in.GroupName)
+	return done{Return: true}, c.region.PlacementGroups.Delete(in.GroupName)
 }

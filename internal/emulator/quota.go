@@ -47,7 +47,7 @@ func getServiceQuota(c *call, in *quotaIn) (quotaOut, error) {
 		return quotaOut{}, err
 	}
 	value := float64(unlimited)
-	if most, limited := c.region.Quotas[q]; limited {
+	if most, limited := c.region.Capacity.Quotas[q]; limited {
 		value = float64(most)
 	}
 	return quotaOut{serviceQuota{ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, Value: value, Adjustable: true}}, nil
@@ -69,10 +69,10 @@ func requestServiceQuotaIncrease(c *call, in *quotaIn) (quotaRequestOut, error) 
 	if err != nil {
 		return quotaRequestOut{}, err
 	}
-	if most, limited := c.region.Quotas[q]; !limited || in.DesiredValue <= float64(most) {
+	if most, limited := c.region.Capacity.Quotas[q]; !limited || in.DesiredValue <= float64(most) {
 		return quotaRequestOut{}, &world.Error{Code: "IllegalArgumentException", Message: "You must provide a quota value greater than the current quota value."}
 	}
-	c.region.Quotas[q] = int64(in.DesiredValue)
+	c.region.Capacity.Quotas[q] = int64(in.DesiredValue)
 	return quotaRequestOut{requestedQuota{Id: c.id, ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, DesiredValue: in.DesiredValue, Status: "APPROVED"}}, nil
 }
 

@@ -48,7 +48,7 @@ func describeCapacityReservations(c *call, in *reservationsIn) (reservationsOut,
 		return reservationsOut{}, &world.Error{Code: "InvalidParameterCombination", Message: "The parameter CapacityReservationIds cannot be used with the parameter MaxResults"}
 	}
 	found, next, err := list(in.listIn, listing[*world.CapacityReservation, capacityReservation]{
-		items: c.region.CapacityReservations(), ids: in.Ids, code: "InvalidCapacityReservationId.NotFound",
+		items: c.region.CapacityReservations.All(), ids: in.Ids, code: "InvalidCapacityReservationId.NotFound",
 		id:    func(r *world.CapacityReservation) string { return r.ID },
 		look:  reservationFilters,
 		write: c.capacityReservation,
@@ -76,7 +76,7 @@ func (c *call) capacityReservation(r *world.CapacityReservation) capacityReserva
 		CapacityReservationId: r.ID, OwnerId: r.Owner, InstanceType: r.Type, InstancePlatform: "Linux/UNIX",
 		CapacityReservationArn: c.region.ARN("ec2", r.Owner, "capacity-reservation/"+r.ID),
 		AvailabilityZone:       r.Zone.Name, AvailabilityZoneId: r.Zone.ID, Tenancy: "default",
-		TotalInstanceCount: int64(r.Total), AvailableInstanceCount: int64(c.region.Unused(r)),
+		TotalInstanceCount: int64(r.Total), AvailableInstanceCount: int64(c.region.CapacityReservations.Unused(r)),
 		State: r.State, StartDate: r.CreatedAt, CreateDate: r.CreatedAt, EndDateType: "unlimited",
 		InstanceMatchCriteria: r.Criteria, ReservationType: r.Kind, Interruptible: r.Interruptible, Tags: tagList(r.Tags),
 	}

@@ -59,8 +59,8 @@ type autoshift struct {
 // getManagedResource says which shifts of a resource are active. Of several only one is applied: a user's before AWS's.
 func getManagedResource(c *call, _ *none) (managedResource, error) {
 	arn := c.path[0]
-	if !c.region.IsManaged(arn) {
-		return managedResource{}, c.region.RefuseUnmanaged(arn)
+	if !c.region.ZonalShifts.IsManaged(arn) {
+		return managedResource{}, c.region.ZonalShifts.RefuseUnmanaged(arn)
 	}
 	out := managedResource{
 		Arn: arn, Name: arn[strings.LastIndex(arn, "/")+1:], AppliedWeights: map[string]float64{},
@@ -76,7 +76,7 @@ func getManagedResource(c *call, _ *none) (managedResource, error) {
 		out.AppliedWeights[s.AwayFrom] = 0
 		return "APPLIED"
 	}
-	shifts := c.region.ShiftsOf(arn)
+	shifts := c.region.ZonalShifts.Of(arn)
 	for _, s := range shifts {
 		if !s.AWS {
 			out.ZonalShifts = append(out.ZonalShifts, shiftInResource{
@@ -130,7 +130,7 @@ func startZonalShift(c *call, in *startShiftIn) (zonalShift, error) {
 	if unit == "h" {
 		lasts = time.Duration(n) * time.Hour
 	}
-	s, err := c.region.StartZonalShift(c.now, world.ZonalShift{Resource: in.ResourceIdentifier, AwayFrom: in.AwayFrom, Comment: in.Comment}, lasts)
+	s, err := c.region.ZonalShifts.Start(c.now, world.ZonalShift{Resource: in.ResourceIdentifier, AwayFrom: in.AwayFrom, Comment: in.Comment}, lasts)
 	if err != nil {
 		return zonalShift{}, err
 	}
@@ -139,7 +139,7 @@ func startZonalShift(c *call, in *startShiftIn) (zonalShift, error) {
 
 // cancelZonalShift ends a shift early.
 func cancelZonalShift(c *call, _ *none) (zonalShift, error) {
-	s, err := c.region.CancelZonalShift(c.path[0])
+	s, err := c.region.ZonalShifts.Cancel(c.path[0])
 	if err != nil {
 		return zonalShift{}, err
 	}

@@ -66,7 +66,7 @@ func simulatePrincipalPolicy(c *call, in *simulateIn) (simulateOut, error) {
 
 // listNodegroups lists managed node groups: there are none, the lab has no use for them.
 func listNodegroups(c *call, _ *none) (nodegroupsOut, error) {
-	if _, err := c.region.Cluster(c.path[0]); err != nil {
+	if _, err := c.region.EKS.Cluster(c.path[0]); err != nil {
 		return nodegroupsOut{}, err
 	}
 	return nodegroupsOut{Nodegroups: []string{}}, nil

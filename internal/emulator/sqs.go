@@ -38,7 +38,7 @@ type createQueueIn struct {
 type queueURLOut struct{ QueueUrl string }
 
 func createQueue(c *call, in *createQueueIn) (queueURLOut, error) {
-	q, err := c.region.CreateQueue(c.now, in.QueueName, in.Attributes)
+	q, err := c.region.SQS.CreateQueue(c.now, in.QueueName, in.Attributes)
 	if err != nil {
 		return queueURLOut{}, err
 	}
@@ -65,17 +65,17 @@ func (c *call) queueOf(queueURL string) string {
 type queueIn struct{ QueueUrl string }
 
 func deleteQueue(c *call, in *queueIn) (none, error) {
-	return none{}, c.region.DeleteQueue(c.queueOf(in.QueueUrl))
+	return none{}, c.region.SQS.DeleteQueue(c.queueOf(in.QueueUrl))
 }
 
 func purgeQueue(c *call, in *queueIn) (none, error) {
-	return none{}, c.region.PurgeQueue(c.queueOf(in.QueueUrl))
+	return none{}, c.region.SQS.PurgeQueue(c.queueOf(in.QueueUrl))
 }
 
 type queueNameIn struct{ QueueName string }
 
 func getQueueURL(c *call, in *queueNameIn) (queueURLOut, error) {
-	q, err := c.region.Queue(in.QueueName)
+	q, err := c.region.SQS.Queue(in.QueueName)
 	if err != nil {
 		return queueURLOut{}, err
 	}
@@ -98,7 +98,7 @@ func listQueues(c *call, in *listQueuesIn) (listQueuesOut, error) {
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 1000)
 	}
-	found, next, err := cut(c.region.Queues(in.QueueNamePrefix), func(q *world.Queue) string { return q.Name }, page{token: in.NextToken, size: size})
+	found, next, err := cut(c.region.SQS.Queues(in.QueueNamePrefix), func(q *world.Queue) string { return q.Name }, page{token: in.NextToken, size: size})
 	out := listQueuesOut{QueueUrls: []string{}, NextToken: next}
 	for _, q := range found {
 		out.QueueUrls = append(out.QueueUrls, c.queueURL(q.Name))
@@ -116,7 +116,7 @@ type queueAttributesOut struct {
 }
 
 func getQueueAttributes(c *call, in *queueAttributesIn) (queueAttributesOut, error) {
-	q, err := c.region.Queue(c.queueOf(in.QueueUrl))
+	q, err := c.region.SQS.Queue(c.queueOf(in.QueueUrl))
 	if err != nil {
 		return queueAttributesOut{}, err
 	}
@@ -144,7 +144,7 @@ type sendMessageOut struct {
 }
 
 func sendMessage(c *call, in *sendMessageIn) (sendMessageOut, error) {
-	m, err := c.region.SendMessage(c.now, c.queueOf(in.QueueUrl), in.MessageBody)
+	m, err := c.region.SQS.SendMessage(c.now, c.queueOf(in.QueueUrl), in.MessageBody)
 	if err != nil {
 		return sendMessageOut{}, err
 	}
@@ -188,7 +188,7 @@ func receiveMessage(c *call, in *receiveMessageIn) (receiveMessageOut, error) {
 		while = time.Duration(*in.VisibilityTimeout) * time.Second
 	}
 	name := c.queueOf(in.QueueUrl)
-	found, err := c.region.ReceiveMessages(c.now, name, most, while)
+	found, err := c.region.SQS.ReceiveMessages(c.now, name, most, while)
 	if err != nil {
 		return receiveMessageOut{}, err
 	}
@@ -221,7 +221,7 @@ type deleteMessageIn struct {
 }
 
 func deleteMessage(c *call, in *deleteMessageIn) (none, error) {
-	return none{}, c.region.DeleteMessage(c.queueOf(in.QueueUrl), in.ReceiptHandle)
+	return none{}, c.region.SQS.DeleteMessage(c.queueOf(in.QueueUrl), in.ReceiptHandle)
 }
 
 // recheck is how often a waiting receiver looks for messages that have become

@@ -41,7 +41,7 @@ func inBatch[E batchEntry, A any](c *call, queue string, entries []E, do func(E)
 	for _, e := range entries {
 		ids = append(ids, e.id())
 	}
-	if _, err := c.region.Queue(queue); err != nil {
+	if _, err := c.region.SQS.Queue(queue); err != nil {
 		return done, failed, err
 	}
 	if err := checkBatch(ids); err != nil {
@@ -91,7 +91,7 @@ type sentEntry struct{ Id, MessageId, MD5OfMessageBody string }
 func sendMessageBatch(c *call, in *sendMessageBatchIn) (sendMessageBatchOut, error) {
 	queue := c.queueOf(in.QueueUrl)
 	sent, failed, err := inBatch(c, queue, in.Entries, func(e sendEntry) (sentEntry, error) {
-		m, err := c.region.SendMessage(c.now, queue, e.MessageBody)
+		m, err := c.region.SQS.SendMessage(c.now, queue, e.MessageBody)
 		if err != nil {
 			return sentEntry{}, err
 		}
@@ -117,7 +117,7 @@ type deletedEntry struct{ Id string }
 func deleteMessageBatch(c *call, in *deleteMessageBatchIn) (deleteMessageBatchOut, error) {
 	queue := c.queueOf(in.QueueUrl)
 	deleted, failed, err := inBatch(c, queue, in.Entries, func(e deleteEntry) (deletedEntry, error) {
-		return deletedEntry{Id: e.Id}, c.region.DeleteMessage(queue, e.ReceiptHandle)
+		return deletedEntry{Id: e.Id}, c.region.SQS.DeleteMessage(queue, e.ReceiptHandle)
 	})
 	return deleteMessageBatchOut{Successful: deleted, Failed: failed}, err
 }

@@ -43,7 +43,7 @@ type parameterIn struct{ Name string }
 type parameterOut struct{ Parameter parameter }
 
 func getParameter(c *call, in *parameterIn) (parameterOut, error) {
-	p, err := c.region.Parameter(in.Name)
+	p, err := c.region.SSM.Parameter(in.Name)
 	return parameterOut{Parameter: parameterOf(p)}, err
 }
 
@@ -60,7 +60,7 @@ func getParameters(c *call, in *parametersIn) (parametersOut, error) {
 	}
 	out := parametersOut{Parameters: []parameter{}, InvalidParameters: []string{}}
 	for _, name := range in.Names {
-		p, err := c.region.Parameter(name)
+		p, err := c.region.SSM.Parameter(name)
 		if err != nil {
 			out.InvalidParameters = append(out.InvalidParameters, name)
 			continue
@@ -87,7 +87,7 @@ func getParametersByPath(c *call, in *parametersByPathIn) (parametersByPathOut, 
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 10)
 	}
-	found, next, err := cut(c.region.ParametersByPath(in.Path, in.Recursive),
+	found, next, err := cut(c.region.SSM.ParametersByPath(in.Path, in.Recursive),
 		func(p world.Parameter) string { return p.Name }, page{token: in.NextToken, size: size})
 	if err != nil {
 		return parametersByPathOut{}, &world.Error{Code: "InvalidNextToken", Message: "The specified token isn't valid."}
@@ -113,10 +113,10 @@ type putParameterOut struct {
 }
 
 func putParameter(c *call, in *putParameterIn) (putParameterOut, error) {
-	version, err := c.region.PutParameter(c.now, world.Parameter{Name: in.Name, Value: in.Value, Kind: in.Type, DataType: in.DataType}, in.Overwrite)
+	version, err := c.region.SSM.PutParameter(c.now, world.Parameter{Name: in.Name, Value: in.Value, Kind: in.Type, DataType: in.DataType}, in.Overwrite)
 	return putParameterOut{Version: version, Tier: "Standard"}, err
 }
 
 func deleteParameter(c *call, in *parameterIn) (none, error) {
-	return none{}, c.region.DeleteParameter(in.Name)
+	return none{}, c.region.SSM.DeleteParameter(in.Name)
 }

@@ -45,7 +45,7 @@ func createLaunchTemplate(c *call, in *createTemplateIn) (createTemplateOut, err
 	if c.dryRun {
 		return createTemplateOut{}, dryRunError()
 	}
-	made, err := c.region.CreateTemplate(c.now, t, v, world.Idempotency{Token: in.ClientToken, Fingerprint: c.fingerprint()})
+	made, err := c.region.LaunchTemplates.Create(c.now, t, v, world.Idempotency{Token: in.ClientToken, Fingerprint: c.fingerprint()})
 	if err != nil {
 		return createTemplateOut{}, err
 	}
@@ -73,14 +73,14 @@ type describeTemplatesOut struct {
 
 // describeLaunchTemplates lists launch templates; a name or id that is unknown refuses the call.
 func describeLaunchTemplates(c *call, in *describeTemplatesIn) (describeTemplatesOut, error) {
-	all := c.region.Templates()
+	all := c.region.LaunchTemplates.All()
 	for _, id := range in.Ids {
-		if c.region.Template(id, "") == nil {
+		if c.region.LaunchTemplates.ByIDOrName(id, "") == nil {
 			return describeTemplatesOut{}, &world.Error{Code: "InvalidLaunchTemplateId.NotFound", Message: "The specified launch template, with template ID " + id + ", does not exist."}
 		}
 	}
 	for _, name := range in.Names {
-		if c.region.Template("", name) == nil {
+		if c.region.LaunchTemplates.ByIDOrName("", name) == nil {
 			return describeTemplatesOut{}, &world.Error{Code: "InvalidLaunchTemplateName.NotFoundException", Message: "At least one of the launch templates specified in the request does not exist."}
 		}
 	}
@@ -139,9 +139,9 @@ type templateVersion struct {
 // describeLaunchTemplateVersions shows what is in a launch template; without a
 // name or id, the versions asked for of all.
 func describeLaunchTemplateVersions(c *call, in *describeVersionsIn) (describeVersionsOut, error) {
-	templates := c.region.Templates()
+	templates := c.region.LaunchTemplates.All()
 	if in.LaunchTemplateId != "" || in.LaunchTemplateName != "" {
-		t, err := c.region.FindTemplate(in.LaunchTemplateId, in.LaunchTemplateName)
+		t, err := c.region.LaunchTemplates.Find(in.LaunchTemplateId, in.LaunchTemplateName)
 		if err != nil {
 			return describeVersionsOut{}, err
 		}
@@ -184,7 +184,7 @@ type deleteTemplateIn struct {
 
 // deleteLaunchTemplate removes a launch template.
 func deleteLaunchTemplate(c *call, in *deleteTemplateIn) (createTemplateOut, error) {
-	t, err := c.region.DeleteTemplate(in.LaunchTemplateId, in.LaunchTemplateName)
+	t, err := c.region.LaunchTemplates.Delete(in.LaunchTemplateId, in.LaunchTemplateName)
 	if err != nil {
 		return createTemplateOut{}, err
 	}

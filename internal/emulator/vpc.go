@@ -23,11 +23,11 @@ type attributeValue struct{ Value bool }
 
 // describeVpcAttribute returns the DNS attributes of a VPC.
 func describeVpcAttribute(c *call, in *vpcAttributeIn) (vpcAttributeOut, error) {
-	i := slices.IndexFunc(c.region.VPCs(), func(v *world.VPC) bool { return v.ID == in.VpcId })
+	i := slices.IndexFunc(c.region.Network.VPCs(), func(v *world.VPC) bool { return v.ID == in.VpcId })
 	if i < 0 {
 		return vpcAttributeOut{}, &world.Error{Code: "InvalidVpcID.NotFound", Message: "The vpc ID '" + in.VpcId + "' does not exist"}
 	}
-	v := c.region.VPCs()[i]
+	v := c.region.Network.VPCs()[i]
 	out := vpcAttributeOut{VpcId: v.ID}
 	switch in.Attribute {
 	case "enableDnsSupport":
@@ -64,7 +64,7 @@ type natAddress struct {
 // describeNatGateways lists the NAT gateways that routes lead to: the world has no others.
 func describeNatGateways(c *call, in *describeNatGatewaysIn) (describeNatGatewaysOut, error) {
 	var all []natGateway
-	for _, t := range c.region.RouteTables() {
+	for _, t := range c.region.Network.RouteTables() {
 		for _, r := range t.Routes {
 			known := slices.ContainsFunc(all, func(g natGateway) bool { return g.NatGatewayId == r.Target })
 			if strings.HasPrefix(r.Target, "nat-") && !known {

@@ -222,12 +222,12 @@ func TestFactsAndEntries(t *testing.T) {
 	}
 	node := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
 	s.server.Do(func(w *world.World, now time.Time) {
-		_, err := s.estate.Region.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
+		_, err := s.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
 			VPCID: s.estate.VPC.ID, GroupID: s.estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"}, Issuer: "https://oidc.example.com/id/X"})
 		if err != nil {
 			t.Error(err)
 		}
-		if _, err := s.estate.Region.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: node, Kind: world.EntryEC2Linux}); err != nil {
+		if _, err := s.estate.Region.EKS.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: node, Kind: world.EntryEC2Linux}); err != nil {
 			t.Error(err)
 		}
 	})
