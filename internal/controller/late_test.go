@@ -94,7 +94,7 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	r := makeRig(t, types)
 	r.url, r.wire = "http://aws.example", line{rig: r, fuse: r.fuse}
 	r.Do(func(w *world.World, now time.Time) {
-		_, err := r.estate.Region.CreateCluster(now, world.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
+		_, err := r.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
 			AuthMode: world.AuthAPI, VPCID: r.estate.VPC.ID, GroupID: r.estate.ClusterGroup.ID})
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func (l *lateRig) look(t *testing.T) {
 func (l *lateRig) mapRole(t *testing.T) {
 	t.Helper()
 	l.Do(func(_ *world.World, now time.Time) {
-		_, err := l.estate.Region.CreateAccessEntry(now, testCluster, world.AccessEntry{
+		_, err := l.estate.Region.EKS.CreateAccessEntry(now, testCluster, world.AccessEntry{
 			Principal: "arn:aws:iam::" + emulator.DefaultAccount + ":role/node", Kind: world.EntryEC2Linux})
 		if err != nil {
 			t.Error(err)
@@ -324,7 +324,7 @@ func TestMendedIsTried(t *testing.T) {
 			l.classes(t)
 			l.buy(t, 0, 1)
 			l.Do(func(w *world.World, _ time.Time) {
-				for _, i := range l.estate.Region.Instances() {
+				for _, i := range l.estate.Region.Instances.All() {
 					w.AppendConsole(i.ID, "/opt/agent: cannot execute binary file: Exec format error\n")
 				}
 			})

@@ -62,7 +62,7 @@ func TestNamesakes(t *testing.T) {
 			n.leaveInPeace(t, 1000, func() { n.moveOut(t) })
 		}
 		a.Do(func(w *world.World, _ time.Time) {
-			if left := a.estate.Region.Templates(); len(left) > 0 {
+			if left := a.estate.Region.LaunchTemplates.All(); len(left) > 0 {
 				t.Errorf("%d launch templates are left", len(left))
 			}
 			if left := w.Account(emulator.DefaultAccount).Profiles("/"); len(left) > 0 {
@@ -137,12 +137,12 @@ func (n *neighbour) belongings(t *testing.T, uid string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	n.Do(func(w *world.World, now time.Time) {
-		for _, i := range n.estate.Region.Instances() {
+		for _, i := range n.estate.Region.Instances.All() {
 			if i.Tags[ec2.TagUID] == uid && (i.State == world.Pending || i.State == world.Running) {
 				out["instance "+i.ID] = fmt.Sprint(i.Tags)
 			}
 		}
-		for _, lt := range n.estate.Region.Templates() {
+		for _, lt := range n.estate.Region.LaunchTemplates.All() {
 			if lt.Tags[ec2.TagUID] == uid {
 				out["launch template "+lt.Name] = fmt.Sprint(lt.Tags, len(lt.Versions))
 			}

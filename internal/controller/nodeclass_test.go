@@ -244,7 +244,7 @@ func TestClassGoesLast(t *testing.T) {
 			t.Errorf("instance profiles are left: %v", left)
 		}
 	})
-	if left := r.estate.Region.Templates(); len(left) > 0 {
+	if left := r.estate.Region.LaunchTemplates.All(); len(left) > 0 {
 		t.Errorf("launch templates are left: %v", left)
 	}
 }

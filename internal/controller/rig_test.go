@@ -413,7 +413,7 @@ func (r *rig) nodes(t *testing.T) []corev1.Node {
 func (r *rig) instances() []world.Instance {
 	var out []world.Instance
 	r.Do(func(*world.World, time.Time) {
-		for _, i := range r.estate.Region.Instances() {
+		for _, i := range r.estate.Region.Instances.All() {
 			if i.State == world.Pending || i.State == world.Running {
 				out = append(out, i)
 			}

@@ -97,7 +97,12 @@ internal/metrics: | github.com/prometheus
 # emulator: the AWS of the lab. The world and the policies are pure.
 internal/emulator/iampolicy:
 internal/emulator/world: internal/emulator/iampolicy internal/model/catalog
-internal/emulator: internal/emulator/iampolicy internal/emulator/world internal/model/catalog
+internal/emulator/api: internal/emulator/iampolicy internal/emulator/world
+internal/emulator/ec2: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/model/catalog
+internal/emulator/iam: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
+internal/emulator/eks: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
+internal/emulator/sqs: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
+internal/emulator: internal/emulator/api internal/emulator/ec2 internal/emulator/eks internal/emulator/iam internal/emulator/iampolicy internal/emulator/sqs internal/emulator/world internal/model/catalog
 
 # scenario: clusters and plans as text. Pure.
 internal/scenario: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing

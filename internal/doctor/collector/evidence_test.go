@@ -45,17 +45,17 @@ func newStand(t *testing.T) stand {
 	if err := account.AttachPolicy("node", "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = estate.Region.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
+	_, err = estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
 		VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for role, kind := range map[string]string{"node": world.EntryEC2Linux, "fargate": world.EntryFargateLinux} {
-		if _, err := estate.Region.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: arn(role), Kind: kind}); err != nil {
+		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: arn(role), Kind: kind}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = estate.Region.CreateFargateProfile(now, "prod", world.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
+	_, err = estate.Region.EKS.CreateFargateProfile(now, "prod", world.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
 		Selectors: []world.FargateSelector{{Namespace: "kube-system"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.server.Do(func(*world.World, time.Time) {
-		if _, err := s.estate.Region.DeleteCluster("prod"); err != nil {
+		if _, err := s.estate.Region.EKS.DeleteCluster("prod"); err != nil {
 			t.Error(err)
 		}
 	})
