@@ -45,7 +45,7 @@ type ascent struct {
 	near  [][]option // by class: the options that are not far from the cheapest
 	cost  []float64  // of each option of the class that is looked at
 	lent  []lent     // by option where its pods lean
-	value float64    // of the best worths
+	value float64    // of the best dual prices
 	worth []float64
 	payer []int32 // by class: where it paid least, the last time that all options were looked at
 }
@@ -176,7 +176,7 @@ func (a *ascent) soften() {
 	a.prove()
 }
 
-// harden finds the best worths: most of the way with few classes, and the end with all.
+// harden finds the best dual prices: most of the way with few classes, and the end with all.
 func (a *ascent) harden() {
 	if a.rough == nil {
 		a.climb(a.rounds(), softest, hardest)
@@ -251,7 +251,7 @@ func grid[T any](rows, n int) [][]T {
 	return out
 }
 
-// round prices every pod, keeps the worths if they prove more than any before,
+// round prices every pod, keeps the dual prices if they prove more than any before,
 // and moves the shares. Only a round over all options proves anything.
 func (a *ascent) round(softness float64, whole bool) {
 	value := 0.0
@@ -313,7 +313,7 @@ func (a *ascent) prove() {
 // provedAtOnce is how many classes one core proves at a time.
 const provedAtOnce = 32
 
-// keep keeps the worths, and the shares by which they are proved, if they prove more than any before.
+// keep keeps the dual prices, and the shares by which they are proved, if they prove more than any before.
 func (a *ascent) keep(worth []float64, value float64) {
 	if value <= a.value && a.worth != nil {
 		return

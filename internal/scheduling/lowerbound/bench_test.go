@@ -117,7 +117,7 @@ func benchLeast(b *testing.B, p lowerbound.Problem) {
 	var price catalog.Price
 	b.ReportAllocs()
 	for b.Loop() {
-		price = lowerbound.Least(p).Price
+		price = lowerbound.Compute(p).Price
 	}
 	b.ReportMetric(price.Dollars(), "dollars")
 }
@@ -130,6 +130,6 @@ func benchWorth(b *testing.B, p lowerbound.Problem) {
 	s := lowerbound.New(p)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Worth(counts, false)
+		s.DualPrices(counts, false)
 	}
 }

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// generation improves worths by column generation.
+// generation improves dual prices by column generation.
 //
-// The sum of all worths is to be maximal, while no instance holds pods worth
+// The sum of all dual prices is to be maximal, while no instance holds pods worth
 // more than its price. There are too many ways to fill an instance to list them. So a linear
-// program (the master) knows some of them and finds the best worths for those. The
+// program (the master) knows some of them and finds the best dual prices for those. The
 // pricing problem then searches, for each kind, the pods on one instance that are worth most
-// (knapsack). The result either proves the worths or becomes a column of the master. Worths that are
+// (knapsack). The result either proves the dual prices or becomes a column of the master. Dual prices that are
 // not proved are scaled down until they are: those of the pods that the kind may hold, by the excess.
 //
-// Left to itself the master jumps from corner to corner. So worths stay in a
+// Left to itself the master jumps from corner to corner. So dual prices stay in a
 // box around the best that were proved, which grows where the master was right and
 // shrinks where it was wrong, and moves with what is proved.
 type generation struct {
@@ -25,7 +25,7 @@ type generation struct {
 	alone   []float64   // by class: what a pod costs if all are of its class, which no worth is above
 	columns []column    // nodes, in parts of the pods that there are
 	proofs  []proof     // by kind: the last
-	asked   [][]float64 // worths that were to be proved
+	asked   [][]float64 // dual prices that were to be proved
 	nodes   int         // mostNodes, but for tests
 	steps   int
 }
@@ -36,7 +36,7 @@ type take struct {
 	n     float64 // an integer, except for fractional pods
 }
 
-// proof states that an instance of a kind holds pods worth at most so much, at the worths of one call of prove.
+// proof states that an instance of a kind holds pods worth at most so much, at the dual prices of one call of prove.
 type proof struct {
 	most  float64
 	asked int // index into generation.asked, -1 for never
@@ -50,7 +50,7 @@ const (
 	closeEnough   = 2e-4
 )
 
-// generate returns the worths that it found from those, which must be proved.
+// generate returns the dual prices that it found from those, which must be proved.
 func (p *part) generate(worth []float64, effort int) *generation {
 	g := &generation{
 		part: p, used: make([]int, len(p.problem.Caps)), worth: worth, value: p.total(worth),
@@ -66,7 +66,7 @@ func (p *part) generate(worth []float64, effort int) *generation {
 	for range mostMasters {
 		b.fetch()
 		b.master.solve()
-		wanted, known := b.worths(), len(g.columns)
+		wanted, known := b.dualPrices(), len(g.columns)
 		proved := g.prove(wanted)
 		if value := g.total(proved); value > g.value {
 			g.value, g.worth = value, proved
@@ -200,8 +200,8 @@ func (b *box) resize() {
 	b.master.reprice()
 }
 
-// worths returns the worths of the master's solution.
-func (b *box) worths() []float64 {
+// dualPrices returns the dual prices of the master's solution.
+func (b *box) dualPrices() []float64 {
 	out := make([]float64, len(b.centre))
 	for i, price := range b.master.price {
 		out[i] = max(price, 0) / float64(b.g.classes[i].count)
@@ -209,8 +209,8 @@ func (b *box) worths() []float64 {
 	return out
 }
 
-// move adapts the box to the worths that were proved. exact means that prove found no new column. move reports false if
-// more rounds cannot improve the worths.
+// move adapts the box to the dual prices that were proved. exact means that prove found no new column. move reports false if
+// more rounds cannot improve the dual prices.
 func (b *box) move(proved []float64, exact bool) bool {
 	value, promise := b.g.total(proved), b.master.value()
 	ahead := promise - b.value

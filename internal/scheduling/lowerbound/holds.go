@@ -29,10 +29,10 @@ type ratio struct {
 }
 
 // answer notes what the pods are worth, and what each offer of the part holds at most.
-func (a *ascent) answer(out *Worths) {
+func (a *ascent) answer(out *DualPrices) {
 	for i := range a.classes {
 		for _, d := range a.classes[i].demands {
-			out.Worth[d] = a.worth[i]
+			out.PerPod[d] = a.worth[i]
 		}
 	}
 	rates := a.cheapRates()
@@ -53,9 +53,9 @@ func (a *ascent) answer(out *Worths) {
 		most := k.price
 		for at, o := range k.offers { // the first dominates the others, which do not dominate each other
 			room := a.problem.Offers[o].Room
-			out.Holds[o] = least(rates, factors, room, most)
+			out.PerNode[o] = least(rates, factors, room, most)
 			if at == 0 {
-				most = out.Holds[o]
+				most = out.PerNode[o]
 			}
 		}
 		if most < own {
@@ -63,10 +63,10 @@ func (a *ascent) answer(out *Worths) {
 		}
 		beyond := a.beyond(k, per, a.worth)
 		for _, o := range k.offers {
-			out.Holds[o] = min(out.Holds[o], beyond+paid(per, a.problem.Offers[o].Room))
+			out.PerNode[o] = min(out.PerNode[o], beyond+paid(per, a.problem.Offers[o].Room))
 		}
 		for _, o := range k.offers[1:] {
-			out.Holds[o] = min(out.Holds[o], out.Holds[k.offers[0]])
+			out.PerNode[o] = min(out.PerNode[o], out.PerNode[k.offers[0]])
 		}
 	}
 }

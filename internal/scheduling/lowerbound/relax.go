@@ -33,7 +33,7 @@ type gain struct {
 // planesNear is how near the optimum is near enough, as a part of the price.
 const planesNear = 1e-4
 
-// relax returns the relaxation for the worths. It stops as soon as it has
+// relax returns the relaxation for the dual prices. It stops as soon as it has
 // proved that an instance holds at most enough, or after the given number of cutting planes.
 func (p *part) relax(k *kind, worth []float64, enough float64, planes int) relaxation {
 	out := relaxation{kind: k, most: math.Inf(1)}

@@ -26,12 +26,12 @@ func newBindingCheck(sol *solution) bindingCheck {
 //
 // kube-scheduler binds one pod at a time, so the plan is valid if the pods can be bound in some
 // order. Usually every order works. r is the existing nodes before the plan placed pods.
-func (bk bindingCheck) simulateBinding(ground *existing.Ground) {
-	bs := newBindSimulator(bk.sol, ground)
+func (bk bindingCheck) simulateBinding(topo *existing.TopologyState) {
+	bs := newBindSimulator(bk.sol, topo)
 	if bs.anyOrderBinds() && !bs.usesMinDomains {
 		return
 	}
-	if bs.ground = newDomainProjection(bk.sol).groundAfterPlan(ground); bs.anyOrderBinds() {
+	if bs.topo = newDomainProjection(bk.sol).topologyAfterPlan(topo); bs.anyOrderBinds() {
 		return
 	}
 	for _, step := range bs.bindInOrder() {
@@ -45,9 +45,9 @@ func (bk bindingCheck) simulateBinding(ground *existing.Ground) {
 type bindSimulator struct {
 	sol            *solution
 	queue          *queue
-	ground         *existing.Ground
+	topo           *existing.TopologyState
 	initialRooms   *existing.Rooms // the existing nodes before the plan placed pods
-	census         *topology.Census
+	census         *topology.DomainCounts
 	pending        []bindStep
 	usesMinDomains bool               // a spread has minDomains above 1: the cluster may have fewer domains than could be launched
 	podOnHost      map[groupHost]bool // a pod of the group is bound on the host
@@ -81,8 +81,8 @@ func (step *bindStep) rank() int {
 // anyHost is the host of pods whose exact node does not matter, only their domains.
 const anyHost = -1
 
-func newBindSimulator(sol *solution, ground *existing.Ground) *bindSimulator {
-	bs := &bindSimulator{sol: sol, queue: sol.queue, ground: ground, initialRooms: sol.problem.rooms}
+func newBindSimulator(sol *solution, topo *existing.TopologyState) *bindSimulator {
+	bs := &bindSimulator{sol: sol, queue: sol.queue, topo: topo, initialRooms: sol.problem.rooms}
 	sv := newSpreadVisibility(sol)
 	hostMatters := make([]bool, len(sol.queue.classes)) // by class: the node of its pods matters
 	any := false
@@ -108,7 +108,7 @@ func newBindSimulator(sol *solution, ground *existing.Ground) *bindSimulator {
 func (bs *bindSimulator) addStep(step bindStep) {
 	step.slack = math.MaxInt
 	for _, r := range bs.queue.profile(&bs.queue.classes[step.class]).Domain {
-		if r.Form == topology.Spread && r.Weight == 0 {
+		if r.Kind == topology.Spread && r.Weight == 0 {
 			most := 2 * r.MaxSkew
 			if r.Self {
 				most++
@@ -116,7 +116,7 @@ func (bs *bindSimulator) addStep(step bindStep) {
 			step.slack = min(step.slack, most)
 			bs.usesMinDomains = bs.usesMinDomains || r.MinDomains > 1
 		}
-		step.isSelfAffine = step.isSelfAffine || r.Form == topology.Near && r.Weight == 0 && r.Self
+		step.isSelfAffine = step.isSelfAffine || r.Kind == topology.Affinity && r.Weight == 0 && r.Self
 	}
 	bs.pending = append(bs.pending, step)
 }
@@ -125,15 +125,15 @@ func (bs *bindSimulator) addStep(step bindStep) {
 // of one.
 func (bs *bindSimulator) hasHostAffinity(c *class) bool {
 	p := bs.queue.profile(c)
-	return p.Follows() || slices.ContainsFunc(p.HostIn, func(g int) bool {
-		return bs.queue.pods.Book.Groups[g].Form == topology.Near && bs.queue.pods.Book.Groups[g].Hard
+	return p.HasRequiredHostAffinity() || slices.ContainsFunc(p.HostIn, func(g int) bool {
+		return bs.queue.pods.Topology.Groups[g].Kind == topology.Affinity && bs.queue.pods.Topology.Groups[g].Hard
 	})
 }
 
 // anyOrderBinds reports whether every pod could be bound as the last one. Then the order does not
 // matter.
 func (bs *bindSimulator) anyOrderBinds() bool {
-	bs.census = bs.ground.Fork().Census
+	bs.census = bs.topo.Fork().DomainCounts
 	for i := range bs.pending {
 		bs.countPods(&bs.pending[i], bs.pending[i].left)
 	}
@@ -149,7 +149,7 @@ func (bs *bindSimulator) anyOrderBinds() bool {
 	return true
 }
 
-// countPods adds n pods of the step to the census.
+// countPods adds n pods of the step to the domain counts.
 func (bs *bindSimulator) countPods(step *bindStep, n int) {
 	c := &bs.queue.classes[step.class]
 	if c.domains == nil {
@@ -157,7 +157,7 @@ func (bs *bindSimulator) countPods(step *bindStep, n int) {
 	}
 	bs.census.Add(bs.queue.profile(c), c.domains, n)
 	for _, u := range step.uncounted {
-		bs.census.Resident(u.group, u.domain, -n)
+		bs.census.AddPods(u.group, u.domain, -n)
 	}
 }
 
@@ -175,7 +175,7 @@ func (bs *bindSimulator) blockingRule(step *bindStep) *topology.Rule {
 // yet; -1 if there is none.
 func (bs *bindSimulator) missingGroup(step *bindStep) int {
 	for _, rule := range bs.queue.profile(&bs.queue.classes[step.class]).Host {
-		if rule.Form != topology.Near || rule.Weight > 0 || bs.podOnHost[groupHost{rule.Group, step.host}] {
+		if rule.Kind != topology.Affinity || rule.Weight > 0 || bs.podOnHost[groupHost{rule.Group, step.host}] {
 			continue
 		}
 		there := step.host < len(bs.initialRooms.Nodes) && bs.initialRooms.Hosts[step.host].Matched(rule.Group) > 0
@@ -211,7 +211,7 @@ func (bs *bindSimulator) bindInOrder() []bindStep {
 	slices.SortStableFunc(bs.pending, func(x, y bindStep) int {
 		return cmp.Or(cmp.Compare(x.slack, y.slack), cmp.Compare(x.rank(), y.rank()))
 	})
-	bs.census, bs.podOnHost, bs.podAnywhere = bs.ground.Fork().Census, map[groupHost]bool{}, map[int]bool{}
+	bs.census, bs.podOnHost, bs.podAnywhere = bs.topo.Fork().DomainCounts, map[groupHost]bool{}, map[int]bool{}
 	for {
 		for bs.bindAll(false) {
 		}
@@ -267,9 +267,9 @@ func (bs *bindSimulator) neededPods() neededPods {
 		}
 		if g := bs.missingGroup(step); g >= 0 {
 			needed.onHost[groupHost{g, step.host}] = true
-		} else if r := bs.blockingRule(step); r != nil && r.Form == topology.Spread {
+		} else if r := bs.blockingRule(step); r != nil && r.Kind == topology.Spread {
 			needed.spreads[r.Group] = true
-		} else if r != nil && r.Form == topology.Near {
+		} else if r != nil && r.Kind == topology.Affinity {
 			needed.inDomain[groupDomain{r.Group, bs.domainOf(&bs.queue.classes[step.class], r.Group)}] = true
 		}
 	}
@@ -292,7 +292,7 @@ func (bs *bindSimulator) unblocks(step *bindStep, needed neededPods) bool {
 // domainOf returns the class's domain of the group's topology key; -1 if the class is not split by
 // that key.
 func (bs *bindSimulator) domainOf(c *class, group int) int {
-	if k := slices.Index(bs.queue.profile(c).Keys, bs.queue.pods.Book.Groups[group].Key); k >= 0 {
+	if k := slices.Index(bs.queue.profile(c).Keys, bs.queue.pods.Topology.Groups[group].Key); k >= 0 {
 		return c.domains[k]
 	}
 	return -1

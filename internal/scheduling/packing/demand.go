@@ -104,17 +104,17 @@ func (pc *pricer) spreadCaps(demands []demand, sound bool) (counts func(group in
 	nodesNeeded, pods := map[int]int{}, 0
 	for _, d := range demands {
 		pods += d.n
-		if most, group := pc.queue.profile(&pc.queue.classes[d.class]).Cap(nil); most < math.MaxInt {
+		if most, group := pc.queue.profile(&pc.queue.classes[d.class]).MaxPerNode(nil); most < math.MaxInt {
 			nodesNeeded[group] += (d.n + most - 1) / most
 		}
 	}
 	capped := map[int]bool{}
 	all = true
 	for group, n := range nodesNeeded {
-		if pc.queue.pods.Book.Groups[group].Form != topology.Spread {
+		if pc.queue.pods.Topology.Groups[group].Kind != topology.Spread {
 			continue
 		}
-		capped[group] = pc.ground.KeepsNone(group)
+		capped[group] = pc.topo.AlwaysHasEmptyHost(group)
 		if !sound && !capped[group] && n*podsPerCappedNode > pods {
 			capped[group], all = true, false
 		}

@@ -15,7 +15,7 @@ type pricing struct {
 	demands    []demand
 	lots       []offering.Lot // the offerings in the lower bound's problem
 	solver     *lowerbound.Solver
-	result     func() lowerbound.Answer // the finished lower bound; nil until start was called
+	result     func() lowerbound.Result // the finished lower bound; nil until start was called
 	forAnyPlan bool                     // the bound holds for any plan, not only for plans of this package
 	index      map[demand]int           // cache of demandIndex
 }
@@ -24,7 +24,7 @@ type pricing struct {
 type pricer struct {
 	problem *problem
 	queue   *queue
-	ground  *existing.Ground
+	topo    *existing.TopologyState
 	work    *work
 
 	dualPrice []float64 // by class: the marginal price of one unit, in billionths of a dollar per hour
@@ -50,12 +50,12 @@ func (p *pricing) lowerBound() catalog.Price {
 func (p *pricing) boundTimes(n float64) float64 { return float64(p.lowerBound()) * n }
 
 // dualPrices returns the hard or the soft dual prices of the demands, at the counts of the problem.
-func (p *pricing) dualPrices(hard bool) lowerbound.Worths {
+func (p *pricing) dualPrices(hard bool) lowerbound.DualPrices {
 	if hard {
 		p.start()
 		return p.result().Hard
 	}
-	return p.solver.Soft()
+	return p.solver.SoftPrices()
 }
 
 // priceClasses sets the dual price of a unit of each active class: its share of the lowest possible
@@ -63,7 +63,7 @@ func (p *pricing) dualPrices(hard bool) lowerbound.Worths {
 // only an existing node can take it.
 func (pc *pricer) priceClasses(active []int) {
 	p := pc.pricingFor(pc.queue.demands(active), false)
-	pc.setDualPrices(active, p, p.dualPrices(false).Worth)
+	pc.setDualPrices(active, p, p.dualPrices(false).PerPod)
 }
 
 // setDualPrices copies the dual prices of the demands to the classes.
@@ -111,8 +111,8 @@ func (pr *problem) expectedLots(lots []lot, p *pricing, holds []float64) []lot {
 // their expected price per value.
 func (pc *pricer) priceLots(active []int, lots []lot, hard bool) []lot {
 	prices := pc.last.dualPrices(hard)
-	pc.setDualPrices(active, pc.last, prices.Worth)
-	return pc.problem.expectedLots(lots, pc.last, prices.Holds)
+	pc.setDualPrices(active, pc.last, prices.PerPod)
+	return pc.problem.expectedLots(lots, pc.last, prices.PerNode)
 }
 
 // repriceLots does the same for the units in left. The pods placed first took the cheapest
@@ -126,13 +126,13 @@ func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 			counts[i] += left[c]
 		}
 	}
-	prices := p.solver.Worth(counts, hard)
+	prices := p.solver.DualPrices(counts, hard)
 	pc.work.steps += len(p.demands) * len(p.lots) / 4 // about as long as that many steps
 	if hard {
 		pc.work.steps += len(p.demands) * len(p.lots)
 	}
-	pc.setDualPrices(active, p, prices.Worth)
-	return pc.problem.expectedLots(lots, p, prices.Holds)
+	pc.setDualPrices(active, p, prices.PerPod)
+	return pc.problem.expectedLots(lots, p, prices.PerNode)
 }
 
 // aboveAnyPrice is more than any real pod can cost, in billionths of a dollar per hour: a million
@@ -187,7 +187,7 @@ func (pc *pricer) newPricing(demands []demand, sound bool) *pricing {
 			p.Sets = append(p.Sets, pc.problem.eligibleLots(class, pc.problem.accepts.Sets[d.set], lots))
 		}
 		need := lowerbound.Demand{Count: d.n, Ask: class.Ask, Set: s}
-		if most, group := pc.queue.profile(class).Cap(counts); most < math.MaxInt {
+		if most, group := pc.queue.profile(class).MaxPerNode(counts); most < math.MaxInt {
 			g, ok := groups[group]
 			if !ok {
 				g = len(p.Caps)

@@ -33,7 +33,7 @@ func newPlanBound(sol *solution) planBound {
 // at least the bound minus the credit. It also costs at least as much as the pods that accept no
 // reservation.
 func (pb planBound) planLowerBound() catalog.Price {
-	if len(pb.problem.stock.Reserves) == 0 {
+	if len(pb.problem.stock.Reservations) == 0 {
 		return pb.lowerBound()
 	}
 	units := map[demand]int{}
@@ -59,16 +59,16 @@ func (pb planBound) planLowerBound() catalog.Price {
 // large or unusual and their replacements expensive.
 func (pb planBound) dualPriceBound(demands []demand) catalog.Price {
 	p := pb.prices.pricingFor(demands, true)
-	rc := &reservationCredit{problem: pb.problem, queue: pb.queue, demands: demands, savings: make([]catalog.Price, len(pb.problem.stock.Reserves))}
-	for n := range pb.problem.stock.Reserves {
-		for _, o := range pb.problem.stock.Reserves[n].Offers {
-			holds := catalog.Price(min(rc.maxValue(o, p.dualPrices(true).Worth), float64(maxSavings))) + 1
+	rc := &reservationCredit{problem: pb.problem, queue: pb.queue, demands: demands, savings: make([]catalog.Price, len(pb.problem.stock.Reservations))}
+	for n := range pb.problem.stock.Reservations {
+		for _, o := range pb.problem.stock.Reservations[n].Offers {
+			holds := catalog.Price(min(rc.maxValue(o, p.dualPrices(true).PerPod), float64(maxSavings))) + 1
 			rc.savings[n] = max(rc.savings[n], holds-pb.problem.stock.Offers[o].Price)
 		}
 	}
 	sum := 0.0
 	for i, d := range demands {
-		sum += p.dualPrices(true).Worth[i] * float64(d.n)
+		sum += p.dualPrices(true).PerPod[i] * float64(d.n)
 	}
 	return catalog.Price(sum*(1-1e-9)) - rc.total(demands)
 }
@@ -139,7 +139,7 @@ func newReservationCredit(pr *problem, q *queue, demands []demand) *reservationC
 	for i, d := range demands {
 		sets[i] = d.set
 	}
-	rc := &reservationCredit{problem: pr, queue: q, lots: pr.accepts.Lots(sets), savings: make([]catalog.Price, len(pr.stock.Reserves)), options: map[demand]int{}}
+	rc := &reservationCredit{problem: pr, queue: q, lots: pr.accepts.Lots(sets), savings: make([]catalog.Price, len(pr.stock.Reservations)), options: map[demand]int{}}
 	for _, d := range demands {
 		for _, l := range rc.lots {
 			if pr.accepts.Sets[d.set].Has(l.Offer) {
@@ -148,8 +148,8 @@ func newReservationCredit(pr *problem, q *queue, demands []demand) *reservationC
 		}
 	}
 	rc.demands = slices.DeleteFunc(slices.Clone(demands), func(d demand) bool { return rc.options[d] == 0 })
-	for n := range pr.stock.Reserves {
-		for _, o := range pr.stock.Reserves[n].Offers {
+	for n := range pr.stock.Reservations {
+		for _, o := range pr.stock.Reservations[n].Offers {
 			rc.savings[n] = max(rc.savings[n], rc.replacementCost(o))
 		}
 	}
@@ -184,8 +184,8 @@ func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 // total returns the most that all instances of all reservations can save for these demands.
 func (rc *reservationCredit) total(demands []demand) catalog.Price {
 	sum := catalog.Price(0)
-	for n := range rc.problem.stock.Reserves {
-		r := &rc.problem.stock.Reserves[n]
+	for n := range rc.problem.stock.Reservations {
+		r := &rc.problem.stock.Reservations[n]
 		pods := 0
 		for _, d := range demands {
 			if slices.ContainsFunc(r.Offers, rc.problem.accepts.Sets[d.set].Has) {

@@ -18,13 +18,13 @@ type strategy struct {
 
 // outcome is the result of one strategy.
 type outcome struct {
-	strategy strategy
-	planned  []plannedNode
-	left     []int
-	budgets  []offering.Budget
-	price    float64
-	count    int
-	crowded  int // pods above a quarter of their class on one node
+	strategy  strategy
+	planned   []plannedNode
+	left      []int
+	remaining []offering.RemainingLimits
+	price     float64
+	count     int
+	crowded   int // pods above a quarter of their class on one node
 }
 
 // nodeChooser chooses which nodes to launch, and places pods on them.

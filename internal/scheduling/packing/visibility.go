@@ -29,8 +29,8 @@ func newSpreadVisibility(sol *solution) *spreadVisibility {
 // because of their node. It counts all if its owners accept the same nodes as the class, or any
 // node.
 func (sv *spreadVisibility) mayNotCount(group int, c *class) bool {
-	g := &sv.queue.pods.Book.Groups[group]
-	if g.Form != topology.Spread || !g.Hard {
+	g := &sv.queue.pods.Topology.Groups[group]
+	if g.Kind != topology.Spread || !g.Hard {
 		return false
 	}
 	sameNodes := g.Nodes == c.Sig || !g.HonorTaints && (g.AnyNode || len(sv.queue.pods.Signatures[g.Nodes].Required) == 0)
@@ -52,7 +52,7 @@ func (sv *spreadVisibility) uncountedBy(loc podLocation) []groupDomain {
 	var out []groupDomain
 	profile := sv.queue.profile(c)
 	for _, g := range profile.In {
-		k := slices.Index(profile.Keys, sv.queue.pods.Book.Groups[g].Key)
+		k := slices.Index(profile.Keys, sv.queue.pods.Topology.Groups[g].Key)
 		if k >= 0 && sv.mayNotCount(g, c) && !sv.countsAt(g, loc.host) {
 			out = append(out, groupDomain{g, c.domains[k]})
 		}
@@ -63,7 +63,7 @@ func (sv *spreadVisibility) uncountedBy(loc podLocation) []groupDomain {
 // countsAt reports whether pods on that node may count for the group.
 func (sv *spreadVisibility) countsAt(group, at int) bool {
 	if nodes := len(sv.sol.rooms.Nodes); at < nodes {
-		return sv.sol.ground.Counted[group] == nil || sv.sol.ground.Counted[group].Has(at)
+		return sv.sol.topo.Counted[group] == nil || sv.sol.topo.Counted[group].Has(at)
 	}
 	return sv.cachedCountedOffers(group).Meets(sv.projection.possibleOffers(at - len(sv.sol.rooms.Nodes)))
 }
@@ -127,11 +127,11 @@ func (sv *spreadVisibility) narrowFor(node, group int) {
 	}
 }
 
-// removeUncounted subtracts the pods that are not counted at their location from the census.
+// removeUncounted subtracts the pods that are not counted at their location from the domain counts.
 func (sv *spreadVisibility) removeUncounted() {
 	for _, loc := range sv.sol.podLocations() {
 		for _, u := range sv.uncountedBy(loc) {
-			sv.sol.ground.Census.Resident(u.group, u.domain, -loc.n)
+			sv.sol.topo.DomainCounts.AddPods(u.group, u.domain, -loc.n)
 		}
 	}
 }

@@ -1,9 +1,9 @@
 package topology
 
-// Census counts the pods of groups by domain. The caller numbers the domains of each label
+// DomainCounts counts the pods of groups by domain. The caller numbers the domains of each label
 // from 0.
-type Census struct {
-	book    *Book
+type DomainCounts struct {
+	book    *Index
 	domains map[string]int // how many a label has
 	counts  []count        // by group
 	load    map[string][]int
@@ -27,11 +27,11 @@ type tie struct {
 	minDomains int
 }
 
-// NewCensus returns an empty census. domains has the number of domains n of each label;
+// NewDomainCounts returns empty counts. domains has the number of domains n of each label;
 // a missing label has none. The additional domain n stands for
 // nodes without the label; pods there are not counted.
-func NewCensus(b *Book, domains map[string]int) *Census {
-	c := &Census{book: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
+func NewDomainCounts(b *Index, domains map[string]int) *DomainCounts {
+	c := &DomainCounts{book: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
 	for key, n := range domains {
 		c.load[key] = make([]int, n+1)
 	}
@@ -56,7 +56,7 @@ func NewCensus(b *Book, domains map[string]int) *Census {
 }
 
 // Clone returns a copy that can be changed independently.
-func (c *Census) Clone() *Census {
+func (c *DomainCounts) Clone() *DomainCounts {
 	out := *c
 	out.counts, out.load = make([]count, len(c.counts)), make(map[string][]int, len(c.load))
 	for i, k := range c.counts {
@@ -70,22 +70,22 @@ func (c *Census) Clone() *Census {
 	return &out
 }
 
-// Count sets which domains count for the minimum of a Spread group: those
+// SetCounted sets which domains count for the minimum of a Spread group: those
 // with a node that the owner of the rule accepts. Before the first call, all count.
-func (c *Census) Count(group int, domains []bool) {
+func (c *DomainCounts) SetCounted(group int, domains []bool) {
 	c.counts[group].counted = append(append([]bool(nil), domains...), false)
 	c.counts[group].recount()
 }
 
-// Resident adds n pods that the group counts.
-func (c *Census) Resident(group, domain, n int) { c.counts[group].add(domain, n) }
+// AddPods adds n pods that the group counts.
+func (c *DomainCounts) AddPods(group, domain, n int) { c.counts[group].add(domain, n) }
 
-// Owner notes n pods with a required anti-affinity to the group.
-func (c *Census) Owner(group, domain, n int) { c.counts[group].own(domain, n) }
+// AddOwners notes n pods with a required anti-affinity to the group.
+func (c *DomainCounts) AddOwners(group, domain, n int) { c.counts[group].own(domain, n) }
 
 // Add adds n pods of a profile to the given domains, one for each of p.Keys. If n is negative it removes pods, but not
 // their skew limits.
-func (c *Census) Add(p *Profile, domains []int, n int) {
+func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 	for i, g := range p.In {
 		if k := p.inKeys[i]; k >= 0 {
 			c.counts[g].add(domains[k], n)
@@ -95,9 +95,9 @@ func (c *Census) Add(p *Profile, domains []int, n int) {
 		r := &p.Domain[i]
 		switch {
 		case r.Weight > 0:
-		case r.Form == Apart:
+		case r.Kind == AntiAffinity:
 			c.counts[r.Group].own(domains[r.key], n)
-		case r.Form == Spread && n > 0:
+		case r.Kind == Spread && n > 0:
 			c.counts[r.Group].ties[domains[r.key]].hold(r)
 		}
 	}
@@ -116,7 +116,7 @@ func (t *tie) hold(r *Rule) {
 
 // IsFewest reports whether one of the given groups counts the pods of the profile and has its minimum in the
 // given domains.
-func (c *Census) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
+func (c *DomainCounts) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
 	for i, g := range p.In {
 		if key := p.inKeys[i]; key >= 0 && groups[g] && c.counts[g].matched[domains[key]] == c.counts[g].low {
 			return true
@@ -126,9 +126,9 @@ func (c *Census) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
 }
 
 // isSpread reports whether some required spread counts the pods of the profile.
-func (c *Census) isSpread(p *Profile) bool {
+func (c *DomainCounts) isSpread(p *Profile) bool {
 	for i, g := range p.In {
-		if p.inKeys[i] >= 0 && c.book.Groups[g].Form == Spread {
+		if p.inKeys[i] >= 0 && c.book.Groups[g].Kind == Spread {
 			return true
 		}
 	}
@@ -137,11 +137,11 @@ func (c *Census) isSpread(p *Profile) bool {
 
 // strains returns for how many groups of spreads one more pod of the profile would be too many in a
 // place, as those see it who are spread there already: they could then only be bound before it.
-func (c *Census) strains(p *Profile, domains []int) int {
+func (c *DomainCounts) strains(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {
 		key := p.inKeys[i]
-		if key < 0 || c.book.Groups[g].Form != Spread {
+		if key < 0 || c.book.Groups[g].Kind != Spread {
 			continue
 		}
 		k, d := &c.counts[g], domains[key]
@@ -153,10 +153,10 @@ func (c *Census) strains(p *Profile, domains []int) int {
 }
 
 // crowd returns how many pods of the same spreads are in a place as those of the profile.
-func (c *Census) crowd(p *Profile, domains []int) int {
+func (c *DomainCounts) crowd(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {
-		if key := p.inKeys[i]; key >= 0 && c.book.Groups[g].Form == Spread {
+		if key := p.inKeys[i]; key >= 0 && c.book.Groups[g].Kind == Spread {
 			n += c.counts[g].matched[domains[key]]
 		}
 	}
@@ -164,10 +164,10 @@ func (c *Census) crowd(p *Profile, domains []int) int {
 }
 
 // Matched returns how many pods the group counts in a domain.
-func (c *Census) Matched(group, domain int) int { return c.counts[group].matched[domain] }
+func (c *DomainCounts) Matched(group, domain int) int { return c.counts[group].matched[domain] }
 
 // Total returns how many pods the group counts in all domains.
-func (c *Census) Total(group int) int { return c.counts[group].total }
+func (c *DomainCounts) Total(group int) int { return c.counts[group].total }
 
 // nowhere reports whether the domain is none.
 func (k *count) nowhere(domain int) bool { return domain == len(k.matched)-1 }
