@@ -46,8 +46,9 @@ internal/scheduling/topology: internal/model/bitset internal/model/cluster inter
 internal/scheduling/podgroup: internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/topology
 internal/scheduling/offering: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/podgroup
 internal/scheduling/existing: internal/model/bitset internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/offering internal/scheduling/podgroup internal/scheduling/topology
+internal/scheduling/packing/binding: internal/scheduling/existing internal/scheduling/topology
 internal/scheduling/packing/refusal: internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/offering internal/scheduling/podgroup internal/scheduling/topology internal/suggest
-internal/scheduling/packing: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/lowerbound internal/scheduling/offering internal/scheduling/packing/refusal internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology
+internal/scheduling/packing: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/lowerbound internal/scheduling/offering internal/scheduling/packing/binding internal/scheduling/packing/refusal internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology
 internal/scheduling/packing/verify: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
 internal/scheduling/fairness: internal/model/cluster internal/scheduling/podgroup
 

@@ -30,8 +30,9 @@
 //     exactly (exact.go). Of plans with about the same price, the one wins that puts the fewest
 //     pods of a class on one node.
 //  5. If a domain cannot take its pods, or new nodes add domains, planning restarts with that
-//     knowledge (restart.go, projection.go). Binding is then simulated, and pods that
-//     kube-scheduler would not bind are removed (bindorder.go, affinitycycle.go).
+//     knowledge (restart.go, projection.go). Binding is then simulated (package
+//     binding), and pods that kube-scheduler would not bind are removed (bindorder.go,
+//     affinitycycle.go).
 //  6. Unplaced pods are retried against the finished plan (retry.go). Package refusal
 //     explains the rest: the causes, and the smallest change that would help.
 //

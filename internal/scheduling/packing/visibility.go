@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/binding"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
@@ -17,9 +18,6 @@ type spreadVisibility struct {
 	sol          *solution
 	countedCache map[int]bitset.Set // by group: cache of countedOffers
 }
-
-// groupDomain is a topology group and one of its domains.
-type groupDomain struct{ group, domain int }
 
 func newSpreadVisibility(sol *solution) *spreadVisibility {
 	return &spreadVisibility{projection: newDomainProjection(sol), problem: sol.problem, queue: sol.queue, sol: sol, countedCache: map[int]bitset.Set{}}
@@ -44,17 +42,17 @@ func (sv *spreadVisibility) mayBeUncounted(c *class) bool {
 
 // uncountedBy returns the groups that certainly do not count the pods at this location, with the
 // domain.
-func (sv *spreadVisibility) uncountedBy(loc podLocation) []groupDomain {
+func (sv *spreadVisibility) uncountedBy(loc podLocation) []binding.GroupDomain {
 	c := &sv.queue.classes[loc.class]
 	if c.domains == nil {
 		return nil
 	}
-	var out []groupDomain
+	var out []binding.GroupDomain
 	profile := sv.queue.profile(c)
 	for _, g := range profile.In {
 		k := slices.Index(profile.Keys, sv.queue.pods.Topology.Groups[g].Key)
 		if k >= 0 && sv.mayNotCount(g, c) && !sv.countsAt(g, loc.host) {
-			out = append(out, groupDomain{g, c.domains[k]})
+			out = append(out, binding.GroupDomain{Group: g, Domain: c.domains[k]})
 		}
 	}
 	return out
@@ -131,7 +129,7 @@ func (sv *spreadVisibility) narrowFor(node, group int) {
 func (sv *spreadVisibility) removeUncounted() {
 	for _, loc := range sv.sol.podLocations() {
 		for _, u := range sv.uncountedBy(loc) {
-			sv.sol.topo.DomainCounts.AddPods(u.group, u.domain, -loc.n)
+			sv.sol.topo.DomainCounts.AddPods(u.Group, u.Domain, -loc.n)
 		}
 	}
 }
