@@ -100,7 +100,7 @@ func (pr *problem) eligibleLots(c *class, set bitset.Set, lots []offering.Lot) [
 // them hold for any plan. With forAnyPlan it includes only those. Otherwise the bound is one for
 // the plans of this package: no new node has more of a spread's pods than its maxSkew, and the
 // spreads that can matter are included.
-func (pc *pricer) spreadCaps(demands []demand, sound bool) (counts func(group int) bool, all bool) {
+func (pc *pricer) spreadCaps(demands []demand, forAnyPlan bool) (counts func(group int) bool, all bool) {
 	nodesNeeded, pods := map[int]int{}, 0
 	for _, d := range demands {
 		pods += d.n
@@ -115,7 +115,7 @@ func (pc *pricer) spreadCaps(demands []demand, sound bool) (counts func(group in
 			continue
 		}
 		capped[group] = pc.topo.AlwaysHasEmptyHost(group)
-		if !sound && !capped[group] && n*podsPerCappedNode > pods {
+		if !forAnyPlan && !capped[group] && n*podsPerCappedNode > pods {
 			capped[group], all = true, false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
 // pricing is the lower bound of a list of demands, and their dual prices.
@@ -33,9 +34,9 @@ type pricer struct {
 
 // pricingFor returns the pricing of the demands. It reuses the last one if the demands are the
 // same.
-func (pc *pricer) pricingFor(demands []demand, sound bool) *pricing {
-	if pc.last == nil || !slices.Equal(pc.last.demands, demands) || sound && !pc.last.forAnyPlan {
-		pc.last = pc.newPricing(demands, sound)
+func (pc *pricer) pricingFor(demands []demand, forAnyPlan bool) *pricing {
+	if pc.last == nil || !slices.Equal(pc.last.demands, demands) || forAnyPlan && !pc.last.forAnyPlan {
+		pc.last = pc.newPricing(demands, forAnyPlan)
 	}
 	return pc.last
 }
@@ -160,7 +161,7 @@ func (pb planBound) lowerBound() catalog.Price {
 // newPricing prepares the lower bound of the demands. With forAnyPlan it holds for every plan.
 // Otherwise it holds for the plans of this package, in which no new node has more pods of a host
 // spread than its maxSkew.
-func (pc *pricer) newPricing(demands []demand, sound bool) *pricing {
+func (pc *pricer) newPricing(demands []demand, forAnyPlan bool) *pricing {
 	sets := make([]int, len(demands))
 	for i, d := range demands {
 		sets[i] = d.set
@@ -176,7 +177,7 @@ func (pc *pricer) newPricing(demands []demand, sound bool) *pricing {
 	}
 	numbers, groups := map[key]int{}, map[int]int{}
 	p.Effort = boundEffort(demands)
-	counts, all := pc.spreadCaps(demands, sound)
+	counts, all := pc.spreadCaps(demands, forAnyPlan)
 	for _, d := range demands {
 		class := &pc.queue.classes[d.class]
 		k := key{d.set, class.devices(pc.problem.stock.Dims)}
@@ -200,4 +201,12 @@ func (pc *pricer) newPricing(demands []demand, sound bool) *pricing {
 		p.Demands = append(p.Demands, need)
 	}
 	return &pricing{demands: demands, lots: lots, solver: lowerbound.New(p), forAnyPlan: all}
+}
+
+// start computes the lower bound in the background.
+func (p *pricing) start() {
+	if p.result == nil {
+		p.solver.SoftPrices() // the caller of start reads the soft prices next
+		p.result = parallel.Later(p.solver.Bound)
+	}
 }

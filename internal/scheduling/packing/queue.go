@@ -6,7 +6,6 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
-	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
@@ -44,14 +43,6 @@ func (q *queue) start(pr *problem) *queue {
 		own.left = append(own.left, own.classes[i].units())
 	}
 	return &own
-}
-
-// start computes the lower bound in the background.
-func (p *pricing) start() {
-	if p.result == nil {
-		p.solver.SoftPrices() // the caller of start reads the soft prices next
-		p.result = parallel.Later(p.solver.Bound)
-	}
 }
 
 // setAccepted sets the accept sets of the classes.
