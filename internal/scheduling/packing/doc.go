@@ -21,8 +21,8 @@
 //     and so are pods that prefer to (colocate.go).
 //  2. Existing nodes are filled first (existingnodes.go), then instances of capacity
 //     reservations (reservation.go), and new nodes take the rest (strategy.go).
-//  3. The lower bound (package lowerbound) gives each class a dual price: what one pod adds to the
-//     lowest possible price (dualprice.go). A run repeatedly adds the node with the lowest price
+//  3. The lower bound (packages dualprice and lowerbound) gives each class a dual price: what one pod
+//     adds to the lowest possible price. A run repeatedly adds the node with the lowest price
 //     per total dual price of its pods (run.go). To fill a node, it compares only the largest
 //     fitting class of each row (rows.go, fill.go), so the work grows with classes, not with pods.
 //  4. A plan that is close to the lower bound is accepted. Otherwise nodes are refined, the worst

@@ -7,6 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
 // solution is the state of one planning attempt: the pods that were placed so far, and on which
@@ -62,7 +64,11 @@ func newSolution(pr *problem, g *existing.TopologyState) *solution {
 		work: &work{limit: pr.effort},
 	}
 	sol.nodeOffers = &nodeOffers{problem: pr, queue: sol.queue, aloneValues: map[aloneKey][]int{}}
-	sol.prices = &pricer{problem: pr, queue: sol.queue, topo: sol.topo, work: sol.work}
+	sol.prices = &pricer{problem: pr, queue: sol.queue, work: sol.work, solver: &dualprice.Pricer{
+		Stock: pr.stock, Accepts: pr.accepts, Index: pr.queue.pods.Topology, Topology: sol.topo,
+		Class:  func(number int) *podgroup.Class { return &sol.queue.classes[number].Class },
+		PodsOf: func(number int) int { return sol.queue.classes[number].podsPerUnit },
+	}}
 	sol.facts = &classFacts{problem: pr, queue: sol.queue}
 	for _, p := range pr.stock.Pools {
 		sol.remaining = append(sol.remaining, p.Remaining.Clone())
