@@ -99,7 +99,7 @@ func BenchmarkLeast(b *testing.B) {
 		p := mixed(offers, c.demands, c.groups)
 		b.Run(c.name, func(b *testing.B) {
 			if c.quick {
-				benchWorth(b, p)
+				benchDualPrices(b, p)
 			} else {
 				benchLeast(b, p)
 			}
@@ -122,7 +122,7 @@ func benchLeast(b *testing.B, p lowerbound.Problem) {
 	b.ReportMetric(price.Dollars(), "dollars")
 }
 
-func benchWorth(b *testing.B, p lowerbound.Problem) {
+func benchDualPrices(b *testing.B, p lowerbound.Problem) {
 	counts := make([]int, len(p.Demands))
 	for i := range counts {
 		counts[i] = p.Demands[i].Count

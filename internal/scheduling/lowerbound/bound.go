@@ -81,9 +81,9 @@ func Compute(p Problem) Result { return New(p).Bound() }
 // Solver solves one problem, and the problems of parts of its pods. Bound and DualPrices may run
 // concurrently, but DualPrices must not be called concurrently with itself.
 type Solver struct {
-	problem Problem
-	parts   []*ascent // never started
-	worth   []*ascent // those for Worth
+	problem   Problem
+	parts     []*ascent // never started
+	dualPrice []*ascent // those for Worth
 
 	started []*ascent // those for Bound, once the soft dual prices are found
 	soft    DualPrices
@@ -94,7 +94,7 @@ func New(p Problem) *Solver {
 	s := &Solver{problem: p}
 	for _, q := range parts(p) {
 		a := q.newAscent()
-		s.parts, s.worth = append(s.parts, a), append(s.worth, a.fork())
+		s.parts, s.dualPrice = append(s.parts, a), append(s.dualPrice, a.fork())
 	}
 	return s
 }
@@ -124,12 +124,12 @@ func (s *Solver) Bound() Result {
 		a.harden()
 		a.answer(&out.Hard)
 		a.level()
-		worth := a.worth
+		dualPrice := a.dualPrice
 		if n := len(a.classes); n > 1 && n <= mostGenerated {
-			g := a.generate(worth, effort)
-			worth, effort = g.worth, max(effort-g.steps, 1)
+			g := a.generate(dualPrice, effort)
+			dualPrice, effort = g.dualPrice, max(effort-g.steps, 1)
 		}
-		value := a.total(worth)
+		value := a.total(dualPrice)
 		total += max(value, a.cover(value))
 	}
 	out.Price = floor(total)
@@ -140,7 +140,7 @@ func (s *Solver) Bound() Result {
 // those of the problem. It takes a small part of the time of Bound.
 func (s *Solver) DualPrices(counts []int, hard bool) DualPrices {
 	out := s.zeroDualPrices()
-	for _, a := range s.worth {
+	for _, a := range s.dualPrice {
 		a.begin(a.counts(counts))
 		a.soften()
 		if hard {
@@ -176,10 +176,10 @@ func (p *part) counts(byDemand []int) []float64 {
 }
 
 // total is what all pods of the part are worth.
-func (p *part) total(worth []float64) float64 {
+func (p *part) total(dualPrice []float64) float64 {
 	sum := 0.0
 	for i := range p.classes {
-		sum += worth[i] * float64(p.classes[i].count)
+		sum += dualPrice[i] * float64(p.classes[i].count)
 	}
 	return sum
 }
@@ -187,11 +187,11 @@ func (p *part) total(worth []float64) float64 {
 // beyond returns by how much the dual prices of the pods on one node can exceed what they pay at those
 // rates. The node is of the kind, or of an offer that the kind makes superfluous. The pods pay at most
 // the rates of all its room.
-func (p *part) beyond(k *kind, per, worth []float64) float64 {
+func (p *part) beyond(k *kind, per, dualPrice []float64) float64 {
 	sum := 0.0
 	for _, i := range k.classes {
 		c := &p.classes[i]
-		profit := worth[i]
+		profit := dualPrice[i]
 		for r, a := range c.ask {
 			profit -= a * per[r]
 		}

@@ -73,18 +73,18 @@ func TestSideBySide(t *testing.T) {
 		s := lowerbound.New(p)
 		answer := make(chan lowerbound.Result)
 		go func() { answer <- s.Bound() }()
-		worths := s.DualPrices(counts, true)
+		dualPrices := s.DualPrices(counts, true)
 		if got, want := <-answer, lowerbound.Compute(p); !reflect.DeepEqual(got, want) {
 			t.Errorf("beside others it says %v, alone %v", got, want)
 		}
-		if alone := lowerbound.New(p).DualPrices(counts, true); !reflect.DeepEqual(worths, alone) {
-			t.Errorf("beside others the worths are %v, alone %v", worths, alone)
+		if alone := lowerbound.New(p).DualPrices(counts, true); !reflect.DeepEqual(dualPrices, alone) {
+			t.Errorf("beside others the worths are %v, alone %v", dualPrices, alone)
 		}
 	})
 }
 
-// TestWorthOfSome checks that repeated calls of Worth on one solver return the same as a new solver.
-func TestWorthOfSome(t *testing.T) {
+// TestDualPricesOfSome checks that repeated calls of Worth on one solver return the same as a new solver.
+func TestDualPricesOfSome(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, _ := few(t)
@@ -95,10 +95,10 @@ func TestWorthOfSome(t *testing.T) {
 				counts[i] = rapid.IntRange(0, p.Demands[i].Count).Draw(t, "count")
 			}
 			hard := rapid.Bool().Draw(t, "hard")
-			worths := s.DualPrices(counts, hard)
-			checkDualPrices(t, p, worths)
-			if again := lowerbound.New(p).DualPrices(counts, hard); !slices.Equal(worths.PerPod, again.PerPod) || !slices.Equal(worths.PerNode, again.PerNode) {
-				t.Errorf("the solver says %v, a new one %v", worths, again)
+			dualPrices := s.DualPrices(counts, hard)
+			checkDualPrices(t, p, dualPrices)
+			if again := lowerbound.New(p).DualPrices(counts, hard); !slices.Equal(dualPrices.PerPod, again.PerPod) || !slices.Equal(dualPrices.PerNode, again.PerNode) {
+				t.Errorf("the solver says %v, a new one %v", dualPrices, again)
 			}
 		}
 	})
@@ -177,7 +177,7 @@ func inside(p lowerbound.Problem, pods []lowerbound.Demand, o int) bool {
 }
 
 // fullest returns the highest worth of pods that fit on one instance.
-func fullest(p lowerbound.Problem, worth []float64, o int) float64 {
+func fullest(p lowerbound.Problem, dualPrice []float64, o int) float64 {
 	var pods []lowerbound.Demand
 	best := 0.0
 	var load func(i int, sum float64)
@@ -188,7 +188,7 @@ func fullest(p lowerbound.Problem, worth []float64, o int) float64 {
 		}
 		had := len(pods)
 		for n := 0; n <= p.Demands[i].Count && inside(p, pods, o); n++ {
-			load(i+1, sum+float64(n)*worth[i])
+			load(i+1, sum+float64(n)*dualPrice[i])
 			pods = append(pods, p.Demands[i])
 		}
 		pods = pods[:had]

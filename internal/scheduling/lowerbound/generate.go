@@ -19,15 +19,15 @@ import (
 // shrinks where it was wrong, and moves with what is proved.
 type generation struct {
 	*part
-	used    []int       // by group: pods on a node; 0 between uses
-	worth   []float64   // the best proved, by class
-	value   float64     // of all pods
-	alone   []float64   // by class: what a pod costs if all are of its class, which no worth is above
-	columns []column    // nodes, in parts of the pods that there are
-	proofs  []proof     // by kind: the last
-	asked   [][]float64 // dual prices that were to be proved
-	nodes   int         // mostNodes, but for tests
-	steps   int
+	used      []int       // by group: pods on a node; 0 between uses
+	dualPrice []float64   // the best proved, by class
+	value     float64     // of all pods
+	alone     []float64   // by class: what a pod costs if all are of its class, which no worth is above
+	columns   []column    // nodes, in parts of the pods that there are
+	proofs    []proof     // by kind: the last
+	asked     [][]float64 // dual prices that were to be proved
+	nodes     int         // mostNodes, but for tests
+	steps     int
 }
 
 // take is a number of pods of a class on one node.
@@ -51,9 +51,9 @@ const (
 )
 
 // generate returns the dual prices that it found from those, which must be proved.
-func (p *part) generate(worth []float64, effort int) *generation {
+func (p *part) generate(dualPrice []float64, effort int) *generation {
 	g := &generation{
-		part: p, used: make([]int, len(p.problem.Caps)), worth: worth, value: p.total(worth),
+		part: p, used: make([]int, len(p.problem.Caps)), dualPrice: dualPrice, value: p.total(dualPrice),
 		alone: make([]float64, len(p.classes)), proofs: make([]proof, len(p.kinds)), nodes: mostNodes,
 	}
 	for i := range g.proofs {
@@ -69,7 +69,7 @@ func (p *part) generate(worth []float64, effort int) *generation {
 		wanted, known := b.dualPrices(), len(g.columns)
 		proved := g.prove(wanted)
 		if value := g.total(proved); value > g.value {
-			g.value, g.worth = value, proved
+			g.value, g.dualPrice = value, proved
 		}
 		if !b.move(proved, len(g.columns) == known) || g.steps+b.master.steps > effort {
 			break
@@ -103,16 +103,16 @@ func (g *generation) add(k *kind, takes []take) {
 
 // prove lowers the dual prices until no node holds more than its price, and adds the nodes that held
 // more.
-func (g *generation) prove(worth []float64) []float64 {
-	proved := slices.Clone(worth)
+func (g *generation) prove(dualPrice []float64) []float64 {
+	proved := slices.Clone(dualPrice)
 	growth := make([]float64, len(g.asked)) // by index of asked: result of grown; 0: not computed yet
 	for i := range g.kinds {
 		k, last := &g.kinds[i], &g.proofs[i]
 		// Since the last proof, the worth of the pods on an instance grew at most by the factor of grown.
 		if at := last.asked; at >= 0 {
 			if growth[at] == 0 {
-				growth[at] = grown(g.asked[at], worth)
-				g.steps += len(worth)
+				growth[at] = grown(g.asked[at], dualPrice)
+				g.steps += len(dualPrice)
 			}
 			if last.most*growth[at] <= k.price {
 				continue
@@ -130,9 +130,9 @@ const mostCuts = 2
 // cut lowers the dual prices until it is proved that a node of the kind holds no more than its price,
 // and returns how much it holds. It first lowers them for the nodes that hold most, one after the
 // other, and if that is not enough, for all classes alike.
-func (g *generation) cut(k *kind, worth []float64) float64 {
+func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 	for cuts := 0; ; cuts++ {
-		most, found := g.load(k, worth, k.price)
+		most, found := g.load(k, dualPrice, k.price)
 		if most <= k.price {
 			return most
 		}
@@ -141,7 +141,7 @@ func (g *generation) cut(k *kind, worth []float64) float64 {
 			g.add(k, takes)
 			value := 0.0
 			for _, t := range takes {
-				value += worth[t.class] * t.n
+				value += dualPrice[t.class] * t.n
 			}
 			if value > over {
 				over, by = value, i
@@ -149,12 +149,12 @@ func (g *generation) cut(k *kind, worth []float64) float64 {
 		}
 		if cuts < mostCuts && over > k.price*(1+wholeNear) {
 			for _, t := range found[by] {
-				worth[t.class] *= k.price / over
+				dualPrice[t.class] *= k.price / over
 			}
 			continue
 		}
 		for _, c := range k.classes {
-			worth[c] *= k.price / most
+			dualPrice[c] *= k.price / most
 		}
 		return k.price
 	}
@@ -182,7 +182,7 @@ type box struct {
 }
 
 func newBox(g *generation) *box {
-	b := &box{g: g, master: newSimplex(len(g.classes)), centre: g.worth, value: g.value, span: firstSpan}
+	b := &box{g: g, master: newSimplex(len(g.classes)), centre: g.dualPrice, value: g.value, span: firstSpan}
 	b.resize()
 	return b
 }
