@@ -136,7 +136,7 @@ func (g *DaemonPods) On(offer int) topology.HostCounts {
 
 // AntiAffinityWith returns the anti-affinity that keeps pods of the profile off the offering: of its DaemonSet pods, or their own.
 func (g *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, offer int) (group int, ok bool) {
-	g.oppose(b, p, func(n int, set bitset.Set) {
+	g.eachExclusion(b, p, func(n int, set bitset.Set) {
 		if !ok && set.Has(offer) {
 			group, ok = n, true
 		}
@@ -147,7 +147,7 @@ func (g *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, of
 // Forbidden returns the offerings whose DaemonSet pods and the pods of the profile exclude each other; nil for none.
 func (g *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Set {
 	var out bitset.Set
-	g.oppose(b, p, func(_ int, set bitset.Set) {
+	g.eachExclusion(b, p, func(_ int, set bitset.Set) {
 		if out == nil {
 			out = set.Clone()
 		}
@@ -156,8 +156,8 @@ func (g *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Se
 	return out
 }
 
-// oppose visits the anti-affinities between pods of the profile and DaemonSet pods, with the offerings that have these.
-func (g *DaemonPods) oppose(b *topology.Index, p *topology.Profile, visit func(group int, on bitset.Set)) {
+// eachExclusion visits the anti-affinities between pods of the profile and DaemonSet pods, with the offerings that have these.
+func (g *DaemonPods) eachExclusion(b *topology.Index, p *topology.Profile, visit func(group int, on bitset.Set)) {
 	if g == nil {
 		return
 	}

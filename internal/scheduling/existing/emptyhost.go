@@ -13,7 +13,7 @@ import (
 // Only then is it certain that no node of any plan has more of the pods than maxSkew. Otherwise kube-scheduler allows more as soon
 // as all hosts have one: three pods with maxSkew 1 are bound to the only node, one after the other.
 func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
-	if found, ok := t.barren[group]; ok || len(t.rooms.Nodes) == 0 {
+	if found, ok := t.alwaysEmpty[group]; ok || len(t.rooms.Nodes) == 0 {
 		return found
 	}
 	among := t.Counted[group]
@@ -21,12 +21,12 @@ func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
 		among = bitset.New(len(t.rooms.Nodes))
 		among.AddRange(0, len(t.rooms.Nodes))
 	}
-	t.barren[group] = false
-	for i := among.Next(0); i >= 0 && !t.barren[group]; i = among.Next(i + 1) {
+	t.alwaysEmpty[group] = false
+	for i := among.Next(0); i >= 0 && !t.alwaysEmpty[group]; i = among.Next(i + 1) {
 		takes := func(c *podgroup.Class) bool { return t.rooms.Hard[c.Sig].Has(i) && c.Ask.Fits(t.rooms.Room[i]) }
-		t.barren[group] = t.rooms.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.ofHosts(group), takes)
+		t.alwaysEmpty[group] = t.rooms.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.ofHosts(group), takes)
 	}
-	return t.barren[group]
+	return t.alwaysEmpty[group]
 }
 
 // ofHosts returns the classes whose pods a group over host names counts.

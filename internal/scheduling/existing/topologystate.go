@@ -26,12 +26,12 @@ type TopologyState struct {
 
 	DaemonPods *DaemonPods // the DaemonSet pods of planned nodes
 
-	combined map[string][][]int // the combinations of domains that there are, by labels
-	queue    *podgroup.Queue
-	rooms    *Rooms              // before any pod is placed
-	members  [][]*podgroup.Class // what ofHosts has found, by group
-	barren   map[int]bool        // what AlwaysHasEmptyHost has found
-	stays    map[int]FewestPods  // by group over host names, of a spread: the pods on nodes that take no more
+	combined    map[string][][]int // the combinations of domains that there are, by labels
+	queue       *podgroup.Queue
+	rooms       *Rooms              // before any pod is placed
+	members     [][]*podgroup.Class // what ofHosts has found, by group
+	alwaysEmpty map[int]bool        // what AlwaysHasEmptyHost has found
+	stays       map[int]FewestPods  // by group over host names, of a spread: the pods on nodes that take no more
 
 	everywhere map[int]bool   // groups of host spreads that have a DaemonSet pod on every node that they count
 	alone      map[int][]bool // by group of a pod affinity: the domains in which only DaemonSet pods match
@@ -53,7 +53,7 @@ type FewestPods struct{ Pods, Nodes int }
 // the tallies of r. Afterwards r must get no pods. all are the nodes of the snapshot, including leaving ones.
 func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *TopologyState {
 	t := &TopologyState{Keys: map[string]*LabelDomains{}, combined: map[string][][]int{}, Fewest: map[int]FewestPods{}, OnClosedNodes: map[int]bool{}, EmptyHosts: map[int]bool{}}
-	t.queue, t.rooms, t.barren, t.stays = q, r, map[int]bool{}, map[int]FewestPods{}
+	t.queue, t.rooms, t.alwaysEmpty, t.stays = q, r, map[int]bool{}, map[int]FewestPods{}
 	domains := map[string]int{}
 	var none *LabelDomains
 	for i := range q.Topology.Groups {
@@ -78,11 +78,11 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 	t.CountedDomains, t.CertainDomains = make([][]bool, len(q.Topology.Groups)), make([][]bool, len(q.Topology.Groups))
 	t.Counted = t.countable(q, a, r)
 	for i, n := range r.Nodes {
-		t.settle(q, n, i, &r.Hosts[i])
+		t.addResidents(q, n, i, &r.Hosts[i])
 	}
 	for i := range all {
 		if all[i].Leaving { // who stays there still counts in its zone
-			t.settle(q, &all[i], -1, nil)
+			t.addResidents(q, &all[i], -1, nil)
 			t.keep(q, &all[i])
 		}
 	}
@@ -170,13 +170,13 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 	return out
 }
 
-// settle counts the residents of a node: by domain, and in the host counts
+// addResidents counts the residents of a node: by domain, and in the host counts
 // by host. number is -1 for a node that takes no pods.
-func (t *TopologyState) settle(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.HostCounts) {
+func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.HostCounts) {
 	b := q.Topology
 	for _, resident := range n.Residents {
-		standing := b.MatchesOf(resident.Kind)
-		for _, g := range standing.In {
+		matches := b.MatchesOf(resident.Kind)
+		for _, g := range matches.In {
 			group := &b.Groups[g]
 			if group.Kind == topology.Spread && (resident.Ending || !t.counts(q, g, n, number)) {
 				continue
@@ -191,7 +191,7 @@ func (t *TopologyState) settle(q *podgroup.Queue, n *cluster.Node, number int, t
 				t.DomainCounts.AddPods(g, t.domain(group.Key, n, number), resident.Count)
 			}
 		}
-		for _, g := range standing.Avoids {
+		for _, g := range matches.Avoids {
 			if key := b.Groups[g].Key; key == topology.Hostname {
 				if tally != nil {
 					tally.AddOwners(g, resident.Count)

@@ -11,18 +11,18 @@ type DomainCounts struct {
 
 // count is the pods of one group, by domain.
 type count struct {
-	matched []int // pods that the group counts
-	owners  []int // pods with a demand about the group: of anti-affinity
-	ties    []tie // what those demand who are spread by the group
-	total   int   // of matched
-	counted []bool
-	of      int // how many domains are counted
-	low     int // the least of matched among the domains that are counted
-	atLow   int // how many of them have no more
+	matched    []int       // pods that the group counts
+	owners     []int       // pods with a demand about the group: of anti-affinity
+	skewLimits []skewLimit // the limits of the pods that are spread by the group
+	total      int         // of matched
+	counted    []bool
+	of         int // how many domains are counted
+	low        int // the least of matched among the domains that are counted
+	atLow      int // how many of them have no more
 }
 
-// tie is the least that any pod in a domain demands of the spread of a group.
-type tie struct {
+// skewLimit is the strictest spread over a group that any pod in a domain has.
+type skewLimit struct {
 	maxSkew    int // 0: no pod there is spread by the group
 	minDomains int
 }
@@ -46,7 +46,7 @@ func NewDomainCounts(b *Index, domains map[string]int) *DomainCounts {
 		}
 		k := &c.counts[i]
 		k.matched, k.owners, k.counted = make([]int, n+1), make([]int, n+1), make([]bool, n+1)
-		k.ties = make([]tie, n+1)
+		k.skewLimits = make([]skewLimit, n+1)
 		for d := range n {
 			k.counted[d] = true
 		}
@@ -61,7 +61,7 @@ func (c *DomainCounts) Clone() *DomainCounts {
 	out.counts, out.load = make([]count, len(c.counts)), make(map[string][]int, len(c.load))
 	for i, k := range c.counts {
 		k.matched, k.owners = append([]int(nil), k.matched...), append([]int(nil), k.owners...)
-		k.ties = append([]tie(nil), k.ties...)
+		k.skewLimits = append([]skewLimit(nil), k.skewLimits...)
 		out.counts[i] = k
 	}
 	for key, load := range c.load {
@@ -98,7 +98,7 @@ func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 		case r.Kind == AntiAffinity:
 			c.counts[r.Group].own(domains[r.key], n)
 		case r.Kind == Spread && n > 0:
-			c.counts[r.Group].ties[domains[r.key]].hold(r)
+			c.counts[r.Group].skewLimits[domains[r.key]].hold(r)
 		}
 	}
 	for i, key := range p.Keys {
@@ -107,7 +107,7 @@ func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 }
 
 // hold notes that a pod is there which has the rule.
-func (t *tie) hold(r *Rule) {
+func (t *skewLimit) hold(r *Rule) {
 	if t.maxSkew == 0 || r.MaxSkew < t.maxSkew {
 		t.maxSkew = r.MaxSkew
 	}
@@ -145,7 +145,7 @@ func (c *DomainCounts) strains(p *Profile, domains []int) int {
 			continue
 		}
 		k, d := &c.counts[g], domains[key]
-		if t := k.ties[d]; t.maxSkew > 0 && k.matched[d]+1-k.fewest(t.minDomains) > t.maxSkew {
+		if t := k.skewLimits[d]; t.maxSkew > 0 && k.matched[d]+1-k.fewest(t.minDomains) > t.maxSkew {
 			n++
 		}
 	}
