@@ -38,16 +38,16 @@ type ascent struct {
 	of      []int       // by class: the class of rough that stands for it
 	live    [][]int32   // by kind: the slots that a pod of some class takes
 
-	asks  [][]four   // by class: class.ask, in fours
-	rates []four     // by kind, by resource in fours: what one unit pays
-	loads []four     // by kind, by resource in fours: what the pods that lean there take
-	busy  []bool     // by kind: some pods lean there
-	near  [][]option // by class: the options that are not far from the cheapest
-	cost  []float64  // of each option of the class that is looked at
-	lent  []lent     // by option where its pods lean
-	value float64    // of the best worths
-	worth []float64
-	payer []int32 // by class: where it paid least, the last time that all options were looked at
+	asks      [][]four   // by class: class.ask, in fours
+	rates     []four     // by kind, by resource in fours: what one unit pays
+	loads     []four     // by kind, by resource in fours: what the pods that lean there take
+	busy      []bool     // by kind: some pods lean there
+	near      [][]option // by class: the options that are not far from the cheapest
+	cost      []float64  // of each option of the class that is looked at
+	lent      []lent     // by option where its pods lean
+	value     float64    // of the best dual prices
+	dualPrice []float64
+	payer     []int32 // by class: where it paid least, the last time that all options were looked at
 }
 
 // four is amounts of four resources, or of fewer and then nothing: pods mostly ask for no more.
@@ -156,7 +156,7 @@ func (a *ascent) on(kinds []kind) *ascent {
 
 // begin starts with these numbers of pods of each class.
 func (a *ascent) begin(pods []float64) {
-	a.value, a.worth, a.pods = 0, nil, pods
+	a.value, a.dualPrice, a.pods = 0, nil, pods
 	a.split()
 	if a.rough != nil {
 		clear(a.rough.pods)
@@ -176,7 +176,7 @@ func (a *ascent) soften() {
 	a.prove()
 }
 
-// harden finds the best worths: most of the way with few classes, and the end with all.
+// harden finds the best dual prices: most of the way with few classes, and the end with all.
 func (a *ascent) harden() {
 	if a.rough == nil {
 		a.climb(a.rounds(), softest, hardest)
@@ -251,11 +251,11 @@ func grid[T any](rows, n int) [][]T {
 	return out
 }
 
-// round prices every pod, keeps the worths if they prove more than any before,
+// round prices every pod, keeps the dual prices if they prove more than any before,
 // and moves the shares. Only a round over all options proves anything.
 func (a *ascent) round(softness float64, whole bool) {
 	value := 0.0
-	worth := make([]float64, len(a.classes))
+	dualPrice := make([]float64, len(a.classes))
 	for c := range a.classes {
 		if a.pods[c] == 0 {
 			continue
@@ -269,7 +269,7 @@ func (a *ascent) round(softness float64, whole bool) {
 		if math.IsInf(least, 1) {
 			continue
 		}
-		worth[c] = least
+		dualPrice[c] = least
 		value += a.pods[c] * least
 		if whole {
 			a.payer[c] = options[at].kind
@@ -278,7 +278,7 @@ func (a *ascent) round(softness float64, whole bool) {
 		a.lean(c, options, least, softness)
 	}
 	if whole {
-		a.keep(worth, value)
+		a.keep(dualPrice, value)
 	}
 	for i := range a.kinds {
 		if a.busy[i] {
@@ -290,7 +290,7 @@ func (a *ascent) round(softness float64, whole bool) {
 
 // prove does the same, on all cores, and moves nothing.
 func (a *ascent) prove() {
-	worth := make([]float64, len(a.classes))
+	dualPrice := make([]float64, len(a.classes))
 	parallel.Each((len(a.classes)+provedAtOnce-1)/provedAtOnce, func(block int) {
 		var costs []float64
 		for c := block * provedAtOnce; c < min((block+1)*provedAtOnce, len(a.classes)); c++ {
@@ -299,26 +299,26 @@ func (a *ascent) prove() {
 			}
 			costs = slices.Grow(costs[:0], len(a.options[c]))[:len(a.options[c])]
 			if least, at := a.look(c, a.options[c], costs); !math.IsInf(least, 1) {
-				worth[c], a.payer[c] = least, a.options[c][at].kind
+				dualPrice[c], a.payer[c] = least, a.options[c][at].kind
 			}
 		}
 	})
 	value := 0.0
 	for c, n := range a.pods {
-		value += n * worth[c]
+		value += n * dualPrice[c]
 	}
-	a.keep(worth, value)
+	a.keep(dualPrice, value)
 }
 
 // provedAtOnce is how many classes one core proves at a time.
 const provedAtOnce = 32
 
-// keep keeps the worths, and the shares by which they are proved, if they prove more than any before.
-func (a *ascent) keep(worth []float64, value float64) {
-	if value <= a.value && a.worth != nil {
+// keep keeps the dual prices, and the shares by which they are proved, if they prove more than any before.
+func (a *ascent) keep(dualPrice []float64, value float64) {
+	if value <= a.value && a.dualPrice != nil {
 		return
 	}
-	a.value, a.worth = value, worth
+	a.value, a.dualPrice = value, dualPrice
 	for i := range a.kinds {
 		for r, share := range a.shares[i] {
 			a.kinds[i].rates[r] = share * a.kinds[i].price

@@ -60,7 +60,7 @@ func TestLeast(t *testing.T) {
 			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}, {Count: 4, Ask: []int64{1, 2}}},
 		}, 0},
 	} {
-		if got := lowerbound.Least(c.problem).Price; got > c.want || got < c.want-c.want/100_000 {
+		if got := lowerbound.Compute(c.problem).Price; got > c.want || got < c.want-c.want/100_000 {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -76,7 +76,7 @@ func TestLargePods(t *testing.T) {
 			p.Demands = append(p.Demands, lowerbound.Demand{Count: 3, Ask: []int64{c.least + i*7%c.spread, 100 + i%50}})
 		}
 		want := catalog.Price(1200 * int64(catalog.Dollar) / c.together)
-		if got := lowerbound.Least(p).Price; got > want || got < want*999/1000 {
+		if got := lowerbound.Compute(p).Price; got > want || got < want*999/1000 {
 			t.Errorf("%d on a machine: %s, want %s", c.together, got, want)
 		}
 	}
@@ -107,7 +107,7 @@ func TestApartOnAnySize(t *testing.T) {
 		}
 	}
 	want := catalog.Price(millis) * catalog.Dollar / 1000
-	if got := lowerbound.Least(p).Price; got < want*999/1000 {
+	if got := lowerbound.Compute(p).Price; got < want*999/1000 {
 		t.Errorf("%s, and the pods and what machines keep cost %s", got, want)
 	}
 }

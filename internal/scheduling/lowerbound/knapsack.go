@@ -15,10 +15,10 @@ import (
 // more than the target.
 type knapsack struct {
 	*part
-	kind    *kind
-	relaxed relaxation
-	worth   []float64
-	used    []int // by group: pods on the node
+	kind      *kind
+	relaxed   relaxation
+	dualPrice []float64
+	used      []int // by group: pods on the node
 
 	order []int       // positions in kind.classes of the classes that the best may have
 	least [][]float64 // by place in order, by resource: the least that the classes from there on ask for
@@ -47,14 +47,14 @@ const (
 // load returns an upper bound for the dual prices of the pods on one node. If that is more than
 // enough, it also returns nodes that hold more than enough: of whole pods, or of fractions if it found
 // no proof for whole pods in the time.
-func (g *generation) load(k *kind, worth []float64, enough float64) (float64, [][]take) {
-	relaxed := g.relax(k, worth, enough, mostPlanes)
+func (g *generation) load(k *kind, dualPrice []float64, enough float64) (float64, [][]take) {
+	relaxed := g.relax(k, dualPrice, enough, mostPlanes)
 	g.steps += relaxed.steps
 	proved := relaxed.most
 	if proved <= enough {
 		return proved, nil
 	}
-	m := knapsack{part: g.part, kind: k, relaxed: relaxed, worth: worth, used: g.used, limit: g.nodes}
+	m := knapsack{part: g.part, kind: k, relaxed: relaxed, dualPrice: dualPrice, used: g.used, limit: g.nodes}
 	m.now, m.left = make([]int32, len(k.classes)), slices.Clone(k.room)
 	found := m.greedy(enough)
 	m.target = max(enough, m.most+wholeNear*k.price)
@@ -159,7 +159,7 @@ func (m *knapsack) byRatio() (order []int, ratio []float64) {
 	for i, at := range m.kind.classes {
 		profit := m.relaxed.profits[i]
 		order = append(order, i)
-		ratio = append(ratio, profit/max(m.worth[at]-profit, 1e-300))
+		ratio = append(ratio, profit/max(m.dualPrice[at]-profit, 1e-300))
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(ratio[b], ratio[a]), cmp.Compare(a, b)) })
 	return order, ratio
@@ -192,7 +192,7 @@ func (m *knapsack) put(i, n int) int {
 func (m *knapsack) place(i, n int) {
 	c := &m.classes[m.kind.classes[i]]
 	m.now[i] += int32(n)
-	m.value += float64(n) * m.worth[m.kind.classes[i]]
+	m.value += float64(n) * m.dualPrice[m.kind.classes[i]]
 	for r, a := range c.ask {
 		m.left[r] -= a * float64(n)
 	}
@@ -217,7 +217,7 @@ func (m *knapsack) empty() {
 func (m *knapsack) arrange(slack float64, pods int) {
 	paid := make([]float64, len(m.relaxed.profits))
 	for i, profit := range m.relaxed.profits {
-		paid[i] = m.worth[m.kind.classes[i]] - profit
+		paid[i] = m.dualPrice[m.kind.classes[i]] - profit
 		if profit > -slack {
 			m.order = append(m.order, i)
 		}

@@ -15,12 +15,12 @@ import (
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		g, worth := oneKind(t)
+		g, dualPrice := oneKind(t)
 		k := &g.kinds[0]
 		enough := k.price * rapid.Float64Range(0, 3).Draw(t, "enough")
-		proved, found := g.load(k, worth, enough)
+		proved, found := g.load(k, dualPrice, enough)
 		full := 0.0
-		m := knapsack{part: g.part, kind: k, worth: worth, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
+		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
 		m.everyWay(0, func() { full = max(full, m.value) })
 		if full > max(proved, enough)*(1+1e-9) {
 			t.Fatalf("it holds pods worth %g, and %g was proved, with %g to prove", full, proved, enough)
@@ -31,7 +31,7 @@ func TestLoad(t *testing.T) {
 				per[r] = rate / k.room[r]
 			}
 		}
-		holds := g.beyond(k, per, worth)
+		holds := g.beyond(k, per, dualPrice)
 		for _, rate := range k.rates {
 			holds += rate
 		}
@@ -48,10 +48,10 @@ func TestLoad(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		g, worth := oneKind(t)
+		g, dualPrice := oneKind(t)
 		k := &g.kinds[0]
-		m := knapsack{part: g.part, kind: k, worth: worth, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room), limit: 1 << 30}
-		m.relaxed = g.relax(k, worth, 0, rapid.IntRange(1, mostPlanes).Draw(t, "planes"))
+		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room), limit: 1 << 30}
+		m.relaxed = g.relax(k, dualPrice, 0, rapid.IntRange(1, mostPlanes).Draw(t, "planes"))
 		m.arrange(math.Inf(1), rapid.IntRange(1, 9).Draw(t, "pods"))
 		m.search(0, m.profits())
 		full := 0.0
@@ -64,7 +64,7 @@ func TestSearch(t *testing.T) {
 			m.everyWay(0, func() {
 				sum := m.value
 				for _, i := range m.order[:at] {
-					sum -= float64(m.now[i]) * worth[k.classes[i]]
+					sum -= float64(m.now[i]) * dualPrice[k.classes[i]]
 				}
 				best = max(best, sum)
 			})
@@ -90,11 +90,11 @@ func oneKind(t *rapid.T) (*generation, []float64) {
 	if all := parts(*p); len(all) > 0 {
 		q := all[0]
 		g := &generation{part: q, used: make([]int, 2), nodes: rapid.SampledFrom([]int{1, 5, mostNodes}).Draw(t, "nodes")}
-		var worth []float64
+		var dualPrice []float64
 		for range q.classes {
-			worth = append(worth, rapid.Float64Range(0, 0.7).Draw(t, "worth")*float64(catalog.Dollar))
+			dualPrice = append(dualPrice, rapid.Float64Range(0, 0.7).Draw(t, "worth")*float64(catalog.Dollar))
 		}
-		return g, worth
+		return g, dualPrice
 	}
 	t.Skip("nothing fits")
 	return nil, nil

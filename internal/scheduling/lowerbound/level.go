@@ -18,7 +18,7 @@ const (
 	leastShare  = 1e-5 // of what costs nothing there, so that it can come back
 )
 
-// level betters the worths by the shares that come from one price for each unit.
+// level betters the dual prices by the shares that come from one price for each unit.
 func (a *ascent) level() {
 	if !slices.ContainsFunc(a.classes, func(c class) bool { return c.shared >= 0 }) {
 		return

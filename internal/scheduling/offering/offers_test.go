@@ -154,10 +154,10 @@ nodes
 pods
   web cpu=1 mem=1Gi
 `)
-	if len(st.Reserves) != 1 || st.Reserves[0].Left != 1 || len(st.Reserves[0].Offers) != 1 {
-		t.Fatalf("the reservations are %+v, want one with one of two instances left", st.Reserves)
+	if len(st.Reservations) != 1 || st.Reservations[0].Left != 1 || len(st.Reservations[0].Offers) != 1 {
+		t.Fatalf("the reservations are %+v, want one with one of two instances left", st.Reservations)
 	}
-	reserved := st.Reserves[0].Offers[0]
+	reserved := st.Reservations[0].Offers[0]
 	ask := q.Classes[0].Ask
 	if got := names(st, members(st.Alternatives(reserved, ask, nil))); got != "all:large/a/reserved" {
 		t.Errorf("the reserved instance may become %s", got)

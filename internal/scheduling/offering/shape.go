@@ -38,14 +38,14 @@ const volumesOfEBS = resources.AttachableVolumes + "ebs.csi.aws.com"
 func (st *Stock) shape(daemons []cluster.Daemon) {
 	running := make([]bitset.Set, len(daemons)) // by daemon: the offers it runs on
 	sorted := sortedDaemons(daemons)
-	g := daemonSets{list: sorted, ports: make([][]cluster.HostPort, len(daemons)), takings: map[string]*taking{}}
+	g := daemonSets{list: sorted, ports: make([][]cluster.HostPort, len(daemons)), usage: map[string]*daemonUsage{}}
 	for d, daemon := range sorted {
 		g.ports[d] = st.ports.Wanted(daemon.HostPorts)
 		running[d] = st.Labels.SatisfyingOne(daemon.Required)
 		running[d].And(st.Tolerated(daemon.Tolerations))
 	}
 	for i := range st.Models {
-		st.mold(&st.Models[i], &g, running)
+		st.setShapes(&st.Models[i], &g, running)
 	}
 	for i, p := range st.Pools {
 		if !st.isCrowded(p) {
@@ -54,7 +54,7 @@ func (st *Stock) shape(daemons []cluster.Daemon) {
 		g.isCrowded = true
 		for k := range st.Models {
 			if m := &st.Models[k]; st.Variants[m.Variant].Pool == i {
-				st.mold(m, &g, running)
+				st.setShapes(m, &g, running)
 			}
 		}
 		g.isCrowded = false
@@ -72,8 +72,8 @@ func (st *Stock) isCrowded(p *Pool) bool {
 	return p.to > p.from
 }
 
-// mold works out the shapes of a model's offers.
-func (st *Stock) mold(m *Model, g *daemonSets, running []bitset.Set) {
+// setShapes works out the shapes of a model's offers.
+func (st *Stock) setShapes(m *Model, g *daemonSets, running []bitset.Set) {
 	have := bitset.New(len(running))
 	first := len(st.Shapes)
 	var kinds []bitset.Set // by shape of this model: its DaemonSets
@@ -102,15 +102,15 @@ func (st *Stock) mold(m *Model, g *daemonSets, running []bitset.Set) {
 
 // daemonSets are the DaemonSets whose pods run on nodes.
 type daemonSets struct {
-	list    []*cluster.Daemon
-	ports   [][]cluster.HostPort // of each, those that pods ask for
-	takings map[string]*taking   // by the set of those that run, as text
+	list  []*cluster.Daemon
+	ports [][]cluster.HostPort    // of each, those that pods ask for
+	usage map[string]*daemonUsage // by the set of those that run, as text
 
 	isCrowded bool // of a pool whose offers do not hold all of them
 }
 
-// taking is what some DaemonSets take together: the same for all models on which they run.
-type taking struct {
+// daemonUsage is what some DaemonSets take together: the same for all models on which they run.
+type daemonUsage struct {
 	amounts resources.Amounts
 	ports   []cluster.HostPort
 	list    int
@@ -149,12 +149,12 @@ func (g *daemonSets) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
 }
 
 // of returns what the DaemonSets of the set take.
-func (g *daemonSets) of(set bitset.Set, ports *podgroup.Ports) *taking {
+func (g *daemonSets) of(set bitset.Set, ports *podgroup.Ports) *daemonUsage {
 	key := set.Key()
-	if known := g.takings[key]; known != nil {
+	if known := g.usage[key]; known != nil {
 		return known
 	}
-	out := &taking{}
+	out := &daemonUsage{}
 	set.Each(func(d int) {
 		out.amounts = out.amounts.Add(g.list[d].Requests)
 		out.ports = append(out.ports, g.ports[d]...)
@@ -163,7 +163,7 @@ func (g *daemonSets) of(set bitset.Set, ports *podgroup.Ports) *taking {
 		}
 	})
 	out.list = ports.Number(out.ports)
-	g.takings[key] = out
+	g.usage[key] = out
 	return out
 }
 

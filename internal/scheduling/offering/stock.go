@@ -27,8 +27,8 @@ type Stock struct {
 	available bitset.Set
 	ports     *podgroup.Ports
 
-	Reserves []Reserve  // the capacity reservations, by id
-	Reserved bitset.Set // the offers of capacity reservations
+	Reservations []CapacityReservation // the capacity reservations, by id
+	Reserved     bitset.Set            // the offers of capacity reservations
 }
 
 // Variant is a pool with one value for each of its custom labels that may
@@ -58,8 +58,8 @@ type Model struct {
 // Offer is an offering of a model.
 type Offer struct {
 	*catalog.Offering
-	Model   int // index into Stock.Models
-	Reserve int // index into Stock.Reserves; -1: no capacity reservation
+	Model            int // index into Stock.Models
+	ReservationIndex int // index into Stock.Reservations; -1: no capacity reservation
 
 	shape                    int
 	zoneBit, capacityTypeBit uint64 // one bit for the zone, one for the capacity type
@@ -82,7 +82,7 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 	st.findReserves(s.Nodes)
 	st.available = bitset.New(len(st.Offers))
 	for i, o := range st.Offers {
-		if o.Available && (!o.IsReserved() || st.Reserves[o.Reserve].Left > 0) {
+		if o.Available && (!o.IsReserved() || st.Reservations[o.ReservationIndex].Left > 0) {
 			st.available.Add(i)
 		}
 	}
@@ -168,7 +168,7 @@ func (st *Stock) addModel(typ *catalog.Type, offerings []*catalog.Offering) {
 	}
 	m := Model{Variant: len(st.Variants), typ: typ, from: len(st.Offers)}
 	for _, o := range offerings {
-		st.Offers = append(st.Offers, Offer{Offering: o, Model: len(st.Models), Reserve: -1})
+		st.Offers = append(st.Offers, Offer{Offering: o, Model: len(st.Models), ReservationIndex: -1})
 	}
 	m.to = len(st.Offers)
 	st.Models = append(st.Models, m)

@@ -10,12 +10,12 @@ import (
 // removeAffinityCycles takes pods out of the plan whose required host affinities form a cycle.
 // kube-scheduler could bind none of them first. It reports whether it removed any. r is the
 // existing nodes before the plan placed pods.
-func (bk bindingCheck) removeAffinityCycles(ground *existing.Ground) bool {
-	isRequired := func(g topology.Group) bool { return g.Form == topology.Near && g.Hard }
-	if !slices.ContainsFunc(bk.queue.pods.Book.Groups, isRequired) {
+func (bk bindingCheck) removeAffinityCycles(topo *existing.TopologyState) bool {
+	isRequired := func(g topology.Group) bool { return g.Kind == topology.Affinity && g.Hard }
+	if !slices.ContainsFunc(bk.queue.pods.Topology.Groups, isRequired) {
 		return false
 	}
-	unbound := bk.unboundByAffinity(bk.sol.podLocations(), ground)
+	unbound := bk.unboundByAffinity(bk.sol.podLocations(), topo)
 	for _, loc := range unbound {
 		bk.sol.unplace(loc)
 	}
@@ -26,10 +26,10 @@ func (bk bindingCheck) removeAffinityCycles(ground *existing.Ground) bool {
 
 // unboundByAffinity binds pods in any order that required affinity allows, and returns the
 // locations that it cannot bind.
-func (bk bindingCheck) unboundByAffinity(locations []podLocation, ground *existing.Ground) []podLocation {
+func (bk bindingCheck) unboundByAffinity(locations []podLocation, topo *existing.TopologyState) []podLocation {
 	r := bk.problem.rooms
-	census := ground.Fork().Census
-	hosts := make([]topology.Tally, len(r.Nodes)+len(bk.sol.planned))
+	census := topo.Fork().DomainCounts
+	hosts := make([]topology.HostCounts, len(r.Nodes)+len(bk.sol.planned))
 	for i := range r.Hosts {
 		hosts[i] = r.Hosts[i].Clone()
 	}
@@ -42,7 +42,7 @@ func (bk bindingCheck) unboundByAffinity(locations []podLocation, ground *existi
 		p := bk.queue.profile(c)
 		for _, rule := range p.Host {
 			first := rule.Self && !podAnywhere[rule.Group] && !bk.sol.hasPodOn(r, rule.Group)
-			if rule.Form == topology.Near && rule.Weight == 0 && hosts[loc.host].Matched(rule.Group) == 0 && !first {
+			if rule.Kind == topology.Affinity && rule.Weight == 0 && hosts[loc.host].Matched(rule.Group) == 0 && !first {
 				return true
 			}
 		}

@@ -27,7 +27,7 @@ func (bu bundler) bundleRequired() []int {
 	for {
 		made := len(bu.queue.classes)
 		for _, c := range slices.Clone(bu.queue.order) {
-			if bu.queue.left[c] == 0 || !bu.queue.profile(&bu.queue.classes[c]).Follows() || bu.daemonPodsSuffice(c) {
+			if bu.queue.left[c] == 0 || !bu.queue.profile(&bu.queue.classes[c]).HasRequiredHostAffinity() || bu.daemonPodsSuffice(c) {
 				continue
 			}
 			if groups, _ := bu.queue.profile(&bu.queue.classes[c]).RequiredHostGroups(); !bu.bundleSelfAffine(c) {
@@ -140,7 +140,7 @@ func (bu bundler) isTarget(o int, groups []int) bool {
 	if c.members == nil {
 		// A pod that itself needs a target is not placed yet.
 		p := bu.queue.profile(c)
-		return !p.Follows() && isInAll(p, groups)
+		return !p.HasRequiredHostAffinity() && isInAll(p, groups)
 	}
 	return slices.ContainsFunc(c.members, func(m member) bool { return isInAll(bu.queue.profile(&bu.queue.classes[m.class]), groups) })
 }
@@ -213,11 +213,11 @@ func (bu bundler) mergeMembers(members []member) (b class, ok bool) {
 // canShareNode reports whether the host rules allow the members on one node. With preferred,
 // preferences count as rules.
 func (bu bundler) canShareNode(members []member, preferred bool) bool {
-	var host topology.Tally
+	var host topology.HostCounts
 	for _, m := range members {
 		c := &bu.queue.classes[m.class]
-		limits := topology.Limits{Together: true, Strict: preferred, Light: bu.queue.droppedWeight[m.class]}
-		if host.Room(bu.queue.pods.Book, bu.queue.profile(c), limits) < m.n {
+		limits := topology.Limits{Together: true, Strict: preferred, DroppedWeight: bu.queue.droppedWeight[m.class]}
+		if host.Room(bu.queue.pods.Topology, bu.queue.profile(c), limits) < m.n {
 			return false
 		}
 		bu.queue.addToTally(&host, c, m.n)

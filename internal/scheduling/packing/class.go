@@ -1,10 +1,7 @@
 package packing
 
 import (
-	"strings"
-
 	"github.com/joiner-sh/joiner/internal/model/bitset"
-	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
@@ -36,23 +33,3 @@ type member struct{ class, n int }
 
 // units returns how many units the class has.
 func (c *class) units() int { return len(c.Pods) / c.podsPerUnit }
-
-// devices returns the requested resources that not every node has, joined by commas.
-func (c *class) devices(dims resources.Dimensions) string {
-	var names []string
-	for r, name := range dims {
-		if c.Ask[r] > 0 && !isBasicResource(name) {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
-}
-
-// isBasicResource reports whether every node has some of the resource.
-func isBasicResource(name string) bool {
-	switch name {
-	case resources.CPU, resources.Memory, resources.EphemeralStorage, resources.Pods:
-		return true
-	}
-	return strings.HasPrefix(name, resources.AttachableVolumes)
-}

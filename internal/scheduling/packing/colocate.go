@@ -14,7 +14,7 @@ func (bu bundler) colocatePreferred() []int {
 	from := len(bu.queue.classes)
 	for _, c := range slices.Clone(bu.queue.order) {
 		class := &bu.queue.classes[c]
-		if bu.queue.left[c] == 0 || class.members != nil || bu.queue.profile(class).Follows() || len(class.stages) == 0 {
+		if bu.queue.left[c] == 0 || class.members != nil || bu.queue.profile(class).HasRequiredHostAffinity() || len(class.stages) == 0 {
 			continue
 		}
 		rules := bu.colocationPreferences(c)
@@ -41,7 +41,7 @@ func (bu bundler) colocatePreferred() []int {
 func (bu bundler) colocationPreferences(c int) []topology.Rule {
 	var out []topology.Rule
 	for _, r := range bu.queue.profile(&bu.queue.classes[c]).Host {
-		if r.Form == topology.Near && r.Weight > bu.queue.droppedWeight[c] {
+		if r.Kind == topology.Affinity && r.Weight > bu.queue.droppedWeight[c] {
 			out = append(out, r)
 		}
 	}
@@ -67,7 +67,7 @@ func (bu bundler) groupSelfAffine(c int, groups []int) {
 	var members []member
 	for _, o := range bu.queue.order {
 		other := &bu.queue.classes[o]
-		if bu.queue.left[o] == 0 || other.members != nil || len(other.stages) == 0 || bu.queue.profile(other).Follows() {
+		if bu.queue.left[o] == 0 || other.members != nil || len(other.stages) == 0 || bu.queue.profile(other).HasRequiredHostAffinity() {
 			continue
 		}
 		if theirs, self := groupsOf(bu.colocationPreferences(o)); self && slices.Equal(theirs, groups) {

@@ -16,23 +16,23 @@ func (bu bundler) daemonPodsSuffice(c int) bool {
 	groups, _ := bu.queue.profile(&bu.queue.classes[c]).RequiredHostGroups()
 	return slices.ContainsFunc(bu.queue.classes[c].stages, func(stage int) bool {
 		some := false
-		bu.problem.accepts.Sets[stage].Each(func(o int) { some = some || bu.queue.daemonPods.Are(groups, o) })
+		bu.problem.accepts.Sets[stage].Each(func(o int) { some = some || bu.queue.daemonPods.HasAll(groups, o) })
 		return some
 	})
 }
 
 // existingNodesFor returns the existing nodes in the domains that pods of the profile may use.
 func (sp splitter) existingNodesFor(p *topology.Profile, domains []int) bitset.Set {
-	if len(sp.ground.Company(p, domains)) > 0 {
+	if len(sp.topo.UnmetAffinity(p, domains)) > 0 {
 		return bitset.New(len(sp.rooms.Nodes))
 	}
-	return sp.ground.NodesIn(p, domains)
+	return sp.topo.NodesIn(p, domains)
 }
 
 // withDaemonPods narrows an accept set to the offerings whose DaemonSet pods satisfy the affinities
 // that nothing else in the domains does.
 func (sp splitter) withDaemonPods(set int, p *topology.Profile, domains []int) int {
-	for _, g := range sp.ground.Company(p, domains) {
+	for _, g := range sp.topo.UnmetAffinity(p, domains) {
 		set = sp.problem.accepts.Number(sp.problem.accepts.Sets[set].Both(sp.queue.daemonPods.Matched(g)))
 	}
 	return set

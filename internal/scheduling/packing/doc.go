@@ -21,8 +21,8 @@
 //     and so are pods that prefer to (colocate.go).
 //  2. Existing nodes are filled first (existingnodes.go), then instances of capacity
 //     reservations (reservation.go), and new nodes take the rest (strategy.go).
-//  3. The lower bound (package lowerbound) gives each class a dual price: what one pod adds to the
-//     lowest possible price (dualprice.go). A run repeatedly adds the node with the lowest price
+//  3. The lower bound (packages dualprice and lowerbound) gives each class a dual price: what one pod
+//     adds to the lowest possible price. A run repeatedly adds the node with the lowest price
 //     per total dual price of its pods (run.go). To fill a node, it compares only the largest
 //     fitting class of each row (rows.go, fill.go), so the work grows with classes, not with pods.
 //  4. A plan that is close to the lower bound is accepted. Otherwise nodes are refined, the worst
@@ -30,8 +30,9 @@
 //     exactly (exact.go). Of plans with about the same price, the one wins that puts the fewest
 //     pods of a class on one node.
 //  5. If a domain cannot take its pods, or new nodes add domains, planning restarts with that
-//     knowledge (restart.go, projection.go). Binding is then simulated, and pods that
-//     kube-scheduler would not bind are removed (bindorder.go, affinitycycle.go).
+//     knowledge (restart.go, projection.go). Binding is then simulated (package
+//     binding), and pods that kube-scheduler would not bind are removed (bindorder.go,
+//     affinitycycle.go).
 //  6. Unplaced pods are retried against the finished plan (retry.go). Package refusal
 //     explains the rest: the causes, and the smallest change that would help.
 //

@@ -31,7 +31,7 @@ type exact struct {
 // solveExactly returns the cheapest plan for the active classes. It reports false if they have too
 // many pods, if a pod would be unplaced, or if a limit would be exceeded.
 func (nc nodeChooser) solveExactly(active []int, lots []lot) (outcome, bool) {
-	run := nc.newRun(strategy{}, slices.Clone(nc.queue.left), cloneBudgets(nc.sol.budgets))
+	run := nc.newRun(strategy{}, slices.Clone(nc.queue.left), cloneRemaining(nc.sol.remaining))
 	ex := newExact(run, active)
 	for _, c := range active {
 		ex.stride = append(ex.stride, ex.states)
@@ -144,10 +144,10 @@ func (ex *exact) addNodesFor(state int) bool {
 		pn := ex.nodeOffers.nodeWith(offer, ex.allocationsOf(part))
 		pn.copies, pn.price, pn.value = 1, ex.singlePrice[part], ex.prices.valueOf(&pn)
 		pool, size := ex.problem.stock.VariantOf(offer).Pool, ex.problem.stock.TypeOf(offer).Capacity
-		if ex.run.budgets[pool].Times(size, 1) == 0 {
+		if ex.run.remaining[pool].Times(size, 1) == 0 {
 			return false
 		}
-		ex.run.budgets[pool].Spend(size, 1)
+		ex.run.remaining[pool].Spend(size, 1)
 		ex.run.planned = append(ex.run.planned, pn)
 	}
 	for _, c := range ex.classes {

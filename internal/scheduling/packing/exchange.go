@@ -49,7 +49,7 @@ func (nc nodeChooser) exchangePods(o outcome, stepLimit int) outcome {
 	if nc.queue.daemonPods != nil {
 		return o // another offering may have other DaemonSet pods
 	}
-	run := nc.newRun(o.strategy, o.left, o.budgets)
+	run := nc.newRun(o.strategy, o.left, o.remaining)
 	ex := &exchanger{filler: run.filler, problem: nc.problem, queue: nc.queue, nodeOffers: nc.sol.nodeOffers, work: nc.work}
 	ex.filler.facts.refreshFacts()
 	ex.load(o.planned)
@@ -78,7 +78,7 @@ func (ex *exchanger) load(nodes []plannedNode) {
 			}
 			ex.hostRuleKey[x.class], ex.movable[x.class] = numbers[key], ex.isMovable(x.class)
 		}
-		if p := ex.problem.stock.PoolOf(pn.offer); ex.problem.stock.Offers[pn.offer].IsReserved() || ex.problem.stock.AsksVariety(pn.offer) || !p.Budget.Unlimited() {
+		if p := ex.problem.stock.PoolOf(pn.offer); ex.problem.stock.Offers[pn.offer].IsReserved() || ex.problem.stock.HasMinValues(pn.offer) || !p.Remaining.Unlimited() {
 			ex.fixed = append(ex.fixed, pn)
 			continue
 		}
@@ -96,9 +96,9 @@ func (ex *exchanger) load(nodes []plannedNode) {
 func (ex *exchanger) isMovable(class int) bool {
 	c := &ex.queue.classes[class]
 	p := ex.queue.profile(c)
-	isAffinity := func(r topology.Rule) bool { return r.Form == topology.Near }
-	return c.members == nil && len(c.Ports) == 0 && !p.Follows() && !slices.ContainsFunc(p.Host, isAffinity) &&
-		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.queue.pods.Book.Groups[g].Form == topology.Near })
+	isAffinity := func(r topology.Rule) bool { return r.Kind == topology.Affinity }
+	return c.members == nil && len(c.Ports) == 0 && !p.HasRequiredHostAffinity() && !slices.ContainsFunc(p.Host, isAffinity) &&
+		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.queue.pods.Topology.Groups[g].Kind == topology.Affinity })
 }
 
 // useCheapestOffer gives the node the cheapest offering that fits its pods.
@@ -245,8 +245,8 @@ func (ex *exchanger) movePod(class int, from, to *plannedNode) {
 }
 
 // tallyWithout returns the host counts of the node's pods, without one unit of a class.
-func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.Tally {
-	var out topology.Tally
+func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.HostCounts {
+	var out topology.HostCounts
 	for _, x := range pn.allocations {
 		n := x.n
 		if x.class == without {

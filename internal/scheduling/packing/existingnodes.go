@@ -10,13 +10,13 @@ import (
 type existingFiller struct {
 	queue  *queue
 	rooms  *existing.Rooms
-	ground *existing.Ground
+	topo   *existing.TopologyState
 	prices *pricer
 	sol    *solution
 }
 
 func newExistingFiller(sol *solution) existingFiller {
-	return existingFiller{queue: sol.queue, rooms: sol.rooms, ground: sol.ground, prices: sol.prices, sol: sol}
+	return existingFiller{queue: sol.queue, rooms: sol.rooms, topo: sol.topo, prices: sol.prices, sol: sol}
 }
 
 // placeOnExisting places pods on existing nodes. Higher priorities come first, then pods that no
@@ -48,7 +48,7 @@ func (ef existingFiller) placeOnExisting(classes []int) {
 func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 	sets := ef.rooms.Hard
 	if preferred {
-		sets = ef.rooms.Liked
+		sets = ef.rooms.Preferred
 	}
 	f := newFiller(ef.sol, ef.queue.left)
 	f.onExisting, f.strictPreferences = true, preferred
@@ -72,7 +72,7 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 		}
 	}
 	if any {
-		ef.ground.FindFewest(ef.rooms, ef.queue.pods.Book, ef.ground.Counted)
+		ef.topo.FindFewest(ef.rooms, ef.queue.pods.Topology, ef.topo.Counted)
 	}
 	return any
 }
@@ -113,10 +113,10 @@ func (ef existingFiller) reachableNodes(c int, set bitset.Set) bitset.Set {
 	for _, r := range ef.queue.profile(&ef.queue.classes[c]).Host {
 		switch {
 		case r.Weight > 0:
-		case r.Form == topology.Near:
-			out.And(ef.rooms.Having(r.Group))
-		case r.Form == topology.Apart:
-			out.AndNot(ef.rooms.Having(r.Group))
+		case r.Kind == topology.Affinity:
+			out.And(ef.rooms.NodesWithPod(r.Group))
+		case r.Kind == topology.AntiAffinity:
+			out.AndNot(ef.rooms.NodesWithPod(r.Group))
 		}
 	}
 	return out

@@ -16,29 +16,29 @@ func (f *filler) hostRuleRoom(pn *plannedNode, class int) int {
 		if len(p.Host) == 0 && len(p.HostIn) == 0 {
 			return math.MaxInt
 		}
-		return pn.host.Room(f.queue.pods.Book, p, f.hostRuleLimits(class))
+		return pn.host.Room(f.queue.pods.Topology, p, f.hostRuleLimits(class))
 	}
 	room := math.MaxInt
 	for _, part := range c.members {
 		limits := f.hostRuleLimits(class)
 		limits.Together = true // the unit includes the pods that it needs on its node
-		room = min(room, pn.host.Room(f.queue.pods.Book, f.queue.profile(&f.queue.classes[part.class]), limits)/part.n)
+		room = min(room, pn.host.Room(f.queue.pods.Topology, f.queue.profile(&f.queue.classes[part.class]), limits)/part.n)
 	}
 	return room
 }
 
 // hostRuleLimits returns how to judge the host rules for the class.
 func (f *filler) hostRuleLimits(class int) topology.Limits {
-	l := topology.Limits{Strict: true, Light: f.queue.droppedWeight[class]}
+	l := topology.Limits{Strict: true, DroppedWeight: f.queue.droppedWeight[class]}
 	if f.onExisting {
-		l.Fewest, l.Strict, l.Light = f.sol.ground.FewestOf, f.strictPreferences, f.sol.droppedWeightOnExisting
-		l.Somewhere = func(group int) bool { return f.sol.rooms.Having(group).Any() }
+		l.Fewest, l.Strict, l.DroppedWeight = f.sol.topo.FewestOf, f.strictPreferences, f.sol.droppedWeightOnExisting
+		l.HasPod = func(group int) bool { return f.sol.rooms.NodesWithPod(group).Any() }
 	}
 	switch {
 	case f.sol.planFewest != nil:
 		l.Fewest, l.Last = f.sol.fewestInPlan, true
 	case !f.onExisting && f.queue.daemonPods != nil:
-		l.Fewest = f.sol.ground.FewestGuests
+		l.Fewest = f.sol.topo.FewestDaemonPods
 	}
 	return l
 }
@@ -55,9 +55,9 @@ func (sol *solution) fewestInPlan(group, minDomains int) int {
 // findPlanFewest sets planFewest: the fewest pods of each host spread on any existing or planned
 // node.
 func (sol *solution) findPlanFewest() {
-	sol.planFewest = map[int]existing.Scarcity{}
+	sol.planFewest = map[int]existing.FewestPods{}
 	dp := newDomainProjection(sol)
-	for g, f := range sol.ground.Fewest {
+	for g, f := range sol.topo.Fewest {
 		visible := dp.countedOffers(g)
 		for i := range sol.planned {
 			pn := &sol.planned[i]

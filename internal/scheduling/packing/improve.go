@@ -20,7 +20,7 @@ const improveRatio = 0.998
 // smaller node.
 func (nc nodeChooser) improve(o outcome, classes []int, lots []lot, stepLimit int) outcome {
 	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
-	run := nc.newRun(o.strategy, o.left, o.budgets)
+	run := nc.newRun(o.strategy, o.left, o.remaining)
 	run.planned, run.lots = o.planned, nc.prices.priceLots(classes, lots, o.strategy.hardPrices)
 	price := run.totalPrice()
 	for before := math.Inf(1); price < before*improveRatio; {
@@ -48,7 +48,7 @@ func byPrice(a, b plannedNode) int { return cmp.Compare(b.price, a.price) }
 // reopen returns a run that planned again for the pods of the first nodes in that order: nodes of
 // that total price, at least two.
 func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b plannedNode) int) *strategyRun {
-	next := newNodeChooser(run.sol).newRun(run.strategy, slices.Clone(run.filler.left), cloneBudgets(run.budgets))
+	next := newNodeChooser(run.sol).newRun(run.strategy, slices.Clone(run.filler.left), cloneRemaining(run.remaining))
 	next.lots = run.lots
 	first := slices.Clone(run.planned)
 	slices.SortStableFunc(first, order)
@@ -78,7 +78,7 @@ func (run *strategyRun) unassign(pn *plannedNode, n int) {
 	for _, a := range pn.allocations {
 		run.filler.left[a.class] += a.n * n
 	}
-	run.budgets[run.problem.stock.VariantOf(pn.offer).Pool].Spend(run.problem.stock.TypeOf(pn.offer).Capacity, -n)
+	run.remaining[run.problem.stock.VariantOf(pn.offer).Pool].Spend(run.problem.stock.TypeOf(pn.offer).Capacity, -n)
 }
 
 // totalPrice returns the price of all nodes.

@@ -26,7 +26,7 @@ func (no *nodeOffers) feasibleOffers(pn *plannedNode) bitset.Set {
 			out.And(no.problem.accepts.Sets[a.acceptSet])
 		}
 	}
-	no.queue.daemonPods.KeepAlike(pn.offer, out)
+	no.queue.daemonPods.KeepEqual(pn.offer, out)
 	return out
 }
 
@@ -41,7 +41,7 @@ func (no *nodeOffers) launchChoices(pn *plannedNode, tight bool) []int {
 func (pb planBuilder) tightPools() []bool {
 	out := make([]bool, len(pb.problem.stock.Pools))
 	for i, p := range pb.problem.stock.Pools {
-		left := p.Budget.Clone()
+		left := p.Remaining.Clone()
 		for _, pn := range pb.sol.planned {
 			if left.Unlimited() || pb.problem.stock.VariantOf(pn.offer).Pool != i {
 				continue

@@ -5,7 +5,7 @@ import "slices"
 // keepsMinValuesWith reports whether the node with n more units of the class satisfies its
 // NodePool's minValues.
 func (f *filler) keepsMinValuesWith(pn *plannedNode, class, n int) bool {
-	if !f.problem.stock.AsksVariety(pn.offer) {
+	if !f.problem.stock.HasMinValues(pn.offer) {
 		return true
 	}
 	more := *pn
@@ -22,12 +22,12 @@ func (no *nodeOffers) keepsMinValues(pn *plannedNode) bool {
 // missingMinValue returns the first of the minValues that the node's launch choices violate. Where
 // minValues are relaxable, a node must keep as many values as each of its pods would alone.
 func (no *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
-	if !no.problem.stock.AsksVariety(pn.offer) {
+	if !no.problem.stock.HasMinValues(pn.offer) {
 		return Relaxation{}, false
 	}
 	p := no.problem.stock.PoolOf(pn.offer)
 	have := no.distinctValues(pn)
-	for i, l := range p.Least {
+	for i, l := range p.MinValues {
 		asked := l.N
 		for _, a := range pn.allocations {
 			if have[i] < asked && p.Relaxable {
@@ -45,7 +45,7 @@ func (no *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
 // choices have. If the NodePool has limits, only the choices count that a tight limit leaves.
 func (no *nodeOffers) distinctValues(pn *plannedNode) []int {
 	p := no.problem.stock.PoolOf(pn.offer)
-	return p.Varieties(no.launchChoices(pn, !p.Budget.Unlimited()))
+	return p.DistinctValues(no.launchChoices(pn, !p.Remaining.Unlimited()))
 }
 
 // distinctValuesAlone is distinctValues for a node with one unit of the class.
@@ -66,12 +66,12 @@ type aloneKey struct{ model, class, set int }
 // relaxations returns the minValues that these launch choices violate.
 func (no *nodeOffers) relaxations(choices []int) []Relaxation {
 	p := no.problem.stock.PoolOf(choices[0])
-	if !no.problem.stock.AsksVariety(choices[0]) {
+	if !no.problem.stock.HasMinValues(choices[0]) {
 		return nil
 	}
 	var out []Relaxation
-	for i, have := range p.Varieties(choices) {
-		if l := &p.Least[i]; have < l.N {
+	for i, have := range p.DistinctValues(choices) {
+		if l := &p.MinValues[i]; have < l.N {
 			out = append(out, Relaxation{Key: l.Key, Asked: l.N, Have: have})
 		}
 	}

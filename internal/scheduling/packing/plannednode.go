@@ -16,7 +16,7 @@ type plannedNode struct {
 	allocations   []allocation
 	free          resources.Vector // free room of each copy
 	ports         []int            // the lists of host ports in use, by number in podgroup.Queue.Ports
-	host          topology.Tally
+	host          topology.HostCounts
 	hasDaemonPods bool    // the pods of its DaemonSets are counted in host
 	value         float64 // total dual price of its pods, in billionths of a dollar per hour
 	price         float64 // of the cheapest offering that fits its pods, in billionths of a dollar per hour
@@ -63,7 +63,7 @@ func (pn *plannedNode) podPorts(q *queue) (ports []int) {
 }
 
 // addToTally adds n units of the class to the counts of a host.
-func (q *queue) addToTally(t *topology.Tally, c *class, n int) {
+func (q *queue) addToTally(t *topology.HostCounts, c *class, n int) {
 	if c.members == nil {
 		if p := q.profile(c); len(p.Host) > 0 || len(p.HostIn) > 0 {
 			t.Add(p, n)

@@ -13,33 +13,33 @@ import (
 type domainProjection struct {
 	problem     *problem
 	queue       *queue
-	ground      *existing.Ground
+	topo        *existing.TopologyState
 	sol         *solution
 	possible    []bitset.Set // by planned node: the offerings that it may be launched as; filled on demand
 	allPossible bitset.Set   // the union of possible over all planned nodes; nil until needed
 }
 
 func newDomainProjection(sol *solution) *domainProjection {
-	return &domainProjection{problem: sol.problem, queue: sol.queue, ground: sol.ground, sol: sol}
+	return &domainProjection{problem: sol.problem, queue: sol.queue, topo: sol.topo, sol: sol}
 }
 
-// projectDomains returns the topology ground as it will be once the planned nodes exist. Every new
+// projectDomains returns the topology state as it will be once the planned nodes exist. Every new
 // node makes its domain count, and is a host with few or no pods of a spread, whichever pods it was
 // planned for. It returns nil if the plan already counted with all of that.
-func (dp *domainProjection) projectDomains(ground *existing.Ground) *existing.Ground {
+func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existing.TopologyState {
 	domains, hosts := dp.addedDomains(), dp.emptierHostGroups()
 	if len(domains) == 0 && len(hosts) == 0 {
 		return nil
 	}
-	out := ground.Fork()
-	out.Bare = maps.Clone(ground.Bare)
+	out := topo.Fork()
+	out.EmptyHosts = maps.Clone(topo.EmptyHosts)
 	for g := range hosts {
-		out.Bare[g] = true
+		out.EmptyHosts[g] = true
 	}
-	out.Domains = slices.Clone(ground.Domains)
+	out.CountedDomains = slices.Clone(topo.CountedDomains)
 	for g, counted := range domains {
-		out.Domains[g] = counted
-		out.Census.Count(g, counted)
+		out.CountedDomains[g] = counted
+		out.DomainCounts.SetCounted(g, counted)
 	}
 	return out
 }
@@ -48,8 +48,8 @@ func (dp *domainProjection) projectDomains(ground *existing.Ground) *existing.Gr
 // count then.
 func (dp *domainProjection) addedDomains() map[int][]bool {
 	out := map[int][]bool{}
-	for g := range dp.queue.pods.Book.Groups {
-		if counted, more := dp.withPlannedDomains(g, dp.ground.Domains[g]); more {
+	for g := range dp.queue.pods.Topology.Groups {
+		if counted, more := dp.withPlannedDomains(g, dp.topo.CountedDomains[g]); more {
 			out[g] = counted
 		}
 	}
@@ -59,7 +59,7 @@ func (dp *domainProjection) addedDomains() map[int][]bool {
 // withPlannedDomains adds the domains that planned nodes may have to the domains that count for a
 // spread group. It reports whether that adds any.
 func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool, more bool) {
-	if !dp.queue.pods.Book.Groups[g].Hard || !slices.Contains(counted, false) {
+	if !dp.queue.pods.Topology.Groups[g].Hard || !slices.Contains(counted, false) {
 		return counted, false
 	}
 	if dp.allPossible == nil {
@@ -70,7 +70,7 @@ func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []boo
 	}
 	visible := dp.allPossible.Both(dp.countedOffers(g))
 	all = slices.Clone(counted)
-	for d, set := range dp.ground.Keys[dp.queue.pods.Book.Groups[g].Key].Offers[:len(counted)] {
+	for d, set := range dp.topo.Keys[dp.queue.pods.Topology.Groups[g].Key].Offers[:len(counted)] {
 		if !counted[d] && visible.Meets(set) {
 			all[d], more = true, true
 		}
@@ -78,21 +78,21 @@ func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []boo
 	return all, more
 }
 
-// groundAfterPlan returns the ground as kube-scheduler will see it once the plan is carried out.
+// topologyAfterPlan returns the topology state as kube-scheduler will see it once the plan is carried out.
 // Only the domains of existing and planned nodes count, and not those that could be launched
 // besides.
-func (dp *domainProjection) groundAfterPlan(ground *existing.Ground) *existing.Ground {
-	out := ground.Fork()
-	out.Domains = slices.Clone(ground.Domains)
-	for g, counted := range ground.There {
+func (dp *domainProjection) topologyAfterPlan(topo *existing.TopologyState) *existing.TopologyState {
+	out := topo.Fork()
+	out.CountedDomains = slices.Clone(topo.CountedDomains)
+	for g, counted := range topo.CertainDomains {
 		if counted == nil {
 			continue
 		}
-		out.Domains[g], _ = dp.withPlannedDomains(g, counted)
-		out.Census.Count(g, out.Domains[g])
+		out.CountedDomains[g], _ = dp.withPlannedDomains(g, counted)
+		out.DomainCounts.SetCounted(g, out.CountedDomains[g])
 	}
 	for i := range dp.sol.planned {
-		out.Bring(dp.possibleOffers(i))
+		out.AddPlannedNode(dp.possibleOffers(i))
 	}
 	return out
 }
@@ -111,7 +111,7 @@ func (dp *domainProjection) possibleOffers(node int) bitset.Set {
 // countedOffers returns the offerings whose nodes count for a spread group: those that the pod with
 // the rule accepts.
 func (dp *domainProjection) countedOffers(group int) bitset.Set {
-	return existing.Sees(dp.problem.stock, dp.queue.pods, group)
+	return existing.CountedOffers(dp.problem.stock, dp.queue.pods, group)
 }
 
 // emptierHostGroups returns the groups of host spreads that a planned node could violate: it would
@@ -121,7 +121,7 @@ func (dp *domainProjection) emptierHostGroups() map[int]bool {
 	for _, at := range dp.sol.placements {
 		dp.queue.eachProfile(at.class, func(p *topology.Profile) {
 			for _, r := range p.Host {
-				if r.Form == topology.Spread && r.Weight == 0 && !dp.ground.Bare[r.Group] {
+				if r.Kind == topology.Spread && r.Weight == 0 && !dp.topo.EmptyHosts[r.Group] {
 					least[r.Group] = max(least[r.Group], dp.sol.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
 				}
 			}

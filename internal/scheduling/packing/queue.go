@@ -6,7 +6,6 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
-	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
@@ -16,7 +15,7 @@ type queue struct {
 	pods       *podgroup.Queue
 	classes    []class // by priority, then the larger first; parts and bundles follow the whole classes
 	whole      int     // number of classes before parts and bundles were added
-	daemonPods *existing.Guests
+	daemonPods *existing.DaemonPods
 
 	order                  []int        // the classes by priority, then the larger first
 	left                   []int        // by class: units that are not placed
@@ -46,14 +45,6 @@ func (q *queue) start(pr *problem) *queue {
 	return &own
 }
 
-// start computes the lower bound in the background.
-func (p *pricing) start() {
-	if p.result == nil {
-		p.solver.Soft() // the caller of start reads the soft prices next
-		p.result = parallel.Later(p.solver.Least)
-	}
-}
-
 // setAccepted sets the accept sets of the classes.
 func (q *queue) setAccepted(a *offering.Acceptance) {
 	for i := range q.classes {
@@ -68,14 +59,14 @@ func (q *queue) setAccepted(a *offering.Acceptance) {
 
 // applyDaemonPods removes the offerings from the accept sets whose DaemonSet pods a class must
 // avoid, or that avoid the class.
-func (q *queue) applyDaemonPods(g *existing.Guests, a *offering.Acceptance) {
+func (q *queue) applyDaemonPods(g *existing.DaemonPods, a *offering.Acceptance) {
 	if g == nil {
 		return
 	}
 	q.daemonPods = g
 	for i := range q.classes {
 		c := &q.classes[i]
-		forbidden := g.Forbidden(q.pods.Book, q.profile(c))
+		forbidden := g.Forbidden(q.pods.Topology, q.profile(c))
 		if forbidden == nil {
 			continue
 		}
@@ -98,7 +89,7 @@ func (q *queue) applyDaemonPods(g *existing.Guests, a *offering.Acceptance) {
 }
 
 // profile returns the topology rules of the class's pods.
-func (q *queue) profile(c *class) *topology.Profile { return &q.pods.Book.Profiles[c.Profile] }
+func (q *queue) profile(c *class) *topology.Profile { return &q.pods.Topology.Profiles[c.Profile] }
 
 // eachProfile visits the topology profile of the class, or those of the members of a bundle.
 func (q *queue) eachProfile(class int, visit func(*topology.Profile)) {
@@ -234,7 +225,7 @@ func (q *queue) assignedByPart() map[string]int {
 // soleClasses returns, by group, the only whole class that the group concerns, or -1.
 func (q *queue) soleClasses() []int {
 	const none, many = -2, -1
-	out := slices.Repeat([]int{none}, len(q.pods.Book.Groups))
+	out := slices.Repeat([]int{none}, len(q.pods.Topology.Groups))
 	note := func(group, base int) {
 		if out[group] != base && out[group] != none {
 			base = many
@@ -263,7 +254,7 @@ func (q *queue) hasPortConflict(c *class, lists []int) bool {
 func (q *queue) affinityFollowers() []int {
 	var out []int
 	for _, c := range q.order {
-		if q.left[c] > 0 && q.profile(&q.classes[c]).Follows() {
+		if q.left[c] > 0 && q.profile(&q.classes[c]).HasRequiredHostAffinity() {
 			out = append(out, c)
 		}
 	}
@@ -281,7 +272,7 @@ func (q *queue) mayFollow(classes []int) bool {
 // isInHostSpread reports whether a host spread applies to pods of the class or selects them.
 func (q *queue) isInHostSpread(c int) bool {
 	p := q.profile(&q.classes[c])
-	spread := func(r topology.Rule) bool { return r.Form == topology.Spread && r.Weight == 0 }
+	spread := func(r topology.Rule) bool { return r.Kind == topology.Spread && r.Weight == 0 }
 	return slices.ContainsFunc(p.Host, spread) ||
-		slices.ContainsFunc(p.HostIn, func(g int) bool { return q.pods.Book.Groups[g].Form == topology.Spread })
+		slices.ContainsFunc(p.HostIn, func(g int) bool { return q.pods.Topology.Groups[g].Kind == topology.Spread })
 }

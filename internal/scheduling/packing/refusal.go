@@ -10,11 +10,11 @@ import (
 )
 
 // refusals returns, for every unplaced pod, why neither the plan's nodes nor another new node can
-// take it, in the domains that exist once the plan is carried out. ground is the one from before any
+// take it, in the domains that exist once the plan is carried out. topo is the one from before any
 // pod was placed.
-func refusals(sol *solution, ground *existing.Ground) []Refusal {
+func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 	if sol.queue.unplaced() > 0 {
-		sol = sol.copyForRetry(newDomainProjection(sol).groundAfterPlan(ground))
+		sol = sol.copyForRetry(newDomainProjection(sol).topologyAfterPlan(topo))
 	}
 	explainer := refusal.New(refusalInput(sol))
 	var out []Refusal
@@ -52,7 +52,7 @@ func refusalInput(sol *solution) refusal.Input {
 		return slices.ContainsFunc(sol.planned, func(pn plannedNode) bool { return sol.queue.matchedPods(&pn, group) > 0 })
 	}
 	return refusal.Input{
-		Stock: sol.problem.stock, Accepts: sol.problem.accepts, Pods: sol.queue.pods, DaemonPods: sol.queue.daemonPods, Ground: sol.ground, Budgets: sol.budgets,
+		Stock: sol.problem.stock, Accepts: sol.problem.accepts, Pods: sol.queue.pods, DaemonPods: sol.queue.daemonPods, Topology: sol.topo, Remaining: sol.remaining,
 		UnusedInstances: sol.unusedInstances,
 		HasHost:         func(group int) bool { return sol.isHostFixed(group) || hasPlannedPod(group) },
 		MissingMinValue: func(class, offer, set int) (Relaxation, bool) {

@@ -1,6 +1,10 @@
 package packing
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/binding"
+)
 
 // removeUnassigned takes pods out of the plan that other did not assign to their domain. They would
 // be valid there only with pods that were not placed.
@@ -66,7 +70,7 @@ func (sol *solution) removeAt(c, at, n int) {
 		if n <= 0 {
 			return
 		}
-		if loc.class != c || at != anyHost && loc.host != at {
+		if loc.class != c || at != binding.AnyHost && loc.host != at {
 			continue
 		}
 		nodes := len(sol.rooms.Nodes)

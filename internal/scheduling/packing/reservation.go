@@ -24,7 +24,7 @@ func (rf reservationFiller) fillReservations(active []int) {
 	accepts := func(c int) bool {
 		return rf.problem.accepts.Sets[rf.queue.currentSet(c)].Meets(rf.problem.stock.Reserved)
 	}
-	if len(rf.problem.stock.Reserves) == 0 || !slices.ContainsFunc(active, accepts) {
+	if len(rf.problem.stock.Reservations) == 0 || !slices.ContainsFunc(active, accepts) {
 		return
 	}
 	rf.prices.priceClasses(active)
@@ -73,8 +73,8 @@ func (rf reservationFiller) byReservationNeed(classes []int) [][]int {
 // its size.
 func (f *filler) bestReservedNode(classes []int) (best plannedNode, ok bool) {
 	most := 0.0
-	for n := range f.problem.stock.Reserves {
-		for _, o := range f.problem.stock.Reserves[n].Offers {
+	for n := range f.problem.stock.Reservations {
+		for _, o := range f.problem.stock.Reservations[n].Offers {
 			shape := f.problem.stock.ShapeOf(o)
 			if shape.Broken || f.sol.copiesAllowed(o, 1) == 0 {
 				continue

@@ -36,14 +36,14 @@ func (rf reservationFiller) fillReservationsExactly(active []int) bool {
 		}
 	}
 	lots := rf.problem.lotsFor(active, rf.queue.currentSet)
-	if rf.work.steps+ex.states*(len(lots)+ex.states*(1+len(rf.problem.stock.Reserves))) > rf.work.limit {
+	if rf.work.steps+ex.states*(len(lots)+ex.states*(1+len(rf.problem.stock.Reservations))) > rf.work.limit {
 		return false
 	}
 	ex.priceStates(lots)
 	ex.partition()
 	rs := &reservationSearch{exact: ex, sol: rf.sol, problem: rf.problem, work: rf.work}
 	least := ex.minPrice
-	for n := range rf.problem.stock.Reserves {
+	for n := range rf.problem.stock.Reservations {
 		offer := rs.heldBy(n)
 		for range min(rf.sol.unusedInstances(n), pods) {
 			choice := rs.chooseFor(offer, least)
@@ -62,7 +62,7 @@ func (rs *reservationSearch) heldBy(reserve int) []int {
 	for state := range out {
 		out[state] = -1
 		allocations := rs.exact.allocationsOf(state)
-		for _, o := range rs.problem.stock.Reserves[reserve].Offers {
+		for _, o := range rs.problem.stock.Reservations[reserve].Offers {
 			if state > 0 && rs.sol.copiesAllowed(o, 1) > 0 && rs.exact.fitsOn(o, allocations) {
 				out[state] = o
 				break
@@ -104,7 +104,7 @@ func (rs *reservationSearch) unitsIn(state int) int {
 func (rs *reservationSearch) addAll() bool {
 	sol := rs.sol
 	planned, left := len(sol.planned), slices.Clone(sol.queue.left)
-	budgets := cloneBudgets(sol.budgets)
+	remaining := cloneRemaining(sol.remaining)
 	state := rs.exact.states - 1
 	for _, choice := range slices.Backward(rs.choices) {
 		part := choice.part[state]
@@ -112,7 +112,7 @@ func (rs *reservationSearch) addAll() bool {
 			continue
 		}
 		if sol.copiesAllowed(choice.offer[part], 1) == 0 {
-			sol.planned, sol.budgets = sol.planned[:planned], budgets
+			sol.planned, sol.remaining = sol.planned[:planned], remaining
 			copy(sol.queue.left, left)
 			return false
 		}

@@ -13,7 +13,7 @@ const maxAttempts = 4
 
 // restart returns a new solution that uses what this attempt found out: no domain is assigned more
 // pods than it could take.
-func (sol *solution) restart(g *existing.Ground) *solution {
+func (sol *solution) restart(g *existing.TopologyState) *solution {
 	next := newSolution(sol.problem, g)
 	next.work.steps = sol.work.steps
 	next.domainCaps, next.queue.withoutHostPreferences = maps.Clone(sol.domainCaps), maps.Clone(sol.queue.withoutHostPreferences)
@@ -39,8 +39,8 @@ func (sol *solution) placedAsAssigned(other *solution) bool {
 
 // copyForRetry returns a copy of the plan with rooms, counts and limits computed anew, so that all
 // pods placed so far count.
-func (sol *solution) copyForRetry(ground *existing.Ground) *solution {
-	next := newSolution(sol.problem, ground)
+func (sol *solution) copyForRetry(topo *existing.TopologyState) *solution {
+	next := newSolution(sol.problem, topo)
 	next.work.steps, next.queue.withoutHostPreferences, next.narrowedSets = sol.work.steps, sol.queue.withoutHostPreferences, sol.narrowedSets
 	next.queue.classes, next.queue.left = slices.Clone(sol.queue.classes), slices.Clone(sol.queue.left)
 	next.queue.stage, next.queue.droppedWeight = slices.Clone(sol.queue.stage), slices.Clone(sol.queue.droppedWeight)
@@ -63,10 +63,10 @@ func (sol *solution) recount() {
 		sol.queue.addToTally(&host, c, at.n)
 		sol.rooms.Set(at.node, free, append(sol.rooms.Ports[at.node], c.Lists...), host)
 	}
-	sol.ground.FindFewest(sol.rooms, sol.queue.pods.Book, sol.ground.Counted)
+	sol.topo.FindFewest(sol.rooms, sol.queue.pods.Topology, sol.topo.Counted)
 	for c := range sol.queue.classes {
 		if p := &sol.queue.classes[c]; p.domains != nil {
-			sol.ground.Census.Add(sol.queue.profile(p), p.domains, sol.queue.unitCount(c)-sol.queue.left[c])
+			sol.topo.DomainCounts.Add(sol.queue.profile(p), p.domains, sol.queue.unitCount(c)-sol.queue.left[c])
 		}
 	}
 }
@@ -77,6 +77,6 @@ func (sol *solution) recomputedNode(pn *plannedNode) plannedNode {
 	out := sol.nodeOffers.nodeWith(pn.offer, slices.Clone(pn.allocations))
 	out.copies, out.value = pn.copies, pn.value
 	out.price = sol.nodeOffers.cheapestPrice(&out)
-	sol.budgets[sol.problem.stock.VariantOf(pn.offer).Pool].Spend(sol.problem.stock.TypeOf(pn.offer).Capacity, pn.copies)
+	sol.remaining[sol.problem.stock.VariantOf(pn.offer).Pool].Spend(sol.problem.stock.TypeOf(pn.offer).Capacity, pn.copies)
 	return out
 }

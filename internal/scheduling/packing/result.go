@@ -34,7 +34,7 @@ func newPlanBuilder(sol *solution) planBuilder {
 
 // buildPlan returns the plan, without refusals.
 func (pb planBuilder) buildPlan() Plan {
-	p := Plan{Pods: pb.queue.pods.Count(), Classes: pb.queue.whole, Steps: pb.work.steps, LowerBound: newPlanBound(pb.sol).planLowerBound()}
+	p := Plan{Pods: pb.queue.pods.Count(), Classes: pb.queue.whole, Steps: pb.work.steps, LowerBound: pb.sol.prices.solver.PlanBound(pb.sol.plannedDemands())}
 	next := make([]int, len(pb.queue.classes)) // by class: number of pods already named
 	for _, at := range pb.sol.placements {
 		c := &pb.queue.classes[at.class]

@@ -14,9 +14,9 @@ const maxRetries = 24
 
 // retryUnplaced tries to place the unplaced pods once more, given the rest of the plan. They may
 // have lost their place to pods that then found none, or their domain could not take them. It first
-// tries all classes together, then one by one, and returns the better plan. ground is the
+// tries all classes together, then one by one, and returns the better plan. topo is the
 // one from before any pod was placed.
-func retryUnplaced(sol *solution, ground *existing.Ground) *solution {
+func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 	if sol.queue.unplaced() == 0 {
 		return sol
 	}
@@ -26,7 +26,7 @@ func retryUnplaced(sol *solution, ground *existing.Ground) *solution {
 		if sol.queue.unplaced() == 0 {
 			return sol
 		}
-		settled := newDomainProjection(sol).groundAfterPlan(ground)
+		settled := newDomainProjection(sol).topologyAfterPlan(topo)
 		next := sol.copyForRetry(settled)
 		retry := newRetrier(next)
 		next.domainCaps = caps
@@ -48,18 +48,18 @@ func retryUnplaced(sol *solution, ground *existing.Ground) *solution {
 		}
 		together = together && better
 	}
-	return topUpSpread(retryOneByOne(sol, ground), ground)
+	return topUpSpread(retryOneByOne(sol, topo), topo)
 }
 
 // retryOneByOne does the same pod by pod, where limits allow only some pods of a class. If several
 // domains get pods at once, the last nodes may go to pods that can only be bound after the others.
-func retryOneByOne(sol *solution, ground *existing.Ground) *solution {
+func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 	failed := map[int]bool{}
 	for range maxRetries {
 		if sol.queue.unplaced() == 0 || !sol.hasLimits() || sol.work.steps > sol.work.limit/2 {
 			break
 		}
-		settled := newDomainProjection(sol).groundAfterPlan(ground)
+		settled := newDomainProjection(sol).topologyAfterPlan(topo)
 		next := sol.copyForRetry(settled)
 		retry := newRetrier(next)
 		isSplit := func(c int) bool { return len(next.queue.profile(&next.queue.classes[c]).Keys) > 0 }
@@ -86,14 +86,14 @@ func retryOneByOne(sol *solution, ground *existing.Ground) *solution {
 type retrier struct {
 	problem *problem
 	queue   *queue
-	ground  *existing.Ground
+	topo    *existing.TopologyState
 	prices  *pricer
 	work    *work
 	sol     *solution
 }
 
 func newRetrier(sol *solution) retrier {
-	return retrier{problem: sol.problem, queue: sol.queue, ground: sol.ground, prices: sol.prices, work: sol.work, sol: sol}
+	return retrier{problem: sol.problem, queue: sol.queue, topo: sol.topo, prices: sol.prices, work: sol.work, sol: sol}
 }
 
 // keepOneUnit removes all unplaced pods but one unit from the class, and returns them.
@@ -107,27 +107,27 @@ func (rt retrier) keepOneUnit(c int) []*cluster.Pod {
 
 // removeInvalid removes what kube-scheduler would not bind, given the domains that the plan's nodes
 // add. It reports whether the rest is valid.
-func (rt retrier) removeInvalid(ground *existing.Ground) bool {
-	if found := newDomainProjection(rt.sol).projectDomains(ground); found != nil {
-		if len(found.Bare) > len(ground.Bare) {
+func (rt retrier) removeInvalid(topo *existing.TopologyState) bool {
+	if found := newDomainProjection(rt.sol).projectDomains(topo); found != nil {
+		if len(found.EmptyHosts) > len(topo.EmptyHosts) {
 			return false
 		}
-		ground, rt.ground.Domains = found, found.Domains
+		topo, rt.topo.CountedDomains = found, found.CountedDomains
 	}
-	newBindingCheck(rt.sol).removeUnbindable(ground)
-	return newDomainProjection(rt.sol).projectDomains(ground) == nil
+	newBindingCheck(rt.sol).removeUnbindable(topo)
+	return newDomainProjection(rt.sol).projectDomains(topo) == nil
 }
 
 // topUpSpread places unplaced pods that a host spread applies to or selects on nodes of the plan.
 // Once all nodes have some of these pods, each may have more, as long as no other node is launched
 // for them. Pods that are bound last may also use hosts where others could not have been bound
 // after them.
-func topUpSpread(sol *solution, ground *existing.Ground) *solution {
+func topUpSpread(sol *solution, topo *existing.TopologyState) *solution {
 	left := func(c int) bool { return sol.queue.left[c] > 0 && sol.queue.isInHostSpread(c) }
 	if !slices.ContainsFunc(sol.queue.order, left) {
 		return sol
 	}
-	settled := newDomainProjection(sol).groundAfterPlan(ground)
+	settled := newDomainProjection(sol).topologyAfterPlan(topo)
 	next := sol.copyForRetry(settled)
 	retry := newRetrier(next)
 	even := slices.DeleteFunc(retry.releaseParts(), func(c int) bool { return !next.queue.isInHostSpread(c) })
@@ -230,7 +230,7 @@ func (rt retrier) mayBePlaced(c int, affordable func(set int) bool) bool {
 	}
 	return slices.ContainsFunc(newSplitter(rt.sol).candidatePlaces(c), func(at topology.Place) bool {
 		stages, _ := newSplitter(rt.sol).stagesIn(class, at.Domains)
-		return (at.Free > 0 || slices.ContainsFunc(stages, affords)) && rt.ground.Census.Refusal(profile, at.Domains) == nil
+		return (at.Free > 0 || slices.ContainsFunc(stages, affords)) && rt.topo.DomainCounts.Refusal(profile, at.Domains) == nil
 	})
 }
 

@@ -20,24 +20,24 @@ type strategyRun struct {
 
 	strategy   strategy
 	lots       []lot
-	budgets    []offering.Budget
+	remaining  []offering.RemainingLimits
 	planned    []plannedNode
 	rowsByMark map[uint64]*candidateRows // by mark of lots: the candidate classes
 	lastFilled map[int]plannedNode       // by offering: its node when it was last filled
 }
 
-// newRun returns a run of the strategy without nodes. It changes left and budgets.
-func (nc nodeChooser) newRun(s strategy, left []int, budgets []offering.Budget) *strategyRun {
+// newRun returns a run of the strategy without nodes. It changes left and remaining.
+func (nc nodeChooser) newRun(s strategy, left []int, remaining []offering.RemainingLimits) *strategyRun {
 	f := newFiller(nc.sol, left)
 	f.careful, f.spreadOut = s.careful, s.spreadOut
-	return &strategyRun{filler: f, sol: nc.sol, problem: nc.problem, queue: nc.queue, prices: nc.prices, work: nc.work, strategy: s, budgets: budgets}
+	return &strategyRun{filler: f, sol: nc.sol, problem: nc.problem, queue: nc.queue, prices: nc.prices, work: nc.work, strategy: s, remaining: remaining}
 }
 
 // runStrategy plans nodes for the active classes with one strategy. It changes nothing of the
 // solution but its steps.
 func (nc nodeChooser) runStrategy(s strategy, active []int, lots []lot) outcome {
 	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
-	run := nc.newRun(s, slices.Clone(nc.queue.left), cloneBudgets(nc.sol.budgets))
+	run := nc.newRun(s, slices.Clone(nc.queue.left), cloneRemaining(nc.sol.remaining))
 	run.lots = nc.prices.priceLots(active, lots, s.hardPrices)
 	tiers := [][]int{active}
 	if s.byPriority {
@@ -154,7 +154,7 @@ func (run *strategyRun) canRepeat(pn *plannedNode) bool {
 
 // isWithinLimits reports whether the limits allow one more node of the offering.
 func (run *strategyRun) isWithinLimits(offer int) bool {
-	return run.budgets[run.problem.stock.VariantOf(offer).Pool].Times(run.problem.stock.TypeOf(offer).Capacity, 1) > 0
+	return run.remaining[run.problem.stock.VariantOf(offer).Pool].Times(run.problem.stock.TypeOf(offer).Capacity, 1) > 0
 }
 
 // scoreCost returns the price of a node of the lot, for comparison. If limits must be saved, the
@@ -165,7 +165,7 @@ func (run *strategyRun) scoreCost(l lot) float64 {
 		return price
 	}
 	pool := run.problem.stock.VariantOf(l.Offer).Pool
-	return price + aboveAnyPrice*run.budgets[pool].Share(run.problem.stock.TypeOf(l.Offer).Capacity)
+	return price + aboveAnyPrice*run.remaining[pool].Share(run.problem.stock.TypeOf(l.Offer).Capacity)
 }
 
 // carefulGain is the factor by which refining a node can lower its price per value.
@@ -200,8 +200,8 @@ func (run *strategyRun) addCopies(pn plannedNode) float64 {
 		pn.copies = min(pn.copies, run.filler.left[a.class]/a.n)
 	}
 	pool, size := run.problem.stock.VariantOf(pn.offer).Pool, run.problem.stock.TypeOf(pn.offer).Capacity
-	pn.copies = run.budgets[pool].Times(size, pn.copies)
-	run.budgets[pool].Spend(size, pn.copies)
+	pn.copies = run.remaining[pool].Times(size, pn.copies)
+	run.remaining[pool].Spend(size, pn.copies)
 	for _, a := range pn.allocations {
 		run.filler.left[a.class] -= a.n * pn.copies
 	}
@@ -211,7 +211,7 @@ func (run *strategyRun) addCopies(pn plannedNode) float64 {
 
 func (run *strategyRun) outcome() outcome {
 	run.filler.facts.refreshFacts()
-	o := outcome{strategy: run.strategy, planned: run.planned, left: run.filler.left, budgets: run.budgets}
+	o := outcome{strategy: run.strategy, planned: run.planned, left: run.filler.left, remaining: run.remaining}
 	for i := range run.planned {
 		pn := &run.planned[i]
 		o.count += pn.copies

@@ -7,6 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
 // solution is the state of one planning attempt: the pods that were placed so far, and on which
@@ -17,18 +19,18 @@ type solution struct {
 	queue   *queue // the classes and how many of their units are left
 
 	// Existing nodes and topology domains, updated with every placement.
-	rooms  *existing.Rooms
-	ground *existing.Ground // updated as pods are assigned to domains
+	rooms *existing.Rooms
+	topo  *existing.TopologyState // updated as pods are assigned to domains
 
 	// The pods that were placed.
 	placements []existingPlacement
 	planned    []plannedNode
-	budgets    []offering.Budget // by NodePool: what is left of its limits
+	remaining  []offering.RemainingLimits // by NodePool: what is left of its limits
 
 	// planFewest is, by group of a host spread, the fewest of its pods on any existing or planned
 	// node, while no more nodes are launched. Nil means that a node without any can always be
 	// launched.
-	planFewest              map[int]existing.Scarcity
+	planFewest              map[int]existing.FewestPods
 	droppedWeightOnExisting int            // preferences about hosts up to this weight are dropped while existing nodes are filled
 	hostAssigned            map[int]bool   // groups over host names whose pods are bundled for one node
 	domainCaps              map[string]int // by part: how many units it can take, as earlier attempts showed
@@ -55,24 +57,28 @@ type existingPlacement struct {
 
 // newSolution starts a solution without placed pods. It copies the parts of the problem that it
 // changes.
-func newSolution(pr *problem, g *existing.Ground) *solution {
+func newSolution(pr *problem, g *existing.TopologyState) *solution {
 	sol := &solution{
-		problem: pr, queue: pr.queue.start(pr), rooms: pr.rooms.Clone(), ground: g.Fork(),
+		problem: pr, queue: pr.queue.start(pr), rooms: pr.rooms.Clone(), topo: g.Fork(),
 		hostAssigned: map[int]bool{}, domainCaps: map[string]int{}, narrowedSets: map[string]int{},
 		work: &work{limit: pr.effort},
 	}
 	sol.nodeOffers = &nodeOffers{problem: pr, queue: sol.queue, aloneValues: map[aloneKey][]int{}}
-	sol.prices = &pricer{problem: pr, queue: sol.queue, ground: sol.ground, work: sol.work}
+	sol.prices = &pricer{problem: pr, queue: sol.queue, work: sol.work, solver: &dualprice.Pricer{
+		Stock: pr.stock, Accepts: pr.accepts, Index: pr.queue.pods.Topology, Topology: sol.topo,
+		Class:  func(number int) *podgroup.Class { return &sol.queue.classes[number].Class },
+		PodsOf: func(number int) int { return sol.queue.classes[number].podsPerUnit },
+	}}
 	sol.facts = &classFacts{problem: pr, queue: sol.queue}
 	for _, p := range pr.stock.Pools {
-		sol.budgets = append(sol.budgets, p.Budget.Clone())
+		sol.remaining = append(sol.remaining, p.Remaining.Clone())
 	}
 	return sol
 }
 
-// cloneBudgets returns copies of the budgets.
-func cloneBudgets(all []offering.Budget) []offering.Budget {
-	out := make([]offering.Budget, len(all))
+// cloneRemaining returns copies of the remaining limits.
+func cloneRemaining(all []offering.RemainingLimits) []offering.RemainingLimits {
+	out := make([]offering.RemainingLimits, len(all))
 	for i := range all {
 		out[i] = all[i].Clone()
 	}
@@ -81,23 +87,23 @@ func cloneBudgets(all []offering.Budget) []offering.Budget {
 
 // hasLimits reports whether some NodePool has limits.
 func (sol *solution) hasLimits() bool {
-	return slices.ContainsFunc(sol.budgets, func(b offering.Budget) bool { return !b.Unlimited() })
+	return slices.ContainsFunc(sol.remaining, func(b offering.RemainingLimits) bool { return !b.Unlimited() })
 }
 
 // copiesAllowed returns how many nodes of the offering the NodePool's limits and the reservation
 // allow, at most limit.
 func (sol *solution) copiesAllowed(offer, limit int) int {
 	if o := &sol.problem.stock.Offers[offer]; o.IsReserved() {
-		limit = min(limit, sol.unusedInstances(o.Reserve))
+		limit = min(limit, sol.unusedInstances(o.ReservationIndex))
 	}
-	return sol.budgets[sol.problem.stock.VariantOf(offer).Pool].Times(sol.problem.stock.TypeOf(offer).Capacity, limit)
+	return sol.remaining[sol.problem.stock.VariantOf(offer).Pool].Times(sol.problem.stock.TypeOf(offer).Capacity, limit)
 }
 
 // unusedInstances returns how many instances of the capacity reservation the plan does not use yet.
 func (sol *solution) unusedInstances(reserve int) int {
-	left := sol.problem.stock.Reserves[reserve].Left
+	left := sol.problem.stock.Reservations[reserve].Left
 	for i := range sol.planned {
-		if sol.problem.stock.Offers[sol.planned[i].offer].Reserve == reserve {
+		if sol.problem.stock.Offers[sol.planned[i].offer].ReservationIndex == reserve {
 			left -= sol.planned[i].copies
 		}
 	}
@@ -111,7 +117,7 @@ func (sol *solution) addPlanned(pn plannedNode, limit int) {
 	for _, a := range pn.allocations {
 		pn.copies = min(pn.copies, sol.queue.left[a.class]/a.n)
 	}
-	sol.budgets[sol.problem.stock.VariantOf(pn.offer).Pool].Spend(sol.problem.stock.TypeOf(pn.offer).Capacity, pn.copies)
+	sol.remaining[sol.problem.stock.VariantOf(pn.offer).Pool].Spend(sol.problem.stock.TypeOf(pn.offer).Capacity, pn.copies)
 	for _, a := range pn.allocations {
 		sol.queue.left[a.class] -= a.n * pn.copies
 	}
@@ -122,7 +128,7 @@ func (sol *solution) addPlanned(pn plannedNode, limit int) {
 // adopt makes the outcome part of the plan.
 func (sol *solution) adopt(o outcome) {
 	sol.planned = append(sol.planned, o.planned...)
-	sol.queue.left, sol.budgets = o.left, o.budgets
+	sol.queue.left, sol.remaining = o.left, o.remaining
 }
 
 // acceptedNodes returns the existing nodes that pods of the class accept.
@@ -160,7 +166,7 @@ func (sol *solution) hasPod(group int) bool {
 // hasPodOn reports whether the group counts a pod on one of the nodes r, or on a node that accepts
 // no new pods.
 func (sol *solution) hasPodOn(r *existing.Rooms, group int) bool {
-	return sol.ground.Away[group] || r.Having(group).Any()
+	return sol.topo.OnClosedNodes[group] || r.NodesWithPod(group).Any()
 }
 
 // isHostFixed reports whether pods of the group have a host already, so that others must use it

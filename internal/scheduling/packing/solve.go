@@ -32,12 +32,12 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	q := newQueue(pods)
 	q.setAccepted(accepts)
 	rooms := existing.NewRooms(s, pods)
-	ground := existing.NewGround(pods, accepts, rooms, s.Nodes)
-	q.applyDaemonPods(ground.Guests, accepts)
+	topo := existing.NewTopologyState(pods, accepts, rooms, s.Nodes)
+	q.applyDaemonPods(topo.DaemonPods, accepts)
 
 	// 2. Assign pods with domain rules to zones or other domains.
 	pr := &problem{stock: st, accepts: accepts, queue: q, rooms: rooms, effort: int(effort), weight: bulkWeights(st.Dims)}
-	sol := newSolution(pr, ground)
+	sol := newSolution(pr, topo)
 	newSplitter(sol).split()
 	for attempt := 1; ; attempt++ {
 		// 3. Fill existing nodes. 4. Plan new nodes for the rest.
@@ -46,17 +46,17 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		// 5. New nodes may add domains that spreads did not count. If a domain could not take the
 		// pods assigned to it, pods in other domains may violate their spread. Either way, plan
 		// again with what is known now.
-		if found := newDomainProjection(sol).projectDomains(ground); found != nil {
-			ground = found
+		if found := newDomainProjection(sol).projectDomains(topo); found != nil {
+			topo = found
 			if attempt < maxAttempts && sol.work.steps <= sol.work.limit/2 {
-				sol = sol.restart(ground)
+				sol = sol.restart(topo)
 				continue
 			}
 		}
 		if !sol.queue.hasShortDomain() {
 			break
 		}
-		next := sol.restart(ground)
+		next := sol.restart(topo)
 		if sol.placedAsAssigned(next) {
 			break
 		}
@@ -68,12 +68,12 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	}
 
 	// 6. Drop placements that depend on pods that were not placed.
-	newBindingCheck(sol).removeUnbindable(ground)
+	newBindingCheck(sol).removeUnbindable(topo)
 
 	// 7. Retry the unplaced pods once more, then explain the rest.
-	sol = retryUnplaced(sol, ground)
+	sol = retryUnplaced(sol, topo)
 	plan := newPlanBuilder(sol).buildPlan()
-	plan.Refusals, plan.Effort = refusals(sol, ground), effort
+	plan.Refusals, plan.Effort = refusals(sol, topo), effort
 	return plan
 }
 
@@ -115,11 +115,11 @@ func (pc placer) placeRestOnNewNodes() {
 }
 
 // removeUnbindable removes the pods from the plan that kube-scheduler would not bind.
-func (bk bindingCheck) removeUnbindable(ground *existing.Ground) {
+func (bk bindingCheck) removeUnbindable(topo *existing.TopologyState) {
 	newSpreadVisibility(bk.sol).narrowOfferings()
-	bk.simulateBinding(ground)
-	for bk.removeAffinityCycles(ground) {
-		bk.simulateBinding(ground)
+	bk.simulateBinding(topo)
+	for bk.removeAffinityCycles(topo) {
+		bk.simulateBinding(topo)
 	}
 	newBundler(bk.sol).unbundle()
 }

@@ -15,12 +15,12 @@ type splitter struct {
 	problem *problem
 	queue   *queue
 	rooms   *existing.Rooms
-	ground  *existing.Ground
+	topo    *existing.TopologyState
 	sol     *solution
 }
 
 func newSplitter(sol *solution) splitter {
-	return splitter{problem: sol.problem, queue: sol.queue, rooms: sol.rooms, ground: sol.ground, sol: sol}
+	return splitter{problem: sol.problem, queue: sol.queue, rooms: sol.rooms, topo: sol.topo, sol: sol}
 }
 
 // split assigns the pods of every class that has domain rules, or that such rules select, to
@@ -42,7 +42,7 @@ func (sp splitter) splitClasses(classes []int) {
 		p := sp.queue.profile(&sp.queue.classes[c])
 		switch {
 		case len(p.Keys) == 0:
-		case slices.ContainsFunc(p.Domain, func(r topology.Rule) bool { return r.Form == topology.Near && r.Weight > 0 && !r.Self }):
+		case slices.ContainsFunc(p.Domain, func(r topology.Rule) bool { return r.Kind == topology.Affinity && r.Weight > 0 && !r.Self }):
 			later = append(later, c)
 		default:
 			first = append(first, c)
@@ -69,18 +69,18 @@ func (sp splitter) countPinned() {
 		}
 		profile := sp.queue.profile(class)
 		for _, g := range profile.In {
-			group := &sp.queue.pods.Book.Groups[g]
-			if group.Form != topology.Near || slices.Contains(profile.Keys, group.Key) {
+			group := &sp.queue.pods.Topology.Groups[g]
+			if group.Kind != topology.Affinity || slices.Contains(profile.Keys, group.Key) {
 				continue
 			}
 			in, only := 0, 0
-			for d, offers := range sp.ground.Keys[group.Key].Offers {
+			for d, offers := range sp.topo.Keys[group.Key].Offers {
 				if sp.problem.accepts.Sets[class.hardSet].Meets(offers) {
 					in, only = in+1, d
 				}
 			}
 			if in == 1 {
-				sp.ground.Census.Resident(g, only, sp.queue.left[c])
+				sp.topo.DomainCounts.AddPods(g, only, sp.queue.left[c])
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func (sp splitter) splitClass(c int) bool {
 	class := sp.queue.classes[c]
 	profile := sp.queue.profile(&class)
 	places := sp.candidatePlaces(c)
-	counts := sp.ground.Census.Assign(profile, class.units(), places)
+	counts := sp.topo.DomainCounts.Assign(profile, class.units(), places)
 	given := 0
 	for i, n := range counts {
 		if n == 0 {
@@ -145,7 +145,7 @@ func (sp splitter) candidatePlaces(c int) []topology.Place {
 	class := &sp.queue.classes[c]
 	profile := sp.queue.profile(class)
 	var out []topology.Place
-	for _, domains := range sp.ground.Cells(profile) {
+	for _, domains := range sp.topo.DomainCombinations(profile) {
 		at := topology.Place{Domains: domains, Free: sp.sol.existingRoomFor(class, sp.existingNodesFor(profile, domains))}
 		at.Price = math.Inf(1)
 		if stages, rank := sp.stagesIn(class, domains); len(stages) > 0 {
@@ -170,7 +170,7 @@ func (sp splitter) stagesIn(class *class, domains []int) (out []int, rank int) {
 		key := stageKey(stage, profile.Keys, domains)
 		set, ok := sp.sol.narrowedSets[key]
 		if !ok {
-			set = sp.problem.accepts.Number(sp.ground.OffersIn(profile, domains, sp.problem.accepts.Sets[stage]))
+			set = sp.problem.accepts.Number(sp.topo.OffersIn(profile, domains, sp.problem.accepts.Sets[stage]))
 			sp.sol.narrowedSets[key] = set
 		}
 		set = sp.withDaemonPods(set, profile, domains)

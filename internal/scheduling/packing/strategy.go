@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
 )
 
 // strategy is one method to choose new nodes.
@@ -18,13 +19,13 @@ type strategy struct {
 
 // outcome is the result of one strategy.
 type outcome struct {
-	strategy strategy
-	planned  []plannedNode
-	left     []int
-	budgets  []offering.Budget
-	price    float64
-	count    int
-	crowded  int // pods above a quarter of their class on one node
+	strategy  strategy
+	planned   []plannedNode
+	left      []int
+	remaining []offering.RemainingLimits
+	price     float64
+	count     int
+	crowded   int // pods above a quarter of their class on one node
 }
 
 // nodeChooser chooses which nodes to launch, and places pods on them.
@@ -71,8 +72,8 @@ const maxRounds = 48
 
 // chooseNodes plans new nodes for the active classes with the strategy that has the best outcome.
 func (nc nodeChooser) chooseNodes(active []int) {
-	p := nc.prices.pricingFor(nc.queue.demands(active), false)
-	p.start() // the bound is computed while the first strategy runs
+	p := nc.prices.solver.For(nc.queue.demands(active), false)
+	p.Start() // the bound is computed while the first strategy runs
 	nc.prices.priceClasses(active)
 	lots := nc.problem.lotsFor(active, nc.queue.currentSet)
 	if o, ok := nc.solveExactly(active, lots); ok {
@@ -88,7 +89,7 @@ func (nc nodeChooser) chooseNodes(active []int) {
 			outcomes = append(outcomes, nc.runStrategy(s, active, lots))
 		}
 	}
-	if !found && nc.cheapestOutcome(outcomes, active).price > p.boundTimes(retryGap) && nc.work.steps < stepLimit {
+	if !found && nc.cheapestOutcome(outcomes, active).price > p.BoundTimes(retryGap) && nc.work.steps < stepLimit {
 		more, done := nc.tryStrategies([]strategy{{spreadOut: true, hardPrices: true}, {spreadOut: true, hardPrices: true, careful: true}, {hardPrices: true, careful: true}}, active, lots, p, stepLimit)
 		outcomes, found = append(outcomes, more...), done
 	}
@@ -97,11 +98,11 @@ func (nc nodeChooser) chooseNodes(active []int) {
 		return
 	}
 	best := nc.bestOutcome(outcomes, active, p)
-	if best.price > p.boundTimes(targetGap) && nc.work.steps < stepLimit {
+	if best.price > p.BoundTimes(targetGap) && nc.work.steps < stepLimit {
 		outcomes = append(outcomes, nc.improve(nc.cheapestOutcome(outcomes, active), active, lots, stepLimit))
 		best = nc.bestOutcome(outcomes, active, p)
 	}
-	if best.price > p.boundTimes(targetGap) {
+	if best.price > p.BoundTimes(targetGap) {
 		least := nc.cheapestOutcome(outcomes, active)
 		if exchanged := nc.exchangePods(least, nc.work.steps+int(exchangeShare*float64(nc.stepLimit(active)-nc.work.steps))); exchanged.price < least.price {
 			best = nc.bestOutcome(append(outcomes, exchanged), active, p)
@@ -126,7 +127,7 @@ const maxStepLimitUnits = 1900
 
 // tryStrategies runs the strategies in order until one is good enough, and reports whether one was.
 // That outcome is the last.
-func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p *pricing, stepLimit int) ([]outcome, bool) {
+func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p *dualprice.Pricing, stepLimit int) ([]outcome, bool) {
 	var out []outcome
 	for _, s := range all {
 		if len(out) > 0 && nc.work.steps > stepLimit {
@@ -134,7 +135,7 @@ func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p 
 		}
 		o := nc.runStrategy(s, active, lots)
 		out = append(out, o)
-		if o.price <= p.boundTimes(targetGap) && o.crowded == 0 && !nc.queue.leavesPods(o, active) {
+		if o.price <= p.BoundTimes(targetGap) && o.crowded == 0 && !nc.queue.leavesPods(o, active) {
 			return out, true
 		}
 	}
@@ -175,12 +176,12 @@ const priceTolerance = 1.02
 //
 // The chosen plan is never further above the lower bound than priceTolerance, unless the cheapest
 // is.
-func (nc nodeChooser) bestOutcome(outcomes []outcome, active []int, p *pricing) outcome {
+func (nc nodeChooser) bestOutcome(outcomes []outcome, active []int, p *dualprice.Pricing) outcome {
 	slices.SortStableFunc(outcomes, func(a, b outcome) int {
 		return cmp.Or(nc.queue.compareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
 	})
 	best := outcomes[0]
-	most := min(best.price*priceTolerance, max(best.price, p.boundTimes(priceTolerance)))
+	most := min(best.price*priceTolerance, max(best.price, p.BoundTimes(priceTolerance)))
 	for _, o := range outcomes[1:] {
 		if nc.queue.compareUnplaced(o.left, outcomes[0].left, active) != 0 || o.price > most {
 			continue

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/binding"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
@@ -18,9 +19,6 @@ type spreadVisibility struct {
 	countedCache map[int]bitset.Set // by group: cache of countedOffers
 }
 
-// groupDomain is a topology group and one of its domains.
-type groupDomain struct{ group, domain int }
-
 func newSpreadVisibility(sol *solution) *spreadVisibility {
 	return &spreadVisibility{projection: newDomainProjection(sol), problem: sol.problem, queue: sol.queue, sol: sol, countedCache: map[int]bitset.Set{}}
 }
@@ -29,8 +27,8 @@ func newSpreadVisibility(sol *solution) *spreadVisibility {
 // because of their node. It counts all if its owners accept the same nodes as the class, or any
 // node.
 func (sv *spreadVisibility) mayNotCount(group int, c *class) bool {
-	g := &sv.queue.pods.Book.Groups[group]
-	if g.Form != topology.Spread || !g.Hard {
+	g := &sv.queue.pods.Topology.Groups[group]
+	if g.Kind != topology.Spread || !g.Hard {
 		return false
 	}
 	sameNodes := g.Nodes == c.Sig || !g.HonorTaints && (g.AnyNode || len(sv.queue.pods.Signatures[g.Nodes].Required) == 0)
@@ -44,17 +42,17 @@ func (sv *spreadVisibility) mayBeUncounted(c *class) bool {
 
 // uncountedBy returns the groups that certainly do not count the pods at this location, with the
 // domain.
-func (sv *spreadVisibility) uncountedBy(loc podLocation) []groupDomain {
+func (sv *spreadVisibility) uncountedBy(loc podLocation) []binding.GroupDomain {
 	c := &sv.queue.classes[loc.class]
 	if c.domains == nil {
 		return nil
 	}
-	var out []groupDomain
+	var out []binding.GroupDomain
 	profile := sv.queue.profile(c)
 	for _, g := range profile.In {
-		k := slices.Index(profile.Keys, sv.queue.pods.Book.Groups[g].Key)
+		k := slices.Index(profile.Keys, sv.queue.pods.Topology.Groups[g].Key)
 		if k >= 0 && sv.mayNotCount(g, c) && !sv.countsAt(g, loc.host) {
-			out = append(out, groupDomain{g, c.domains[k]})
+			out = append(out, binding.GroupDomain{Group: g, Domain: c.domains[k]})
 		}
 	}
 	return out
@@ -63,7 +61,7 @@ func (sv *spreadVisibility) uncountedBy(loc podLocation) []groupDomain {
 // countsAt reports whether pods on that node may count for the group.
 func (sv *spreadVisibility) countsAt(group, at int) bool {
 	if nodes := len(sv.sol.rooms.Nodes); at < nodes {
-		return sv.sol.ground.Counted[group] == nil || sv.sol.ground.Counted[group].Has(at)
+		return sv.sol.topo.Counted[group] == nil || sv.sol.topo.Counted[group].Has(at)
 	}
 	return sv.cachedCountedOffers(group).Meets(sv.projection.possibleOffers(at - len(sv.sol.rooms.Nodes)))
 }
@@ -127,11 +125,11 @@ func (sv *spreadVisibility) narrowFor(node, group int) {
 	}
 }
 
-// removeUncounted subtracts the pods that are not counted at their location from the census.
+// removeUncounted subtracts the pods that are not counted at their location from the domain counts.
 func (sv *spreadVisibility) removeUncounted() {
 	for _, loc := range sv.sol.podLocations() {
 		for _, u := range sv.uncountedBy(loc) {
-			sv.sol.ground.Census.Resident(u.group, u.domain, -loc.n)
+			sv.sol.topo.DomainCounts.AddPods(u.Group, u.Domain, -loc.n)
 		}
 	}
 }

@@ -15,7 +15,7 @@ type Place struct {
 }
 
 // Assign returns how many of n pods of a profile go to each place, and adds them
-// to the census. It satisfies every required rule. Among the allowed places it prefers, in this order:
+// to the domain counts. It satisfies every required rule. Among the allowed places it prefers, in this order:
 //
 //   - places with free room on existing nodes, because kube-scheduler will put the pods there;
 //   - places that satisfy the preferences;
@@ -25,12 +25,12 @@ type Place struct {
 //   - places with the fewest pods of required spreads, whose maxSkew already limits how uneven they become.
 //
 // Pods that no place allows are in none of the counts.
-func (c *Census) Assign(p *Profile, n int, places []Place) []int {
+func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 	a := &assignment{census: c, profile: p, places: places, counts: make([]int, len(places)), all: n}
 	for _, r := range p.Domain {
-		a.single = a.single || r.Form == Spread || r.Form == Apart && r.Self
-		a.gather = a.gather || r.Form == Near && r.Weight == 0
-		a.even = a.even || r.Self && r.Form != Apart
+		a.single = a.single || r.Kind == Spread || r.Kind == AntiAffinity && r.Self
+		a.gather = a.gather || r.Kind == Affinity && r.Weight == 0
+		a.even = a.even || r.Self && r.Kind != AntiAffinity
 	}
 	a.single = a.single || c.isSpread(p)
 	for i := range places {
@@ -54,27 +54,27 @@ func (c *Census) Assign(p *Profile, n int, places []Place) []int {
 }
 
 // Refusal returns the first required rule that does not allow one more pod of the profile in the
-// domains; nil if all do. If it is a rule of other pods, only Group and Form are set.
-func (c *Census) Refusal(p *Profile, domains []int) *Rule {
+// domains; nil if all do. If it is a rule of other pods, only Group and Kind are set.
+func (c *DomainCounts) Refusal(p *Profile, domains []int) *Rule {
 	for i := range p.Domain {
 		r := &p.Domain[i]
 		if r.Weight > 0 {
 			continue
 		}
 		k, d := &c.counts[r.Group], domains[r.key]
-		if r.Form != Apart && k.nowhere(d) {
+		if r.Kind != AntiAffinity && k.nowhere(d) {
 			return r
 		}
-		switch r.Form {
+		switch r.Kind {
 		case Spread:
 			if k.matched[d]+one(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				return r
 			}
-		case Near:
+		case Affinity:
 			if !c.near(p, r, d) {
 				return r
 			}
-		case Apart:
+		case AntiAffinity:
 			if k.matched[d] > 0 {
 				return r
 			}
@@ -85,9 +85,9 @@ func (c *Census) Refusal(p *Profile, domains []int) *Rule {
 
 // Reaches reports whether the domains satisfy all required affinity of the profile. They also do if the pod may
 // be the first of its group.
-func (c *Census) Reaches(p *Profile, domains []int) bool {
+func (c *DomainCounts) Reaches(p *Profile, domains []int) bool {
 	for i := range p.Domain {
-		if r := &p.Domain[i]; r.Form == Near && r.Weight == 0 && !c.near(p, r, domains[r.key]) {
+		if r := &p.Domain[i]; r.Kind == Affinity && r.Weight == 0 && !c.near(p, r, domains[r.key]) {
 			return false
 		}
 	}
@@ -95,17 +95,17 @@ func (c *Census) Reaches(p *Profile, domains []int) bool {
 }
 
 // near reports whether the domain satisfies an affinity rule of the profile.
-func (c *Census) near(p *Profile, r *Rule, domain int) bool {
+func (c *DomainCounts) near(p *Profile, r *Rule, domain int) bool {
 	k := &c.counts[r.Group]
 	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.first(p)
 }
 
 // first reports whether a pod of the profile may go anywhere because it would be the first that its
 // affinity matches: all of its affinity rules match the pod itself, and no pod yet.
-func (c *Census) first(p *Profile) bool {
+func (c *DomainCounts) first(p *Profile) bool {
 	for i := range p.Domain {
 		r := &p.Domain[i]
-		if r.Form == Near && r.Weight == 0 && !r.Volume && (!r.Self || c.counts[r.Group].total > 0) {
+		if r.Kind == Affinity && r.Weight == 0 && !r.Volume && (!r.Self || c.counts[r.Group].total > 0) {
 			return false
 		}
 	}
@@ -113,11 +113,11 @@ func (c *Census) first(p *Profile) bool {
 }
 
 // avoided returns an anti-affinity rule of other pods that does not allow the profile's pods in the domains; nil if there is none.
-func (c *Census) avoided(p *Profile, domains []int) *Rule {
+func (c *DomainCounts) avoided(p *Profile, domains []int) *Rule {
 	for i, g := range p.In {
 		k := p.inKeys[i]
-		if k >= 0 && c.book.Groups[g].Form == Apart && c.counts[g].owners[domains[k]] > 0 {
-			return &Rule{Group: g, Form: Apart}
+		if k >= 0 && c.book.Groups[g].Kind == AntiAffinity && c.counts[g].owners[domains[k]] > 0 {
+			return &Rule{Group: g, Kind: AntiAffinity}
 		}
 	}
 	return nil
@@ -132,7 +132,7 @@ func one(yes bool) int {
 
 // assignment is the state of Assign.
 type assignment struct {
-	census  *Census
+	census  *DomainCounts
 	profile *Profile
 	places  []Place
 	counts  []int // by place
@@ -197,12 +197,12 @@ func (a *assignment) reorder() {
 func (a *assignment) fewest() int {
 	sum := 0
 	for i, g := range a.profile.In {
-		if a.profile.inKeys[i] >= 0 && a.census.book.Groups[g].Form == Spread {
+		if a.profile.inKeys[i] >= 0 && a.census.book.Groups[g].Kind == Spread {
 			sum += a.census.counts[g].low
 		}
 	}
 	for i := range a.profile.Domain {
-		if r := &a.profile.Domain[i]; r.Form == Spread {
+		if r := &a.profile.Domain[i]; r.Kind == Spread {
 			sum += a.census.counts[r.Group].low
 		}
 	}
@@ -263,15 +263,15 @@ func (a *assignment) entry(i int) placeEntry {
 		k, d := &a.census.counts[r.Group], at.Domains[r.key]
 		switch {
 		case k.nowhere(d):
-			e.penalty += r.Weight * one(r.Form != Apart)
-		case r.Form == Spread && r.Weight == 0:
+			e.penalty += r.Weight * one(r.Kind != AntiAffinity)
+		case r.Kind == Spread && r.Weight == 0:
 			e.pods += k.matched[d]
-		case r.Form == Spread:
+		case r.Kind == Spread:
 			e.preferred += k.matched[d]
 			if k.matched[d]+one(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				e.penalty += r.Weight
 			}
-		case r.Weight > 0 && (r.Form == Apart) == (k.matched[d] > 0):
+		case r.Weight > 0 && (r.Kind == AntiAffinity) == (k.matched[d] > 0):
 			e.penalty += r.Weight
 		}
 	}

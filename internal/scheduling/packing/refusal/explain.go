@@ -20,9 +20,9 @@ type Input struct {
 	Stock      *offering.Stock
 	Accepts    *offering.Acceptance
 	Pods       *podgroup.Queue
-	DaemonPods *existing.Guests // nil if no DaemonSet matters
-	Ground     *existing.Ground
-	Budgets    []offering.Budget // by NodePool: what is left of its limits
+	DaemonPods *existing.DaemonPods // nil if no DaemonSet matters
+	Topology   *existing.TopologyState
+	Remaining  []offering.RemainingLimits // by NodePool: what is left of its limits
 
 	// UnusedInstances returns how many instances of a capacity reservation are left.
 	UnusedInstances func(reserve int) int
@@ -157,7 +157,7 @@ func (e *explanation) checkPool(i int, p *offering.Pool) {
 		rulesOut(PoolUnusable, 1, p.Name+": "+p.Unusable, rankPool)
 		return
 	case p.Size() == 0:
-		rulesOut(PoolEmpty, 1, p.Name+": "+p.Emptied, rankPool)
+		rulesOut(PoolEmpty, 1, p.Name+": "+p.EmptiedBy, rankPool)
 		return
 	case repels:
 		rulesOut(TaintUntolerated, p.Size()/max(e.variantCount(i), 1), taint.String(), rankTaint)
@@ -228,7 +228,7 @@ func (e *explanation) checkVariant(v *offering.Variant, p *offering.Pool, reqs r
 		})
 		alive = left
 	}
-	alive.Each(func(o int) { sub.checkOffer(o, p, &e.in.Budgets[v.Pool]) })
+	alive.Each(func(o int) { sub.checkOffer(o, p, &e.in.Remaining[v.Pool]) })
 	return sub.findings
 }
 
@@ -248,7 +248,7 @@ func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key stri
 }
 
 // checkOffer finds what rules out an offering whose labels match.
-func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.Budget) {
+func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.RemainingLimits) {
 	shape := e.in.Stock.ShapeOf(o)
 	f := finding{reason: Reason{Count: 1}, pool: p, rank: rankRoom}
 	lacking := e.class.Ask.Lacking(shape.Room)
@@ -263,7 +263,7 @@ func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.Budget) {
 		f.reason.Code, f.reason.Detail = HostPortTaken, firstConflict(e.class.Ports, shape.Ports)
 	case topologyCode != "":
 		f.reason.Code, f.reason.Detail, f.rank = topologyCode, key, rankTopology
-	case e.in.Stock.Offers[o].IsReserved() && e.in.UnusedInstances(e.in.Stock.Offers[o].Reserve) == 0:
+	case e.in.Stock.Offers[o].IsReserved() && e.in.UnusedInstances(e.in.Stock.Offers[o].ReservationIndex) == 0:
 		f.reason.Code, f.reason.Detail, f.rank = ReservationFull, e.in.Stock.Offers[o].Reservation.ID, rankCapacity
 	case !e.in.Stock.Offers[o].Available:
 		f.reason.Code, f.rank = NoCapacity, rankCapacity
@@ -284,7 +284,7 @@ func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.Budget) {
 func (e *explanation) missingMinValueAlone(o int) (Relaxation, bool) {
 	set := e.in.Accepts.Hard[e.class.Sig]
 	if domains := e.domainsOf(o); len(domains) > 0 {
-		set = e.in.Accepts.Number(e.in.Ground.OffersIn(e.profile(), domains, e.in.Accepts.Sets[set]))
+		set = e.in.Accepts.Number(e.in.Topology.OffersIn(e.profile(), domains, e.in.Accepts.Sets[set]))
 	}
 	return e.in.MissingMinValue(e.number, o, set)
 }
@@ -293,7 +293,7 @@ func (e *explanation) missingMinValueAlone(o int) (Relaxation, bool) {
 func (e *explanation) domainsOf(o int) []int {
 	e.domains = e.domains[:0]
 	for _, key := range e.profile().Keys {
-		e.domains = append(e.domains, e.in.Ground.Keys[key].OfferAt[o])
+		e.domains = append(e.domains, e.in.Topology.Keys[key].OfferAt[o])
 	}
 	return e.domains
 }
@@ -302,25 +302,25 @@ func (e *explanation) domainsOf(o int) []int {
 // offering; empty if there is none.
 func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 	profile, domains := e.profile(), e.domainsOf(o)
-	if group, ok := e.in.DaemonPods.Against(e.in.Pods.Book, profile, o); ok {
-		return PodAntiAffinity, e.in.Pods.Book.Groups[group].Key
+	if group, ok := e.in.DaemonPods.AntiAffinityWith(e.in.Pods.Topology, profile, o); ok {
+		return PodAntiAffinity, e.in.Pods.Topology.Groups[group].Key
 	}
-	rule := e.in.Ground.Census.Refusal(profile, domains)
+	rule := e.in.Topology.DomainCounts.Refusal(profile, domains)
 	if rule == nil {
 		// A new node satisfies all host rules but required affinity. Where an affinity has no pods
 		// in the domain, DaemonSet pods can still satisfy it.
-		if groups := e.in.Ground.Company(profile, domains); len(groups) > 0 && !e.in.DaemonPods.Are(groups, o) {
-			return PodAffinity, e.in.Pods.Book.Groups[groups[0]].Key
+		if groups := e.in.Topology.UnmetAffinity(profile, domains); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) {
+			return PodAffinity, e.in.Pods.Topology.Groups[groups[0]].Key
 		}
-		if groups, self := e.profile().RequiredHostGroups(); len(groups) > 0 && !e.in.DaemonPods.Are(groups, o) && (!self || slices.ContainsFunc(groups, e.in.HasHost)) {
+		if groups, self := e.profile().RequiredHostGroups(); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) && (!self || slices.ContainsFunc(groups, e.in.HasHost)) {
 			return PodAffinity, topology.Hostname
 		}
-		if e.in.Ground.IsCrowded(e.in.Pods.Book, profile, o) {
+		if e.in.Topology.IsCrowded(e.in.Pods.Topology, profile, o) {
 			return TopologySpread, topology.Hostname
 		}
 		return "", ""
 	}
-	return codeOf[rule.Form], e.in.Pods.Book.Groups[rule.Group].Key
+	return codeOf[rule.Kind], e.in.Pods.Topology.Groups[rule.Group].Key
 }
 
 // hasPortConflict reports whether the class has a host port that DaemonSets use on nodes of the shape.
@@ -330,9 +330,11 @@ func (e *explanation) hasPortConflict(s *offering.Shape) bool {
 }
 
 // profile returns the topology rules of the class.
-func (e *explanation) profile() *topology.Profile { return &e.in.Pods.Book.Profiles[e.class.Profile] }
+func (e *explanation) profile() *topology.Profile {
+	return &e.in.Pods.Topology.Profiles[e.class.Profile]
+}
 
-var codeOf = map[topology.Form]Code{topology.Spread: TopologySpread, topology.Near: PodAffinity, topology.Apart: PodAntiAffinity}
+var codeOf = map[topology.RuleKind]Code{topology.Spread: TopologySpread, topology.Affinity: PodAffinity, topology.AntiAffinity: PodAntiAffinity}
 
 // firstConflict returns the first port of a that conflicts with one of b.
 func firstConflict(a, b []cluster.HostPort) string {

@@ -116,7 +116,7 @@ func limitHint(f *finding) string {
 
 // topologyHint returns the change that would satisfy the spread or affinity rule.
 func (e *explanation) topologyHint(f *finding) string {
-	if f.reason.Detail != topology.Hostname && len(e.in.Ground.Keys[f.reason.Detail].Values) == 0 {
+	if f.reason.Detail != topology.Hostname && len(e.in.Topology.Keys[f.reason.Detail].Values) == 0 {
 		if foreign, ok := catalog.ForeignLabelOf(f.reason.Detail, ""); ok || offering.IsCloudKey(f.reason.Detail) {
 			return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node has and no NodePool may set: "+
 				"change it, for instance to %s", f.reason.Detail, cmp.Or(foreign.Key, catalog.LabelZone))
@@ -151,16 +151,16 @@ func (e *explanation) furthest() *finding {
 
 // emptyHint names the requirement of the NodePool that leaves no offering.
 func (e *explanation) emptyHint(f *finding) string {
-	if f.pool.Emptied == "" {
+	if f.pool.EmptiedBy == "" {
 		return fmt.Sprintf("no instance type of EC2NodeClass %s can be launched", f.pool.NodeClass)
 	}
 	var before []string
 	for _, key := range f.pool.Accepts.Keys() {
-		if key < f.pool.Emptied && offering.IsCloudKey(key) {
+		if key < f.pool.EmptiedBy && offering.IsCloudKey(key) {
 			before = append(before, f.pool.Asks(key))
 		}
 	}
-	key := f.pool.Emptied
+	key := f.pool.EmptiedBy
 	if f.pool.Accepts[key].IsEmpty() {
 		return fmt.Sprintf("the requirements and labels of NodePool %s on %s contradict each other", f.pool.Name, key)
 	}
@@ -172,10 +172,10 @@ func (e *explanation) emptyHint(f *finding) string {
 			f.pool.Name, f.pool.NodeClass)
 	}
 	if len(before) == 0 {
-		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.Asks(f.pool.Emptied))
+		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.Asks(f.pool.EmptiedBy))
 	}
 	return fmt.Sprintf("NodePool %s asks for %s, which no offering with %s has: change one of them",
-		f.pool.Name, f.pool.Asks(f.pool.Emptied), strings.Join(before, " and "))
+		f.pool.Name, f.pool.Asks(f.pool.EmptiedBy), strings.Join(before, " and "))
 }
 
 // labelHint says whether pod or NodePool must change about a label, and how.

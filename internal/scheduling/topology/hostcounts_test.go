@@ -90,7 +90,7 @@ func TestTallyRoom(t *testing.T) {
 			pods = append(pods, there.pod)
 		}
 		b := bookOf(nil, pods...)
-		var tally Tally
+		var tally HostCounts
 		for i, there := range c.there {
 			tally.Add(&b.Profiles[b.Of[1+i]], there.n)
 		}
@@ -113,7 +113,7 @@ func TestTallyFewest(t *testing.T) {
 		asked = append(asked, question{group, minDomains})
 		return 0
 	}}
-	var tally Tally
+	var tally HostCounts
 	owner, other := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
 	tally.Room(b, owner, limits)
 	if len(asked) != 2 || asked[0] != (question{0, 3}) || asked[1] != (question{1, 7}) {
@@ -132,21 +132,21 @@ func TestTallyResidents(t *testing.T) {
 	b := bookOf(nil, pod("web", away(about(Hostname, "db"))), pod("db"), pod("cache", near(about(Hostname, "db"))))
 	web, db, cache := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]], &b.Profiles[b.Of[2]]
 	const apartFromDB, nearDB = 0, 1
-	var tally Tally
+	var tally HostCounts
 	room := func() [3]int {
 		return [3]int{tally.Room(b, web, Limits{}), tally.Room(b, db, Limits{}), tally.Room(b, cache, Limits{})}
 	}
 	if got, want := room(), [3]int{math.MaxInt, math.MaxInt, 0}; got != want {
 		t.Errorf("an empty machine has room for %v, want %v", got, want)
 	}
-	tally.Owner(apartFromDB, 1)
+	tally.AddOwners(apartFromDB, 1)
 	if got, want := room(), [3]int{math.MaxInt, 0, 0}; got != want {
 		t.Errorf("beside one that keeps db away: %v, want %v", got, want)
 	}
 	clone := tally.Clone()
-	tally = Tally{}
+	tally = HostCounts{}
 	for _, g := range []int{apartFromDB, nearDB} {
-		tally.Resident(g, 2)
+		tally.AddPods(g, 2)
 	}
 	if got, want := room(), [3]int{0, math.MaxInt, math.MaxInt}; got != want {
 		t.Errorf("beside two db: %v, want %v", got, want)
@@ -158,7 +158,7 @@ func TestTallyResidents(t *testing.T) {
 		t.Errorf("the copy has room for %d db and has %d: want what it was copied from, 0 and 0", got, clone.Matched(nearDB))
 	}
 	more := clone.Clone()
-	more.Resident(apartFromDB, 1)
+	more.AddPods(apartFromDB, 1)
 	if clone.Matched(apartFromDB) != 0 || more.Matched(apartFromDB) != 1 {
 		t.Error("a copy is not by itself")
 	}

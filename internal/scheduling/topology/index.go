@@ -11,22 +11,22 @@ import (
 // Hostname is the label whose domains are single nodes.
 const Hostname = "kubernetes.io/hostname"
 
-// Form is the kind of a topology rule.
-type Form byte
+// RuleKind is the kind of a topology rule.
+type RuleKind byte
 
-// The forms of rules.
+// The kinds of rules.
 const (
-	Spread Form = iota // topology spread constraint: no domain has more than maxSkew pods more than another
-	Near               // pod affinity: the domain has a pod of the group
-	Apart              // pod anti-affinity: the domain has no pod of the group
+	Spread       RuleKind = iota // topology spread constraint: no domain has more than maxSkew pods more than another
+	Affinity                     // pod affinity: the domain has a pod of the group
+	AntiAffinity                 // pod anti-affinity: the domain has no pod of the group
 )
 
 // Group is the pods that a rule counts, and the label whose domains they are counted by.
 type Group struct {
-	Form Form
+	Kind RuleKind
 	Key  string
-	// Nodes is the number of a signature, as in Wanted.Nodes: nodes that it refuses do not count.
-	// -1: all nodes count, as always for Near and Apart.
+	// Nodes is the number of a signature, as in PodRef.Nodes: nodes that it refuses do not count.
+	// -1: all nodes count, as always for Affinity and AntiAffinity.
 	Nodes                int
 	AnyNode, HonorTaints bool // as in cluster.Spread
 	// Keys are the other labels that a node must have to count: those of the owner's other spread
@@ -55,7 +55,7 @@ func (g *Group) matches(namespace string, labels requirements.Labels) bool {
 // Rule is a topology rule of a pod.
 type Rule struct {
 	Group int
-	Form  Form
+	Kind  RuleKind
 	Self  bool // the group counts the pod itself
 	// MaxSkew and MinDomains are those of a Spread.
 	MaxSkew, MinDomains int
@@ -93,7 +93,7 @@ func (p *Profile) IsPlain() bool {
 func (p *Profile) RequiredHostGroups() (groups []int, self bool) {
 	self = true
 	for i := range p.Host {
-		if r := &p.Host[i]; r.Form == Near && r.Weight == 0 {
+		if r := &p.Host[i]; r.Kind == Affinity && r.Weight == 0 {
 			groups = append(groups, r.Group)
 			self = self && r.Self
 		}
@@ -101,20 +101,20 @@ func (p *Profile) RequiredHostGroups() (groups []int, self bool) {
 	return groups, self
 }
 
-// Follows reports whether the pods have a required affinity over host names.
-func (p *Profile) Follows() bool {
-	return slices.ContainsFunc(p.Host, func(r Rule) bool { return r.Form == Near && r.Weight == 0 })
+// HasRequiredHostAffinity reports whether the pods have a required affinity over host names.
+func (p *Profile) HasRequiredHostAffinity() bool {
+	return slices.ContainsFunc(p.Host, func(r Rule) bool { return r.Kind == Affinity && r.Weight == 0 })
 }
 
-// Wanted is a pod to schedule, with the number of its signature: pods that accept the
+// PodRef is a pod to schedule, with the number of its signature: pods that accept the
 // same nodes have the same number.
-type Wanted struct {
+type PodRef struct {
 	*cluster.Pod
 	Nodes int
 }
 
-// Book holds the groups and profiles of a number of pods.
-type Book struct {
+// Index holds the groups and profiles of a number of pods.
+type Index struct {
 	Groups   []Group
 	Profiles []Profile
 	// Of is the number of the profile of each pod, in the order of the argument of NewBook; Plain
@@ -132,7 +132,7 @@ type Book struct {
 	labels  []string         // the keys that selectors look at
 	seen    map[string][]int // groups by what they see of a pod
 
-	standings map[*cluster.Kind]*Standing
+	standings map[*cluster.Kind]*Matches
 	avoids    map[*cluster.Kind][]int // of a wide book: the groups of a resident's anti-affinity terms
 	// accepts are, by group of a spread, the nodes that its owner accepts; apartOf
 	// whether pods with another demand on nodes can be on any of them.
@@ -143,13 +143,13 @@ type Book struct {
 // Plain is the number of the profile of pods without topology rules that no group counts.
 const Plain = 0
 
-// NewBook finds the groups and profiles of the pods. The required anti-affinity of residents makes
+// NewIndex finds the groups and profiles of the pods. The required anti-affinity of residents makes
 // groups too, if it matches any of the pods. kinds returns the kinds of all
 // residents, with and without anti-affinity; it is called only if there are very many rules. If it is nil, the number of rules
 // is not limited.
-func NewBook(pods []Wanted, residents []cluster.Resident, kinds func() []*cluster.Kind) *Book {
+func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.Kind) *Index {
 	b := emptyBook(len(pods))
-	if len(residents) == 0 && !slices.ContainsFunc(pods, Wanted.asks) {
+	if len(residents) == 0 && !slices.ContainsFunc(pods, PodRef.asks) {
 		return b
 	}
 	like := make([]bool, len(pods)) // by pod: it certainly has the same profile as the pod before it
@@ -190,8 +190,8 @@ func NewBook(pods []Wanted, residents []cluster.Resident, kinds func() []*cluste
 	return b
 }
 
-func emptyBook(pods int) *Book {
-	return &Book{
+func emptyBook(pods int) *Index {
+	return &Index{
 		Profiles: []Profile{{}}, Of: make([]int, pods),
 		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
 		accepts: map[int][]requirements.Requirements{}, apartOf: map[[2]int]bool{},
@@ -200,15 +200,15 @@ func emptyBook(pods int) *Book {
 
 // profiler adds profiles to a book, each once.
 type profiler struct {
-	*Book
+	*Index
 	known map[string]int
 	key   []byte
 }
 
-func newProfiler(b *Book) *profiler { return &profiler{Book: b, known: map[string]int{"": Plain}} }
+func newProfiler(b *Index) *profiler { return &profiler{Index: b, known: map[string]int{"": Plain}} }
 
 // number returns the number of the profile of a pod with these rules that these groups count.
-func (r *profiler) number(rules []Rule, in []int, p Wanted) int {
+func (r *profiler) number(rules []Rule, in []int, p PodRef) int {
 	in = r.where(in, p)
 	if len(p.Volumes) > 0 {
 		in = r.withVolumes(in, p.Volumes)
@@ -224,7 +224,7 @@ func (r *profiler) number(rules []Rule, in []int, p Wanted) int {
 }
 
 // rulesOf returns the rules of each pod; nil for pods without rules.
-func (b *Book) rulesOf(pods []Wanted, like []bool) [][]Rule {
+func (b *Index) rulesOf(pods []PodRef, like []bool) [][]Rule {
 	rules := make([][]Rule, len(pods))
 	for i, p := range pods {
 		switch {
@@ -238,25 +238,25 @@ func (b *Book) rulesOf(pods []Wanted, like []bool) [][]Rule {
 }
 
 // asks reports whether the pod has topology rules or an unbound shared volume claim.
-func (p Wanted) asks() bool {
+func (p PodRef) asks() bool {
 	return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.Volumes) > 0
 }
 
 // isLike reports whether the pods certainly have the same rules and are counted by the same groups. Pods with neighboring names
 // often are. It may be false for equal pods.
-func (p Wanted) isLike(o Wanted) bool {
+func (p PodRef) isLike(o PodRef) bool {
 	return p.Nodes == o.Nodes && p.Namespace == o.Namespace && len(p.Volumes) == 0 && len(o.Volumes) == 0 &&
 		p.SharesDemands(o.Pod) && maps.Equal(p.Labels, o.Labels)
 }
 
-// rules returns the rules of the pod, and adds their groups to the book.
-func (b *Book) rules(p Wanted) []Rule {
+// rules returns the rules of the pod, and adds their groups to the Index.
+func (b *Index) rules(p PodRef) []Rule {
 	var out []Rule
 	for _, s := range p.Spread {
-		g := Group{Form: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft}
+		g := Group{Kind: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft}
 		g.Keys = keysBeside(p.Spread, s)
 		g.terms = []cluster.Term{{Namespaces: []string{p.Namespace}, Selector: s.Selector}}
-		r := Rule{Group: b.number(g), Form: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
+		r := Rule{Group: b.number(g), Kind: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
 		if !s.AnyNode {
 			b.accepts[r.Group] = p.Required
 		}
@@ -277,7 +277,7 @@ func (b *Book) rules(p Wanted) []Rule {
 		if t.Weight > 0 {
 			terms = []cluster.Term{t}
 		}
-		out = append(out, b.rule(p, Group{Form: Near, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: terms}, t.Weight))
+		out = append(out, b.rule(p, Group{Kind: Affinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: terms}, t.Weight))
 	}
 	for _, t := range p.AntiAffinity {
 		out = append(out, b.rule(p, apart(&t), t.Weight))
@@ -303,28 +303,28 @@ func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
 	return slices.Compact(out)
 }
 
-func (b *Book) rule(p Wanted, g Group, weight int) Rule {
-	return Rule{Group: b.number(g), Form: g.Form, Self: g.matches(p.Namespace, p.Labels), Weight: weight}
+func (b *Index) rule(p PodRef, g Group, weight int) Rule {
+	return Rule{Group: b.number(g), Kind: g.Kind, Self: g.matches(p.Namespace, p.Labels), Weight: weight}
 }
 
 func apart(t *cluster.Term) Group {
-	return Group{Form: Apart, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
+	return Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
 }
 
 // avoid adds the group of a resident's anti-affinity term.
-func (b *Book) avoid(t *cluster.Term) { b.number(apart(t)) }
+func (b *Index) avoid(t *cluster.Term) { b.number(apart(t)) }
 
 // volumeGroup returns the group of the pods that share an unbound volume claim. They must be in one zone.
 func volumeGroup(claim string) Group {
 	nobody := cluster.Term{Key: claim, Selector: cluster.Selector{Nothing: true}}
-	return Group{Form: Near, Key: Zone, Nodes: -1, Hard: true, terms: []cluster.Term{nobody}}
+	return Group{Kind: Affinity, Key: Zone, Nodes: -1, Hard: true, terms: []cluster.Term{nobody}}
 }
 
 // Zone is the label with a node's availability zone.
 const Zone = "topology.kubernetes.io/zone"
 
 // number returns the number of the group. It adds the group if it is new.
-func (b *Book) number(g Group) int {
+func (b *Index) number(g Group) int {
 	key := groupKey(nil, &g)
 	n, ok := b.numbers[string(key)]
 	if !ok {
@@ -336,15 +336,15 @@ func (b *Book) number(g Group) int {
 	return n
 }
 
-// Apart returns the number of the group of an anti-affinity term; false if the book has no such group.
-func (b *Book) Apart(t *cluster.Term) (int, bool) {
+// AntiAffinityGroup returns the number of the group of an anti-affinity term; false if the Index has no such group.
+func (b *Index) AntiAffinityGroup(t *cluster.Term) (int, bool) {
 	g := apart(t)
 	n, ok := b.numbers[string(groupKey(nil, &g))]
 	return n, ok
 }
 
 // index prepares GroupsOf.
-func (b *Book) index() {
+func (b *Index) index() {
 	keys := map[string]bool{}
 	for n := range b.Groups {
 		g := &b.Groups[n]
@@ -353,7 +353,7 @@ func (b *Book) index() {
 			s := &g.terms[i].Selector
 			// An empty selector matches every pod, but kube-scheduler counts no pod
 			// for a spread with one (podtopologyspread, countPodsMatchSelector).
-			nothing = nothing || s.Nothing || g.Form == Spread && len(s.Labels) == 0
+			nothing = nothing || s.Nothing || g.Kind == Spread && len(s.Labels) == 0
 			for _, key := range s.Labels.Keys() {
 				keys[key] = true
 				if value, ok := s.Labels[key].Single(); ok && anchor == "" {
@@ -373,7 +373,7 @@ func (b *Book) index() {
 }
 
 // GroupsOf returns the groups that count a pod with these labels, sorted. The caller must not change the result.
-func (b *Book) GroupsOf(namespace string, labels requirements.Labels) []int {
+func (b *Index) GroupsOf(namespace string, labels requirements.Labels) []int {
 	if len(b.Groups) == 0 {
 		return nil
 	}
@@ -402,10 +402,10 @@ func (b *Book) GroupsOf(namespace string, labels requirements.Labels) []int {
 
 // where leaves out the spreads whose owners accept no node on which the pod can
 // be: it is never counted by them.
-func (b *Book) where(in []int, p Wanted) []int {
+func (b *Index) where(in []int, p PodRef) []int {
 	away := func(n int) bool {
 		g := &b.Groups[n]
-		return g.Form == Spread && !g.AnyNode && g.Nodes != p.Nodes && b.isAway(n, p)
+		return g.Kind == Spread && !g.AnyNode && g.Nodes != p.Nodes && b.isAway(n, p)
 	}
 	if !slices.ContainsFunc(in, away) {
 		return in
@@ -414,7 +414,7 @@ func (b *Book) where(in []int, p Wanted) []int {
 }
 
 // isAway reports whether the pod and the owner of a spread can be on no node both.
-func (b *Book) isAway(group int, p Wanted) bool {
+func (b *Index) isAway(group int, p PodRef) bool {
 	key := [2]int{group, p.Nodes}
 	away, ok := b.apartOf[key]
 	if !ok {
@@ -428,7 +428,7 @@ func (b *Book) isAway(group int, p Wanted) bool {
 	return away
 }
 
-func (b *Book) withVolumes(in []int, claims []string) []int {
+func (b *Index) withVolumes(in []int, claims []string) []int {
 	out := slices.Clone(in)
 	for _, claim := range claims {
 		g := volumeGroup(claim)
@@ -439,7 +439,7 @@ func (b *Book) withVolumes(in []int, claims []string) []int {
 }
 
 // profile returns the profile of pods with these rules that these groups count.
-func (b *Book) profile(rules []Rule, in []int) Profile {
+func (b *Index) profile(rules []Rule, in []int) Profile {
 	var p Profile
 	keys := map[string]bool{}
 	for _, r := range rules {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Tally counts the pods on one node for the rules over host names. The
+// HostCounts counts the pods on one node for the rules over host names. The
 // zero value is an empty node.
-type Tally struct {
+type HostCounts struct {
 	entries []tallied
 	places  []int32 // hash table of groups: the index in entries plus one; nil while entries are few
 }
@@ -23,18 +23,18 @@ type tallied struct {
 const fewEntries = 8
 
 // Clone returns a copy that can be changed independently.
-func (t Tally) Clone() Tally {
-	return Tally{entries: slices.Clone(t.entries), places: slices.Clone(t.places)}
+func (t HostCounts) Clone() HostCounts {
+	return HostCounts{entries: slices.Clone(t.entries), places: slices.Clone(t.places)}
 }
 
-func (t *Tally) of(group int) tallied {
+func (t *HostCounts) of(group int) tallied {
 	if i := t.find(group); i >= 0 {
 		return t.entries[i]
 	}
 	return tallied{}
 }
 
-func (t *Tally) at(group int) *tallied {
+func (t *HostCounts) at(group int) *tallied {
 	i := t.find(group)
 	if i < 0 {
 		i = len(t.entries)
@@ -45,7 +45,7 @@ func (t *Tally) at(group int) *tallied {
 }
 
 // find returns the index of the group's entry, or -1.
-func (t *Tally) find(group int) int {
+func (t *HostCounts) find(group int) int {
 	if t.places == nil {
 		for i := range t.entries {
 			if t.entries[i].group == group {
@@ -63,12 +63,12 @@ func (t *Tally) find(group int) int {
 }
 
 // home returns the index in places where the search for a group starts.
-func (t *Tally) home(group int) int {
+func (t *HostCounts) home(group int) int {
 	return int(uint32(group)*0x9e3779b1>>8) & (len(t.places) - 1)
 }
 
 // note adds the last entry, of index i, to the hash table. The table is at most half full.
-func (t *Tally) note(i int) {
+func (t *HostCounts) note(i int) {
 	if len(t.entries) <= fewEntries {
 		return
 	}
@@ -82,7 +82,7 @@ func (t *Tally) note(i int) {
 	}
 }
 
-func (t *Tally) enter(i int) {
+func (t *HostCounts) enter(i int) {
 	at := t.home(t.entries[i].group)
 	for t.places[at] != 0 {
 		at = (at + 1) & (len(t.places) - 1)
@@ -91,31 +91,31 @@ func (t *Tally) enter(i int) {
 }
 
 // Matched returns how many pods the group counts on the node.
-func (t *Tally) Matched(group int) int { return t.of(group).matched }
+func (t *HostCounts) Matched(group int) int { return t.of(group).matched }
 
 // Add adds n pods of the profile.
-func (t *Tally) Add(p *Profile, n int) {
+func (t *HostCounts) Add(p *Profile, n int) {
 	for _, g := range p.HostIn {
 		t.at(g).matched += n
 	}
 	for i := range p.Host {
 		r := &p.Host[i]
-		if r.Weight > 0 || r.Form == Near {
+		if r.Weight > 0 || r.Kind == Affinity {
 			continue
 		}
 		e := t.at(r.Group)
 		e.owners += n
-		if r.Form == Spread && (e.most == 0 || r.MaxSkew < e.most) {
+		if r.Kind == Spread && (e.most == 0 || r.MaxSkew < e.most) {
 			e.most = r.MaxSkew
 		}
 	}
 }
 
-// Resident adds n pods that the group counts.
-func (t *Tally) Resident(group, n int) { t.at(group).matched += n }
+// AddPods adds n pods that the group counts.
+func (t *HostCounts) AddPods(group, n int) { t.at(group).matched += n }
 
-// Owner adds n pods with a required anti-affinity to the group.
-func (t *Tally) Owner(group, n int) { t.at(group).owners += n }
+// AddOwners adds n pods with a required anti-affinity to the group.
+func (t *HostCounts) AddOwners(group, n int) { t.at(group).owners += n }
 
 // Limits are options of Room.
 type Limits struct {
@@ -124,11 +124,11 @@ type Limits struct {
 	// new node without any is always possible.
 	Fewest func(group, minDomains int) int
 	// Strict: preferences of a weight above Light are treated like required rules.
-	Strict bool
-	Light  int
-	// Somewhere reports whether some node has a pod of the group, so that preferred affinity to it
+	Strict        bool
+	DroppedWeight int
+	// HasPod reports whether some node has a pod of the group, so that preferred affinity to it
 	// can be satisfied. Nil: no node has one.
-	Somewhere func(group int) bool
+	HasPod func(group int) bool
 	// Together: the pods that required affinity refers to are placed on the node in the same step.
 	Together bool
 	// Last: the pods are bound after all others on the node, so the spreads of those others do not limit them.
@@ -140,11 +140,11 @@ type Limits struct {
 //
 // A spread binds who has it only when it comes, but others may come before it:
 // so its limit is kept for all pods that it counts, once an owner is there.
-func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
+func (t *HostCounts) Room(b *Index, p *Profile, l Limits) int {
 	room := math.MaxInt
 	for i := range p.Host {
 		r := &p.Host[i]
-		if r.Weight > 0 && (!l.Strict || r.Weight <= l.Light) {
+		if r.Weight > 0 && (!l.Strict || r.Weight <= l.DroppedWeight) {
 			continue
 		}
 		room = min(room, ownRoom(t.of(r.Group).matched, r, l))
@@ -153,9 +153,9 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 		e := t.of(g)
 		switch {
 		case e.owners == 0:
-		case b.Groups[g].Form == Apart:
+		case b.Groups[g].Kind == AntiAffinity:
 			return 0
-		case b.Groups[g].Form == Spread && e.most > 0 && !l.Last:
+		case b.Groups[g].Kind == Spread && e.most > 0 && !l.Last:
 			room = min(room, max(e.most+l.fewest(g, 0)-e.matched, 0))
 		}
 	}
@@ -165,13 +165,13 @@ func (t *Tally) Room(b *Book, p *Profile, l Limits) int {
 // ownRoom returns how many pods with the rule the rule allows on a node where its group
 // counts matched pods.
 func ownRoom(matched int, r *Rule, l Limits) int {
-	near := r.Form == Near && (r.Weight == 0 || l.Somewhere != nil && l.Somewhere(r.Group))
+	near := r.Kind == Affinity && (r.Weight == 0 || l.HasPod != nil && l.HasPod(r.Group))
 	switch {
-	case r.Form == Apart && matched > 0, near && matched == 0 && !l.Together:
+	case r.Kind == AntiAffinity && matched > 0, near && matched == 0 && !l.Together:
 		return 0
-	case r.Form == Spread:
+	case r.Kind == Spread:
 		return spreadRoom(matched, r, l)
-	case r.Form == Apart && r.Self:
+	case r.Kind == AntiAffinity && r.Self:
 		return 1
 	}
 	return math.MaxInt
@@ -195,10 +195,10 @@ func (l Limits) fewest(group, minDomains int) int {
 	return l.Fewest(group, minDomains)
 }
 
-// Cap returns the most pods of the profile that any node may take by a required rule of the
+// MaxPerNode returns the most pods of the profile that any node may take by a required rule of the
 // profile, and the rule's group; math.MaxInt if there is none. A spread limits a node to its
 // maxSkew only if some node never has any of the pods. counts reports for which groups that is so; nil: for all.
-func (p *Profile) Cap(counts func(group int) bool) (most, group int) {
+func (p *Profile) MaxPerNode(counts func(group int) bool) (most, group int) {
 	most = math.MaxInt
 	for i := range p.Host {
 		r := &p.Host[i]
@@ -206,9 +206,9 @@ func (p *Profile) Cap(counts func(group int) bool) (most, group int) {
 			continue
 		}
 		switch {
-		case r.Form == Apart && most > 1:
+		case r.Kind == AntiAffinity && most > 1:
 			most, group = 1, r.Group
-		case r.Form == Spread && r.MaxSkew < most && (counts == nil || counts(r.Group)):
+		case r.Kind == Spread && r.MaxSkew < most && (counts == nil || counts(r.Group)):
 			most, group = r.MaxSkew, r.Group
 		}
 	}

@@ -1,9 +1,9 @@
 package topology
 
-// Census counts the pods of groups by domain. The caller numbers the domains of each label
+// DomainCounts counts the pods of groups by domain. The caller numbers the domains of each label
 // from 0.
-type Census struct {
-	book    *Book
+type DomainCounts struct {
+	book    *Index
 	domains map[string]int // how many a label has
 	counts  []count        // by group
 	load    map[string][]int
@@ -11,27 +11,27 @@ type Census struct {
 
 // count is the pods of one group, by domain.
 type count struct {
-	matched []int // pods that the group counts
-	owners  []int // pods with a demand about the group: of anti-affinity
-	ties    []tie // what those demand who are spread by the group
-	total   int   // of matched
-	counted []bool
-	of      int // how many domains are counted
-	low     int // the least of matched among the domains that are counted
-	atLow   int // how many of them have no more
+	matched    []int       // pods that the group counts
+	owners     []int       // pods with a demand about the group: of anti-affinity
+	skewLimits []skewLimit // the limits of the pods that are spread by the group
+	total      int         // of matched
+	counted    []bool
+	of         int // how many domains are counted
+	low        int // the least of matched among the domains that are counted
+	atLow      int // how many of them have no more
 }
 
-// tie is the least that any pod in a domain demands of the spread of a group.
-type tie struct {
+// skewLimit is the strictest spread over a group that any pod in a domain has.
+type skewLimit struct {
 	maxSkew    int // 0: no pod there is spread by the group
 	minDomains int
 }
 
-// NewCensus returns an empty census. domains has the number of domains n of each label;
+// NewDomainCounts returns empty counts. domains has the number of domains n of each label;
 // a missing label has none. The additional domain n stands for
 // nodes without the label; pods there are not counted.
-func NewCensus(b *Book, domains map[string]int) *Census {
-	c := &Census{book: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
+func NewDomainCounts(b *Index, domains map[string]int) *DomainCounts {
+	c := &DomainCounts{book: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
 	for key, n := range domains {
 		c.load[key] = make([]int, n+1)
 	}
@@ -46,7 +46,7 @@ func NewCensus(b *Book, domains map[string]int) *Census {
 		}
 		k := &c.counts[i]
 		k.matched, k.owners, k.counted = make([]int, n+1), make([]int, n+1), make([]bool, n+1)
-		k.ties = make([]tie, n+1)
+		k.skewLimits = make([]skewLimit, n+1)
 		for d := range n {
 			k.counted[d] = true
 		}
@@ -56,12 +56,12 @@ func NewCensus(b *Book, domains map[string]int) *Census {
 }
 
 // Clone returns a copy that can be changed independently.
-func (c *Census) Clone() *Census {
+func (c *DomainCounts) Clone() *DomainCounts {
 	out := *c
 	out.counts, out.load = make([]count, len(c.counts)), make(map[string][]int, len(c.load))
 	for i, k := range c.counts {
 		k.matched, k.owners = append([]int(nil), k.matched...), append([]int(nil), k.owners...)
-		k.ties = append([]tie(nil), k.ties...)
+		k.skewLimits = append([]skewLimit(nil), k.skewLimits...)
 		out.counts[i] = k
 	}
 	for key, load := range c.load {
@@ -70,22 +70,22 @@ func (c *Census) Clone() *Census {
 	return &out
 }
 
-// Count sets which domains count for the minimum of a Spread group: those
+// SetCounted sets which domains count for the minimum of a Spread group: those
 // with a node that the owner of the rule accepts. Before the first call, all count.
-func (c *Census) Count(group int, domains []bool) {
+func (c *DomainCounts) SetCounted(group int, domains []bool) {
 	c.counts[group].counted = append(append([]bool(nil), domains...), false)
 	c.counts[group].recount()
 }
 
-// Resident adds n pods that the group counts.
-func (c *Census) Resident(group, domain, n int) { c.counts[group].add(domain, n) }
+// AddPods adds n pods that the group counts.
+func (c *DomainCounts) AddPods(group, domain, n int) { c.counts[group].add(domain, n) }
 
-// Owner notes n pods with a required anti-affinity to the group.
-func (c *Census) Owner(group, domain, n int) { c.counts[group].own(domain, n) }
+// AddOwners notes n pods with a required anti-affinity to the group.
+func (c *DomainCounts) AddOwners(group, domain, n int) { c.counts[group].own(domain, n) }
 
 // Add adds n pods of a profile to the given domains, one for each of p.Keys. If n is negative it removes pods, but not
 // their skew limits.
-func (c *Census) Add(p *Profile, domains []int, n int) {
+func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 	for i, g := range p.In {
 		if k := p.inKeys[i]; k >= 0 {
 			c.counts[g].add(domains[k], n)
@@ -95,10 +95,10 @@ func (c *Census) Add(p *Profile, domains []int, n int) {
 		r := &p.Domain[i]
 		switch {
 		case r.Weight > 0:
-		case r.Form == Apart:
+		case r.Kind == AntiAffinity:
 			c.counts[r.Group].own(domains[r.key], n)
-		case r.Form == Spread && n > 0:
-			c.counts[r.Group].ties[domains[r.key]].hold(r)
+		case r.Kind == Spread && n > 0:
+			c.counts[r.Group].skewLimits[domains[r.key]].hold(r)
 		}
 	}
 	for i, key := range p.Keys {
@@ -107,7 +107,7 @@ func (c *Census) Add(p *Profile, domains []int, n int) {
 }
 
 // hold notes that a pod is there which has the rule.
-func (t *tie) hold(r *Rule) {
+func (t *skewLimit) hold(r *Rule) {
 	if t.maxSkew == 0 || r.MaxSkew < t.maxSkew {
 		t.maxSkew = r.MaxSkew
 	}
@@ -116,7 +116,7 @@ func (t *tie) hold(r *Rule) {
 
 // IsFewest reports whether one of the given groups counts the pods of the profile and has its minimum in the
 // given domains.
-func (c *Census) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
+func (c *DomainCounts) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
 	for i, g := range p.In {
 		if key := p.inKeys[i]; key >= 0 && groups[g] && c.counts[g].matched[domains[key]] == c.counts[g].low {
 			return true
@@ -126,9 +126,9 @@ func (c *Census) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
 }
 
 // isSpread reports whether some required spread counts the pods of the profile.
-func (c *Census) isSpread(p *Profile) bool {
+func (c *DomainCounts) isSpread(p *Profile) bool {
 	for i, g := range p.In {
-		if p.inKeys[i] >= 0 && c.book.Groups[g].Form == Spread {
+		if p.inKeys[i] >= 0 && c.book.Groups[g].Kind == Spread {
 			return true
 		}
 	}
@@ -137,15 +137,15 @@ func (c *Census) isSpread(p *Profile) bool {
 
 // strains returns for how many groups of spreads one more pod of the profile would be too many in a
 // place, as those see it who are spread there already: they could then only be bound before it.
-func (c *Census) strains(p *Profile, domains []int) int {
+func (c *DomainCounts) strains(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {
 		key := p.inKeys[i]
-		if key < 0 || c.book.Groups[g].Form != Spread {
+		if key < 0 || c.book.Groups[g].Kind != Spread {
 			continue
 		}
 		k, d := &c.counts[g], domains[key]
-		if t := k.ties[d]; t.maxSkew > 0 && k.matched[d]+1-k.fewest(t.minDomains) > t.maxSkew {
+		if t := k.skewLimits[d]; t.maxSkew > 0 && k.matched[d]+1-k.fewest(t.minDomains) > t.maxSkew {
 			n++
 		}
 	}
@@ -153,10 +153,10 @@ func (c *Census) strains(p *Profile, domains []int) int {
 }
 
 // crowd returns how many pods of the same spreads are in a place as those of the profile.
-func (c *Census) crowd(p *Profile, domains []int) int {
+func (c *DomainCounts) crowd(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {
-		if key := p.inKeys[i]; key >= 0 && c.book.Groups[g].Form == Spread {
+		if key := p.inKeys[i]; key >= 0 && c.book.Groups[g].Kind == Spread {
 			n += c.counts[g].matched[domains[key]]
 		}
 	}
@@ -164,10 +164,10 @@ func (c *Census) crowd(p *Profile, domains []int) int {
 }
 
 // Matched returns how many pods the group counts in a domain.
-func (c *Census) Matched(group, domain int) int { return c.counts[group].matched[domain] }
+func (c *DomainCounts) Matched(group, domain int) int { return c.counts[group].matched[domain] }
 
 // Total returns how many pods the group counts in all domains.
-func (c *Census) Total(group int) int { return c.counts[group].total }
+func (c *DomainCounts) Total(group int) int { return c.counts[group].total }
 
 // nowhere reports whether the domain is none.
 func (k *count) nowhere(domain int) bool { return domain == len(k.matched)-1 }

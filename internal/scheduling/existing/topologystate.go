@@ -12,33 +12,33 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Ground is the domains of the labels that topology rules are over, and the pods
+// TopologyState is the domains of the labels that topology rules are over, and the pods
 // that are in them already.
-type Ground struct {
-	Keys    map[string]*Field // by label, but for host names
-	Census  *topology.Census
-	Counted []bitset.Set     // by group: the nodes whose pods count; nil: all
-	Domains [][]bool         // by group of a spread, not over host names: the domains that count
-	There   [][]bool         // likewise, the domains that count in every plan
-	Bare    map[int]bool     // groups over host names of which some node has no pod
-	Away    map[int]bool     // groups over host names that count a pod on a node that takes no pods
-	Fewest  map[int]Scarcity // by group over host names, of a spread
+type TopologyState struct {
+	Keys           map[string]*LabelDomains // by label, but for host names
+	DomainCounts   *topology.DomainCounts
+	Counted        []bitset.Set       // by group: the nodes whose pods count; nil: all
+	CountedDomains [][]bool           // by group of a spread, not over host names: the domains that count
+	CertainDomains [][]bool           // likewise, the domains that count in every plan
+	EmptyHosts     map[int]bool       // groups over host names of which some node has no pod
+	OnClosedNodes  map[int]bool       // groups over host names that count a pod on a node that takes no pods
+	Fewest         map[int]FewestPods // by group over host names, of a spread
 
-	Guests *Guests // the DaemonSet pods of planned nodes
+	DaemonPods *DaemonPods // the DaemonSet pods of planned nodes
 
-	combined map[string][][]int // the combinations of domains that there are, by labels
-	queue    *podgroup.Queue
-	rooms    *Rooms              // before any pod is placed
-	members  [][]*podgroup.Class // what ofHosts has found, by group
-	barren   map[int]bool        // what KeepsNone has found
-	stays    map[int]Scarcity    // by group over host names, of a spread: the pods on nodes that take no more
+	combined    map[string][][]int // the combinations of domains that there are, by labels
+	queue       *podgroup.Queue
+	rooms       *Rooms              // before any pod is placed
+	members     [][]*podgroup.Class // what ofHosts has found, by group
+	alwaysEmpty map[int]bool        // what AlwaysHasEmptyHost has found
+	stays       map[int]FewestPods  // by group over host names, of a spread: the pods on nodes that take no more
 
 	everywhere map[int]bool   // groups of host spreads that have a DaemonSet pod on every node that they count
 	alone      map[int][]bool // by group of a pod affinity: the domains in which only DaemonSet pods match
 }
 
-// Field is the domains of one label.
-type Field struct {
+// LabelDomains is the domains of one label.
+type LabelDomains struct {
 	Values  []string     // the domains, sorted
 	Offers  []bitset.Set // by domain: the offers in it; the last set has those without the label
 	Nodes   []bitset.Set // by domain: the nodes in it, by number in Rooms.Nodes; the last set has those without the label
@@ -46,18 +46,18 @@ type Field struct {
 	at      []int        // by node, likewise
 }
 
-// Scarcity is the number of pods of a group on the node with the fewest, among a number of nodes.
-type Scarcity struct{ Pods, Nodes int }
+// FewestPods is the number of pods of a group on the node with the fewest, among a number of nodes.
+type FewestPods struct{ Pods, Nodes int }
 
-// NewGround computes the domains for the rules of the queue, and counts the residents of nodes, also in
+// NewTopologyState computes the domains for the rules of the queue, and counts the residents of nodes, also in
 // the tallies of r. Afterwards r must get no pods. all are the nodes of the snapshot, including leaving ones.
-func NewGround(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *Ground {
-	t := &Ground{Keys: map[string]*Field{}, combined: map[string][][]int{}, Fewest: map[int]Scarcity{}, Away: map[int]bool{}, Bare: map[int]bool{}}
-	t.queue, t.rooms, t.barren, t.stays = q, r, map[int]bool{}, map[int]Scarcity{}
+func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *TopologyState {
+	t := &TopologyState{Keys: map[string]*LabelDomains{}, combined: map[string][][]int{}, Fewest: map[int]FewestPods{}, OnClosedNodes: map[int]bool{}, EmptyHosts: map[int]bool{}}
+	t.queue, t.rooms, t.alwaysEmpty, t.stays = q, r, map[int]bool{}, map[int]FewestPods{}
 	domains := map[string]int{}
-	var none *Field
-	for i := range q.Book.Groups {
-		key := q.Book.Groups[i].Key
+	var none *LabelDomains
+	for i := range q.Topology.Groups {
+		key := q.Topology.Groups[i].Key
 		if _, ok := t.Keys[key]; ok || key == topology.Hostname {
 			continue
 		}
@@ -71,23 +71,23 @@ func NewGround(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluste
 		}
 		t.Keys[key], domains[key] = f, len(f.Values)
 	}
-	t.Census = topology.NewCensus(q.Book, domains)
-	if len(q.Book.Groups) == 0 {
+	t.DomainCounts = topology.NewDomainCounts(q.Topology, domains)
+	if len(q.Topology.Groups) == 0 {
 		return t
 	}
-	t.Domains, t.There = make([][]bool, len(q.Book.Groups)), make([][]bool, len(q.Book.Groups))
+	t.CountedDomains, t.CertainDomains = make([][]bool, len(q.Topology.Groups)), make([][]bool, len(q.Topology.Groups))
 	t.Counted = t.countable(q, a, r)
 	for i, n := range r.Nodes {
-		t.settle(q, n, i, &r.Hosts[i])
+		t.addResidents(q, n, i, &r.Hosts[i])
 	}
 	for i := range all {
 		if all[i].Leaving { // who stays there still counts in its zone
-			t.settle(q, &all[i], -1, nil)
+			t.addResidents(q, &all[i], -1, nil)
 			t.keep(q, &all[i])
 		}
 	}
-	t.FindFewest(r, q.Book, t.Counted)
-	t.Guests = newGuests(a.Stock, q.Book)
+	t.FindFewest(r, q.Topology, t.Counted)
+	t.DaemonPods = newDaemonPods(a.Stock, q.Topology)
 	t.expect(a.Stock, q)
 	return t
 }
@@ -103,8 +103,8 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 	return out
 }
 
-func newField(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *Field {
-	f := &Field{at: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
+func newField(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *LabelDomains {
+	f := &LabelDomains{at: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
 	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(bought.Values, nodes.Values, more))))
 	for i := range f.at {
 		f.at[i] = len(f.Values)
@@ -131,11 +131,11 @@ func newField(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes
 // countable returns, for each group of a spread, the nodes whose pods count (nil:
 // all), and sets the domains that count: those with such a node,
 // and those where a node for the owner can be launched.
-func (t *Ground) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) []bitset.Set {
-	out := make([]bitset.Set, len(q.Book.Groups))
-	for n := range q.Book.Groups {
-		g := &q.Book.Groups[n]
-		if g.Form != topology.Spread {
+func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) []bitset.Set {
+	out := make([]bitset.Set, len(q.Topology.Groups))
+	for n := range q.Topology.Groups {
+		g := &q.Topology.Groups[n]
+		if g.Kind != topology.Spread {
 			continue
 		}
 		s := &q.Signatures[g.Nodes]
@@ -164,40 +164,40 @@ func (t *Ground) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) 
 			there[d] = f.Nodes[d].Meets(out[n])
 			counted[d] = there[d] || a.Buyable(g.Nodes, a.Stock.Having(f.Offers[d], g.Keys))
 		}
-		t.Domains[n], t.There[n] = counted, there
-		t.Census.Count(n, counted)
+		t.CountedDomains[n], t.CertainDomains[n] = counted, there
+		t.DomainCounts.SetCounted(n, counted)
 	}
 	return out
 }
 
-// settle notes the residents of a node: in the census by domain, in the tally
+// addResidents counts the residents of a node: by domain, and in the host counts
 // by host. number is -1 for a node that takes no pods.
-func (t *Ground) settle(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.Tally) {
-	b := q.Book
+func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.HostCounts) {
+	b := q.Topology
 	for _, resident := range n.Residents {
-		standing := b.Standing(resident.Kind)
-		for _, g := range standing.In {
+		matches := b.MatchesOf(resident.Kind)
+		for _, g := range matches.In {
 			group := &b.Groups[g]
-			if group.Form == topology.Spread && (resident.Ending || !t.counts(q, g, n, number)) {
+			if group.Kind == topology.Spread && (resident.Ending || !t.counts(q, g, n, number)) {
 				continue
 			}
 			if group.Key == topology.Hostname {
 				if tally != nil {
-					tally.Resident(g, resident.Count)
+					tally.AddPods(g, resident.Count)
 				} else {
-					t.Away[g] = true
+					t.OnClosedNodes[g] = true
 				}
 			} else {
-				t.Census.Resident(g, t.domain(group.Key, n, number), resident.Count)
+				t.DomainCounts.AddPods(g, t.domain(group.Key, n, number), resident.Count)
 			}
 		}
-		for _, g := range standing.Avoids {
+		for _, g := range matches.Avoids {
 			if key := b.Groups[g].Key; key == topology.Hostname {
 				if tally != nil {
-					tally.Owner(g, resident.Count)
+					tally.AddOwners(g, resident.Count)
 				}
 			} else {
-				t.Census.Owner(g, t.domain(key, n, number), resident.Count)
+				t.DomainCounts.AddOwners(g, t.domain(key, n, number), resident.Count)
 			}
 		}
 	}
@@ -205,24 +205,24 @@ func (t *Ground) settle(q *podgroup.Queue, n *cluster.Node, number int, tally *t
 
 // keep lets the domains of a node that takes no pods, and the node as a host, count for the spreads that count pods which
 // stay there. If no pod stays, the node is assumed to be gone in time: otherwise no pod could be moved off the last node of a zone.
-func (t *Ground) keep(q *podgroup.Queue, n *cluster.Node) {
+func (t *TopologyState) keep(q *podgroup.Queue, n *cluster.Node) {
 	here := map[int]int{} // pods by group over host names
 	for _, resident := range n.Residents {
 		if resident.Ending || resident.Count <= 0 {
 			continue
 		}
-		for _, g := range q.Book.Standing(resident.Kind).In {
-			counted := t.Domains[g]
-			if q.Book.Groups[g].Form != topology.Spread || !t.counts(q, g, n, -1) {
+		for _, g := range q.Topology.MatchesOf(resident.Kind).In {
+			counted := t.CountedDomains[g]
+			if q.Topology.Groups[g].Kind != topology.Spread || !t.counts(q, g, n, -1) {
 				continue
 			}
 			if counted == nil {
 				here[g] += resident.Count
 				continue
 			}
-			if d := t.domain(q.Book.Groups[g].Key, n, -1); d < len(counted) && !t.There[g][d] {
-				counted[d], t.There[g][d] = true, true
-				t.Census.Count(g, counted)
+			if d := t.domain(q.Topology.Groups[g].Key, n, -1); d < len(counted) && !t.CertainDomains[g][d] {
+				counted[d], t.CertainDomains[g][d] = true, true
+				t.DomainCounts.SetCounted(g, counted)
 			}
 		}
 	}
@@ -237,11 +237,11 @@ func (t *Ground) keep(q *podgroup.Queue, n *cluster.Node) {
 }
 
 // counts reports whether the pods of a node count for the group of a spread.
-func (t *Ground) counts(q *podgroup.Queue, group int, n *cluster.Node, number int) bool {
+func (t *TopologyState) counts(q *podgroup.Queue, group int, n *cluster.Node, number int) bool {
 	if number >= 0 {
 		return t.Counted[group] == nil || t.Counted[group].Has(number)
 	}
-	g := &q.Book.Groups[group]
+	g := &q.Topology.Groups[group]
 	if g.HonorTaints {
 		return false // a node that accepts no pods has a taint
 	}
@@ -254,7 +254,7 @@ func (t *Ground) counts(q *podgroup.Queue, group int, n *cluster.Node, number in
 }
 
 // domain returns the number of the node's domain of a label.
-func (t *Ground) domain(key string, n *cluster.Node, number int) int {
+func (t *TopologyState) domain(key string, n *cluster.Node, number int) int {
 	f := t.Keys[key]
 	if number >= 0 {
 		return f.at[number]
@@ -265,18 +265,18 @@ func (t *Ground) domain(key string, n *cluster.Node, number int) int {
 	return len(f.Values)
 }
 
-// FewestOf is Scarcity.Pods for a rule with minDomains.
-func (t *Ground) FewestOf(group, minDomains int) int {
-	if f := t.Fewest[group]; f.Nodes >= minDomains && !t.Bare[group] {
+// FewestOf is FewestPods.Pods for a rule with minDomains.
+func (t *TopologyState) FewestOf(group, minDomains int) int {
+	if f := t.Fewest[group]; f.Nodes >= minDomains && !t.EmptyHosts[group] {
 		return f.Pods
 	}
 	return 0
 }
 
 // FindFewest sets Fewest for all spreads over host names.
-func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitset.Set) {
+func (t *TopologyState) FindFewest(r *Rooms, b *topology.Index, counted []bitset.Set) {
 	for g := range b.Groups {
-		if b.Groups[g].Form != topology.Spread || b.Groups[g].Key != topology.Hostname {
+		if b.Groups[g].Kind != topology.Spread || b.Groups[g].Key != topology.Hostname {
 			continue
 		}
 		among := counted[g]
@@ -284,7 +284,7 @@ func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitset.Set) {
 			among = bitset.New(len(r.Nodes))
 			among.AddRange(0, len(r.Nodes))
 		}
-		f := Scarcity{Pods: -1, Nodes: among.Count()}
+		f := FewestPods{Pods: -1, Nodes: among.Count()}
 		if s, ok := t.stays[g]; ok {
 			f.Pods, f.Nodes = s.Pods, f.Nodes+s.Nodes
 		}
@@ -298,9 +298,9 @@ func (t *Ground) FindFewest(r *Rooms, b *topology.Book, counted []bitset.Set) {
 	}
 }
 
-// Fork returns a copy whose census and Fewest can be changed independently.
-func (t *Ground) Fork() *Ground {
+// Fork returns a copy whose domain counts and Fewest can be changed independently.
+func (t *TopologyState) Fork() *TopologyState {
 	out := *t
-	out.Census, out.Fewest = t.Census.Clone(), maps.Clone(t.Fewest)
+	out.DomainCounts, out.Fewest = t.DomainCounts.Clone(), maps.Clone(t.Fewest)
 	return &out
 }

@@ -31,8 +31,8 @@ type standing struct {
 	n         int
 }
 
-// settle adds the pods to the census as packing adds the residents of nodes.
-func settle(c *Census, b *Book, there []standing) {
+// settle adds the pods to the domain counts as packing adds the residents of nodes.
+func settle(c *DomainCounts, b *Index, there []standing) {
 	for _, s := range there {
 		at := func(key string) int {
 			switch key {
@@ -44,12 +44,12 @@ func settle(c *Census, b *Book, there []standing) {
 			return domains[key]
 		}
 		for _, g := range b.GroupsOf(s.pod.Namespace, s.pod.Labels) {
-			c.Resident(g, at(b.Groups[g].Key), s.n)
+			c.AddPods(g, at(b.Groups[g].Key), s.n)
 		}
 		for i := range s.pod.AntiAffinity {
 			if term := &s.pod.AntiAffinity[i]; term.Weight == 0 {
-				if g, ok := b.Apart(term); ok {
-					c.Owner(g, at(term.Key), s.n)
+				if g, ok := b.AntiAffinityGroup(term); ok {
+					c.AddOwners(g, at(term.Key), s.n)
 				}
 			}
 		}
@@ -94,19 +94,19 @@ func TestCensusFewest(t *testing.T) {
 	} {
 		// The order of Count and settle must not matter.
 		for _, countFirst := range []bool{true, false} {
-			census := NewCensus(b, domains)
+			census := NewDomainCounts(b, domains)
 			if c.counted != nil && countFirst {
-				census.Count(0, c.counted)
+				census.SetCounted(0, c.counted)
 			}
 			total := 0
 			for d, n := range c.pods {
-				census.Resident(0, d, n)
+				census.AddPods(0, d, n)
 				if d < 3 {
 					total += n
 				}
 			}
 			if c.counted != nil && !countFirst {
-				census.Count(0, c.counted)
+				census.SetCounted(0, c.counted)
 			}
 			r := p.Domain[0]
 			r.MinDomains = c.minDomains
@@ -128,7 +128,7 @@ func TestCensusAdd(t *testing.T) {
 		pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"), wish(1, about(Zone, "cache")))), // groups 0, 1, 2
 		pod("cache"))
 	web, cache := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
-	c := NewCensus(b, domains)
+	c := NewDomainCounts(b, domains)
 	c.Add(web, []int{1}, 3)
 	if got := c.counts[0].matched[1]; got != 3 {
 		t.Errorf("the spread counts %d of 3", got)
@@ -160,12 +160,12 @@ func TestCensusClone(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"))))
 	p := &b.Profiles[b.Of[0]]
-	c := NewCensus(b, domains)
+	c := NewDomainCounts(b, domains)
 	c.Add(p, []int{0}, 1)
 	clone := c.Clone()
 	clone.Add(p, []int{0}, 1)
 	clone.Add(p, []int{1}, 1)
-	clone.Count(0, []bool{true, true, false})
+	clone.SetCounted(0, []bool{true, true, false})
 	if c.Total(0) != 1 || c.counts[1].owners[0] != 1 || c.load[Zone][0] != 1 || c.counts[0].of != 3 {
 		t.Errorf("what the clone was told, the first knows: %+v, load %v", c.counts, c.load)
 	}
@@ -179,12 +179,12 @@ func TestCensusKeepsLow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := bookOf(nil, pod("web", spread(Zone, 1, "web")))
-		c := NewCensus(b, map[string]int{Zone: 4})
-		c.Count(0, rapid.SliceOfN(rapid.Bool(), 4, 4).Draw(t, "counted"))
+		c := NewDomainCounts(b, map[string]int{Zone: 4})
+		c.SetCounted(0, rapid.SliceOfN(rapid.Bool(), 4, 4).Draw(t, "counted"))
 		k := &c.counts[0]
 		for range rapid.IntRange(0, 20).Draw(t, "steps") {
 			d := rapid.IntRange(0, 4).Draw(t, "domain")
-			c.Resident(0, d, rapid.IntRange(-k.matched[d], 3).Draw(t, "pods"))
+			c.AddPods(0, d, rapid.IntRange(-k.matched[d], 3).Draw(t, "pods"))
 		}
 		kept := *k
 		k.recount()
@@ -203,8 +203,8 @@ func TestStrains(t *testing.T) {
 	bound.Spread = []cluster.Spread{{
 		Key: Zone, MaxSkew: 1, Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf("web")}},
 	}}
-	book := NewBook([]Wanted{{Pod: &free}, {Pod: &bound}}, nil, nil)
-	census := NewCensus(book, map[string]int{Zone: 3})
+	book := NewIndex([]PodRef{{Pod: &free}, {Pod: &bound}}, nil, nil)
+	census := NewDomainCounts(book, map[string]int{Zone: 3})
 	freely, spread := &book.Profiles[book.Of[0]], &book.Profiles[book.Of[1]]
 
 	census.Add(freely, []int{0}, 5)

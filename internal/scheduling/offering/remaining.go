@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Budget is what the limits of a NodePool still allow.
-type Budget struct {
+// RemainingLimits is what the limits of a NodePool still allow.
+type RemainingLimits struct {
 	names []string // names of the limited resources, sorted
 	left  []int64  // by name: the amount left, in the units of resources.Amounts; may be negative
 	nodes int      // how many more nodes; math.MaxInt if unlimited
@@ -19,8 +19,8 @@ type Budget struct {
 // limitNodes is the name of the limit on the number of nodes.
 const limitNodes = "nodes"
 
-func newBudget(p *cluster.Pool) Budget {
-	b := Budget{nodes: math.MaxInt, names: slices.Sorted(maps.Keys(p.Limits.Ceiling))}
+func newBudget(p *cluster.Pool) RemainingLimits {
+	b := RemainingLimits{nodes: math.MaxInt, names: slices.Sorted(maps.Keys(p.Limits.Ceiling))}
 	for _, name := range b.names {
 		b.left = append(b.left, p.Limits.Ceiling[name]-p.Usage.Of(name))
 	}
@@ -31,16 +31,16 @@ func newBudget(p *cluster.Pool) Budget {
 }
 
 // Clone returns a copy that can be spent independently.
-func (b Budget) Clone() Budget {
+func (b RemainingLimits) Clone() RemainingLimits {
 	b.left = slices.Clone(b.left)
 	return b
 }
 
 // Unlimited reports whether the pool has no limits at all.
-func (b *Budget) Unlimited() bool { return len(b.names) == 0 && b.nodes == math.MaxInt }
+func (b *RemainingLimits) Unlimited() bool { return len(b.names) == 0 && b.nodes == math.MaxInt }
 
 // Times returns how many nodes of that capacity the limits allow, at most limit.
-func (b *Budget) Times(c resources.Amounts, limit int) int {
+func (b *RemainingLimits) Times(c resources.Amounts, limit int) int {
 	n := min(limit, b.nodes)
 	for i, name := range b.names {
 		if each := c.Of(name); each > 0 {
@@ -51,7 +51,7 @@ func (b *Budget) Times(c resources.Amounts, limit int) int {
 }
 
 // Spend subtracts n nodes of that capacity.
-func (b *Budget) Spend(c resources.Amounts, n int) {
+func (b *RemainingLimits) Spend(c resources.Amounts, n int) {
 	if b.nodes != math.MaxInt {
 		b.nodes -= n
 	}
@@ -61,7 +61,7 @@ func (b *Budget) Spend(c resources.Amounts, n int) {
 }
 
 // Share returns the largest share of the remaining limits that one node of that capacity uses; 0 without limits.
-func (b *Budget) Share(c resources.Amounts) float64 {
+func (b *RemainingLimits) Share(c resources.Amounts) float64 {
 	most := 0.0
 	if b.nodes != math.MaxInt {
 		most = 1 / float64(max(b.nodes, 1))
@@ -73,13 +73,13 @@ func (b *Budget) Share(c resources.Amounts) float64 {
 }
 
 // Overrun reports whether some limit on a resource is exceeded.
-func (b *Budget) Overrun() bool {
+func (b *RemainingLimits) Overrun() bool {
 	return slices.ContainsFunc(b.left, func(n int64) bool { return n < 0 })
 }
 
 // Left returns how much the limit with that name still allows, in the units of resources.Amounts; negative if it is exceeded. Without
 // such a limit it is math.MaxInt64.
-func (b *Budget) Left(name string) int64 {
+func (b *RemainingLimits) Left(name string) int64 {
 	if name == limitNodes {
 		return int64(b.nodes)
 	}
@@ -90,7 +90,7 @@ func (b *Budget) Left(name string) int64 {
 }
 
 // Tightest returns the name of the limit that excludes another node of that capacity, or "".
-func (b *Budget) Tightest(c resources.Amounts) string {
+func (b *RemainingLimits) Tightest(c resources.Amounts) string {
 	if b.nodes < 1 {
 		return limitNodes
 	}

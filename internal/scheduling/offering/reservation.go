@@ -6,9 +6,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Reserve is a capacity reservation that a NodePool may use. Its instances are paid for, so they are filled before other nodes are
+// CapacityReservation is a capacity reservation that a NodePool may use. Its instances are paid for, so they are filled before other nodes are
 // planned, like existing nodes. Nodes that are chosen by price never use them.
-type Reserve struct {
+type CapacityReservation struct {
 	Left   int   // instances that no node and no launching NodeClaim has
 	Offers []int // the offers that take one, of any pool and variant
 }
@@ -41,19 +41,19 @@ func (st *Stock) findReserves(nodes []cluster.Node) {
 		}
 		n, ok := numbers[id]
 		if !ok {
-			n = len(st.Reserves)
+			n = len(st.Reservations)
 			numbers[id] = n
-			st.Reserves = append(st.Reserves, Reserve{Left: o.Reservation.Left})
+			st.Reservations = append(st.Reservations, CapacityReservation{Left: o.Reservation.Left})
 		}
-		r := &st.Reserves[n]
+		r := &st.Reservations[n]
 		r.Left = min(r.Left, o.Reservation.Left)
 		r.Offers = append(r.Offers, i)
-		o.Reserve = n
+		o.ReservationIndex = n
 		st.Reserved.Add(i)
 	}
 	for i := range nodes {
 		if n, ok := numbers[nodes[i].Labels[catalog.LabelReservationID]]; ok && !nodes[i].Joined && nodes[i].ProviderID == "" {
-			st.Reserves[n].Left--
+			st.Reservations[n].Left--
 		}
 	}
 }

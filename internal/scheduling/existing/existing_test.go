@@ -38,7 +38,7 @@ pods
     spread app=web over topology.kubernetes.io/zone
 `
 
-func ground(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.Ground) {
+func ground(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.TopologyState) {
 	t.Helper()
 	s, err := scenario.Parse(text)
 	if err != nil {
@@ -47,7 +47,7 @@ func ground(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.Ground) {
 	q := podgroup.New(s.Snapshot)
 	rooms := existing.NewRooms(s.Snapshot, q)
 	st := offering.New(s.Snapshot, s.Market, func() *podgroup.Queue { return q })
-	return q, rooms, existing.NewGround(q, st.Accept(q), rooms, s.Snapshot.Nodes)
+	return q, rooms, existing.NewTopologyState(q, st.Accept(q), rooms, s.Snapshot.Nodes)
 }
 
 // TestGround: a zone counts where a node stays or can be launched, and pods count where they are.
@@ -58,26 +58,26 @@ func TestGround(t *testing.T) {
 	if got, want := fmt.Sprint(zones.Values), "[us-east-1a us-east-1b us-east-1c us-east-1d us-east-1e]"; got != want {
 		t.Fatalf("the zones are %s, want %s", got, want)
 	}
-	spread := q.Book.Profiles[q.Classes[0].Profile].Domain[0].Group
-	if got, want := fmt.Sprint(g.Domains[spread]), "[true true true true false]"; got != want {
+	spread := q.Topology.Profiles[q.Classes[0].Profile].Domain[0].Group
+	if got, want := fmt.Sprint(g.CountedDomains[spread]), "[true true true true false]"; got != want {
 		t.Errorf("the zones that count are %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(g.There[spread]), "[true true true false false]"; got != want {
+	if got, want := fmt.Sprint(g.CertainDomains[spread]), "[true true true false false]"; got != want {
 		t.Errorf("the zones that count whatever is bought are %s, want %s", got, want)
 	}
-	profile := &q.Book.Profiles[q.Classes[0].Profile]
+	profile := &q.Topology.Profiles[q.Classes[0].Profile]
 	// 2, 0, 1 and 0 pods: only the zones without any take one.
 	for zone, takes := range []bool{false, true, false, true} {
-		if got := g.Census.Refusal(profile, []int{zone}) == nil; got != takes {
+		if got := g.DomainCounts.Refusal(profile, []int{zone}) == nil; got != takes {
 			t.Errorf("%s takes a pod: %t, want %t", zones.Values[zone], got, takes)
 		}
 	}
 	fork := g.Fork()
-	fork.Census.Add(profile, []int{1}, 1)
-	if g.Census.Refusal(profile, []int{1}) != nil {
+	fork.DomainCounts.Add(profile, []int{1}, 1)
+	if g.DomainCounts.Refusal(profile, []int{1}) != nil {
 		t.Error("pods that a fork sends to a zone count on the ground itself")
 	}
-	if got, want := fmt.Sprint(g.Cells(profile)), "[[0] [1] [3] [4]]"; got != want {
+	if got, want := fmt.Sprint(g.DomainCombinations(profile)), "[[0] [1] [3] [4]]"; got != want {
 		t.Errorf("a pod could go to the zones %s, want %s", got, want)
 	}
 	if in := g.NodesIn(profile, []int{1}); in.Count() != 2 || len(rooms.Nodes) != 3 {
@@ -95,7 +95,7 @@ func TestRooms(t *testing.T) {
 		number[n.Name] = i
 	}
 	for name, want := range map[string][2]bool{"a": {true, true}, "b": {true, false}, "t": {false, false}} {
-		if got := [2]bool{rooms.Hard[sig].Has(number[name]), rooms.Liked[sig].Has(number[name])}; got != want {
+		if got := [2]bool{rooms.Hard[sig].Has(number[name]), rooms.Preferred[sig].Has(number[name])}; got != want {
 			t.Errorf("node %s is accepted, liked: %v, want %v", name, got, want)
 		}
 	}

@@ -24,11 +24,11 @@ func TestStanding(t *testing.T) {
 			in:   []int{2}, avoids: []int{2, 1, 2},
 		},
 	} {
-		first := b.Standing(&c.kind)
+		first := b.MatchesOf(&c.kind)
 		if !slices.Equal(first.In, c.in) || !slices.Equal(first.Avoids, c.avoids) {
 			t.Errorf("%s: in %v, avoids %v; want %v and %v", name, first.In, first.Avoids, c.in, c.avoids)
 		}
-		if made := testing.AllocsPerRun(10, func() { b.Standing(&c.kind) }); made != 0 {
+		if made := testing.AllocsPerRun(10, func() { b.MatchesOf(&c.kind) }); made != 0 {
 			t.Errorf("%s: the second look makes %v objects", name, made)
 		}
 	}
@@ -53,13 +53,13 @@ func TestForeignRules(t *testing.T) {
 	if b.Of[1] != Plain {
 		t.Errorf("api has the profile %+v, want the plain one", b.Profiles[b.Of[1]])
 	}
-	for i, want := range []Standing{{In: []int{0}}, {In: []int{0}, Avoids: []int{1}}, {In: []int{0}, Avoids: []int{2}}, {In: []int{0}}} {
-		if got := b.Standing(residents[i].Kind); !slices.Equal(got.In, want.In) || !slices.Equal(got.Avoids, want.Avoids) {
+	for i, want := range []Matches{{In: []int{0}}, {In: []int{0}, Avoids: []int{1}}, {In: []int{0}, Avoids: []int{2}}, {In: []int{0}}} {
+		if got := b.MatchesOf(residents[i].Kind); !slices.Equal(got.In, want.In) || !slices.Equal(got.Avoids, want.Avoids) {
 			t.Errorf("resident %d stands in %v and avoids %v, want %v and %v", i, got.In, got.Avoids, want.In, want.Avoids)
 		}
 	}
 	term := about(Zone, "db")
-	if g, ok := b.Apart(&term); ok {
+	if g, ok := b.AntiAffinityGroup(&term); ok {
 		t.Errorf("a rule that keeps nobody away is group %d", g)
 	}
 }

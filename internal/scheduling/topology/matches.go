@@ -2,30 +2,30 @@ package topology
 
 import "github.com/joiner-sh/joiner/internal/model/cluster"
 
-// Standing is how residents of one kind matter for the groups of a book.
-type Standing struct {
+// Matches is how residents of one kind matter for the groups of an Index.
+type Matches struct {
 	In     []int // the groups that count them, sorted
-	Avoids []int // the groups of their anti-affinity terms, in the order of the terms, as far as the book has them
+	Avoids []int // the groups of their anti-affinity terms, in the order of the terms, as far as the Index has them
 }
 
-// Standing returns how residents of the kind matter for the groups. It is computed once for each
+// MatchesOf returns how residents of the kind matter for the groups. It is computed once for each
 // pointer, because there are far fewer kinds than residents. It must not be called concurrently.
-func (b *Book) Standing(kind *cluster.Kind) *Standing {
+func (b *Index) MatchesOf(kind *cluster.Kind) *Matches {
 	if s, ok := b.standings[kind]; ok {
 		return s
 	}
-	s := &Standing{In: b.GroupsOf(kind.Namespace, kind.Labels)}
+	s := &Matches{In: b.GroupsOf(kind.Namespace, kind.Labels)}
 	s.Avoids = b.avoids[kind]
 	for i := range kind.Avoids {
 		if b.avoids != nil {
 			break
 		}
-		if g, ok := b.Apart(&kind.Avoids[i]); ok {
+		if g, ok := b.AntiAffinityGroup(&kind.Avoids[i]); ok {
 			s.Avoids = append(s.Avoids, g)
 		}
 	}
 	if b.standings == nil {
-		b.standings = map[*cluster.Kind]*Standing{}
+		b.standings = map[*cluster.Kind]*Matches{}
 	}
 	b.standings[kind] = s
 	return s
@@ -34,7 +34,7 @@ func (b *Book) Standing(kind *cluster.Kind) *Standing {
 // forget drops the groups, from own on, that count none of the pods that were matched so far. Those are
 // anti-affinity rules of running pods that exclude no pending pod, and there may be thousands. The
 // matches of earlier pods get the new numbers.
-func (b *Book) forget(own int) {
+func (b *Index) forget(own int) {
 	numbers := make([]int, len(b.Groups)) // by number as it was: the new one plus one, 0 for none
 	for _, in := range b.seen {
 		for _, g := range in {

@@ -69,12 +69,12 @@ func volume(claims ...string) func(*cluster.Pod) { return func(p *cluster.Pod) {
 
 func namespace(name string) func(*cluster.Pod) { return func(p *cluster.Pod) { p.Namespace = name } }
 
-func bookOf(residents []cluster.Resident, pods ...cluster.Pod) *Book {
-	wanted := make([]Wanted, len(pods))
+func bookOf(residents []cluster.Resident, pods ...cluster.Pod) *Index {
+	wanted := make([]PodRef, len(pods))
 	for i := range pods {
-		wanted[i] = Wanted{Pod: &pods[i]}
+		wanted[i] = PodRef{Pod: &pods[i]}
 	}
-	return NewBook(wanted, residents, nil)
+	return NewIndex(wanted, residents, nil)
 }
 
 func TestBook(t *testing.T) {
@@ -154,14 +154,14 @@ func TestBook(t *testing.T) {
 func TestBookNodes(t *testing.T) {
 	t.Parallel()
 	p := pod("web", spread(Zone, 1, "web"), near(about(Zone, "web")))
-	b := NewBook([]Wanted{{&p, 0}, {&p, 1}, {&p, 0}}, nil, nil)
+	b := NewIndex([]PodRef{{&p, 0}, {&p, 1}, {&p, 0}}, nil, nil)
 	if got, want := b.Of, []int{1, 2, 1}; !slices.Equal(got, want) {
 		t.Errorf("profiles %v, want %v", got, want)
 	}
 	want := []Group{
-		{Form: Spread, Key: Zone, Nodes: 0, Hard: true},
-		{Form: Near, Key: Zone, Nodes: -1, Hard: true},
-		{Form: Spread, Key: Zone, Nodes: 1, Hard: true},
+		{Kind: Spread, Key: Zone, Nodes: 0, Hard: true},
+		{Kind: Affinity, Key: Zone, Nodes: -1, Hard: true},
+		{Kind: Spread, Key: Zone, Nodes: 1, Hard: true},
 	}
 	if diff := cmp.Diff(want, b.Groups, cmpopts.IgnoreUnexported(Group{})); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
@@ -180,26 +180,26 @@ func TestRules(t *testing.T) {
 		want []Rule
 	}{
 		"a spread over its own": {
-			pod("web", spread(Zone, 2, "web", minDomains(3))), []Rule{{Form: Spread, Self: true, MaxSkew: 2, MinDomains: 3}},
+			pod("web", spread(Zone, 2, "web", minDomains(3))), []Rule{{Kind: Spread, Self: true, MaxSkew: 2, MinDomains: 3}},
 		},
-		"a skew of 0 is nonsense: 1": {pod("web", spread(Zone, 0, "web")), []Rule{{Form: Spread, Self: true, MaxSkew: 1}}},
+		"a skew of 0 is nonsense: 1": {pod("web", spread(Zone, 0, "web")), []Rule{{Kind: Spread, Self: true, MaxSkew: 1}}},
 		"a wish to spread": {
-			pod("web", spread(Zone, 1, "web", soft)), []Rule{{Form: Spread, Self: true, MaxSkew: 1, Weight: 1}},
+			pod("web", spread(Zone, 1, "web", soft)), []Rule{{Kind: Spread, Self: true, MaxSkew: 1, Weight: 1}},
 		},
-		"a spread over others":           {pod("web", spread(Zone, 1, "db")), []Rule{{Form: Spread, MaxSkew: 1}}},
-		"the empty selector of a spread": {pod("web", spread(Zone, 1, "", everybody)), []Rule{{Form: Spread, MaxSkew: 1}}},
+		"a spread over others":           {pod("web", spread(Zone, 1, "db")), []Rule{{Kind: Spread, MaxSkew: 1}}},
+		"the empty selector of a spread": {pod("web", spread(Zone, 1, "", everybody)), []Rule{{Kind: Spread, MaxSkew: 1}}},
 		"the empty selector of an affinity": {
-			pod("web", near(cluster.Term{Key: Zone, AllNamespaces: true})), []Rule{{Form: Near, Self: true}},
+			pod("web", near(cluster.Term{Key: Zone, AllNamespaces: true})), []Rule{{Kind: Affinity, Self: true}},
 		},
 		"one of two required terms is about itself": {
-			pod("web", near(about(Zone, "web"), about(capacityType, "db"))), []Rule{{Form: Near}, {Form: Near, Group: 1}},
+			pod("web", near(about(Zone, "web"), about(capacityType, "db"))), []Rule{{Kind: Affinity}, {Kind: Affinity, Group: 1}},
 		},
 		"a wish stands alone": {
 			pod("web", near(about(Zone, "db"), wish(7, about(Zone, "web")))),
-			[]Rule{{Form: Near}, {Form: Near, Group: 1, Self: true, Weight: 7}},
+			[]Rule{{Kind: Affinity}, {Kind: Affinity, Group: 1, Self: true, Weight: 7}},
 		},
-		"apart":    {pod("web", away(about(Zone, "web"), wish(9, about(Zone, "db")))), []Rule{{Form: Apart, Self: true}, {Form: Apart, Group: 1, Weight: 9}}},
-		"a volume": {pod("web", volume("default/data")), []Rule{{Form: Near, Self: true, Volume: true}}},
+		"apart":    {pod("web", away(about(Zone, "web"), wish(9, about(Zone, "db")))), []Rule{{Kind: AntiAffinity, Self: true}, {Kind: AntiAffinity, Group: 1, Weight: 9}}},
+		"a volume": {pod("web", volume("default/data")), []Rule{{Kind: Affinity, Self: true, Volume: true}}},
 	} {
 		b := bookOf(nil, c.pod)
 		if diff := cmp.Diff(c.want, b.Profiles[b.Of[0]].Domain, cmpopts.IgnoreUnexported(Rule{})); diff != "" {
@@ -225,14 +225,14 @@ func TestProfile(t *testing.T) {
 	if len(web.Host) != 1 || len(web.Domain) != 2 || len(web.HostIn) != 2 || len(web.In) != 1 {
 		t.Errorf("web: %+v; want one rule over host names of three, counted by two groups there", web)
 	}
-	if web.Follows() || !db.Follows() {
+	if web.HasRequiredHostAffinity() || !db.HasRequiredHostAffinity() {
 		t.Error("db must be on a machine with web, web with nobody")
 	}
 	if web.IsPlain() || db.IsPlain() || b.Of[2] != Plain || !b.Profiles[Plain].IsPlain() {
 		t.Error("only cache is plain")
 	}
 	hopeful := bookOf(nil, pod("db", near(wish(1, about(Hostname, "web")))))
-	if hopeful.Profiles[1].Follows() {
+	if hopeful.Profiles[1].HasRequiredHostAffinity() {
 		t.Error("a wish to be on a machine with others is no must")
 	}
 }
@@ -252,12 +252,12 @@ func TestProfileCap(t *testing.T) {
 		"zones limit no single machine": {pod("web", away(about(Zone, "web"))), math.MaxInt, 0},
 	} {
 		b := bookOf(nil, c.pod)
-		if most, group := b.Profiles[b.Of[0]].Cap(nil); most != c.most || group != c.group {
+		if most, group := b.Profiles[b.Of[0]].MaxPerNode(nil); most != c.most || group != c.group {
 			t.Errorf("%s: %d by group %d, want %d by %d", name, most, group, c.most, c.group)
 		}
 	}
 	b := bookOf(nil, pod("web", spread(Hostname, 1, "web")))
-	if most, _ := b.Profiles[b.Of[0]].Cap(func(int) bool { return false }); most != math.MaxInt {
+	if most, _ := b.Profiles[b.Of[0]].MaxPerNode(func(int) bool { return false }); most != math.MaxInt {
 		t.Errorf("a spread that does not count limits a machine to %d", most)
 	}
 }
@@ -327,13 +327,13 @@ func TestBookApart(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil, pod("web", away(about(Zone, "web")), near(about(Zone, "db"))))
 	known, heavier, other := about(Zone, "web"), wish(4, about(Zone, "web")), about(Zone, "db")
-	if g, ok := b.Apart(&known); !ok || g != 1 {
+	if g, ok := b.AntiAffinityGroup(&known); !ok || g != 1 {
 		t.Errorf("Apart = %d, %t; want group 1, after the affinity", g, ok)
 	}
-	if g, ok := b.Apart(&heavier); !ok || g != 1 {
+	if g, ok := b.AntiAffinityGroup(&heavier); !ok || g != 1 {
 		t.Errorf("the same as a wish = %d, %t; want group 1", g, ok)
 	}
-	if _, ok := b.Apart(&other); ok {
+	if _, ok := b.AntiAffinityGroup(&other); ok {
 		t.Error("an affinity is taken for an anti-affinity")
 	}
 }

@@ -11,21 +11,21 @@ import (
 // mostCells bounds the combinations of domains that are looked at for one class.
 const mostCells = 20_000
 
-// Cells returns the combinations of domains of the profile's labels that some offer or node has, sorted. A combination has the
+// DomainCombinations returns the combinations of domains of the profile's labels that some offer or node has, sorted. A combination has the
 // number of a domain for each label in p.Keys. It is computed once for all profiles with the same labels.
-func (t *Ground) Cells(p *topology.Profile) [][]int {
+func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 	key := string(hashkey.Text(nil, p.Keys...))
 	if known, ok := t.combined[key]; ok {
 		return known
 	}
-	fields := make([]*Field, len(p.Keys))
+	fields := make([]*LabelDomains, len(p.Keys))
 	for i, key := range p.Keys {
 		fields[i] = t.Keys[key]
 	}
 	seen := map[string]bool{}
 	var out [][]int
 	var text []byte
-	note := func(at func(*Field) int) {
+	note := func(at func(*LabelDomains) int) {
 		text = text[:0]
 		for _, f := range fields {
 			text = hashkey.Int(text, at(f))
@@ -41,10 +41,10 @@ func (t *Ground) Cells(p *topology.Profile) [][]int {
 		out = append(out, cell)
 	}
 	for n := range fields[0].at {
-		note(func(f *Field) int { return f.at[n] })
+		note(func(f *LabelDomains) int { return f.at[n] })
 	}
 	for o := range fields[0].OfferAt {
-		note(func(f *Field) int { return f.OfferAt[o] })
+		note(func(f *LabelDomains) int { return f.OfferAt[o] })
 	}
 	slices.SortFunc(out, slices.Compare)
 	out = out[:min(len(out), mostCells)]
@@ -53,7 +53,7 @@ func (t *Ground) Cells(p *topology.Profile) [][]int {
 }
 
 // OffersIn returns those of the offers that are in the domains of the cell.
-func (t *Ground) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
+func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
 	for i, d := range cell {
 		among = among.Both(t.Keys[p.Keys[i]].Offers[d])
 	}
@@ -61,7 +61,7 @@ func (t *Ground) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bit
 }
 
 // NodesIn returns the nodes that are in the domains of the cell.
-func (t *Ground) NodesIn(p *topology.Profile, cell []int) bitset.Set {
+func (t *TopologyState) NodesIn(p *topology.Profile, cell []int) bitset.Set {
 	out := t.Keys[p.Keys[0]].Nodes[cell[0]]
 	for i := 1; i < len(cell); i++ {
 		out = out.Both(t.Keys[p.Keys[i]].Nodes[cell[i]])
