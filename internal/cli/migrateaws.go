@@ -88,7 +88,7 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 		return migration.OurOwn
 	case ec2.Legacy:
 		return migration.Legacy
-	case ec2.Namesake:
+	case ec2.SameName:
 		return migration.Namesake
 	case ec2.Unmarked:
 		return migration.Untagged

@@ -42,7 +42,7 @@ type evictor interface {
 // buyer launches instances and finds those that it launched.
 type buyer interface {
 	Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error)
-	Bought(ctx context.Context, claim string) ([]ec2.Instance, error)
+	LaunchedFor(ctx context.Context, claim string) ([]ec2.Instance, error)
 }
 
 // Reads and terminates instances.

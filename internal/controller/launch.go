@@ -72,7 +72,7 @@ func (c *Claims) launch(ctx context.Context, v view, now time.Time) (*karpv1.Nod
 
 // resolveDoubt looks for an instance that a previous process has launched with this attempt.
 func (c *Claims) resolveDoubt(ctx context.Context, v view, a attempt, cause error, now time.Time) (*karpv1.NodeClaim, error) {
-	found, err := c.Buyer.Bought(ctx, v.claim.Name)
+	found, err := c.Buyer.LaunchedFor(ctx, v.claim.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -51,8 +51,8 @@ func measuredRig(t *testing.T) (*rig, karpv1.NodeClaim) {
 func (r *rig) want(t *testing.T, when string, m *Measured, claim karpv1.NodeClaim) {
 	t.Helper()
 	is, ok := m.of(claim.Status.ImageID, "t3.medium")
-	if !ok || is.Memory != 3950<<20 || len(is.Disk) != 1 || is.Disk[0] != (catalog.Correction{Reckoned: 20 << 30, Real: 20893676 << 10}) ||
-		len(is.Pods) != 1 || is.Pods[0] != (catalog.Correction{Reckoned: 17, Real: 17}) {
+	if !ok || is.Memory != 3950<<20 || len(is.Disk) != 1 || is.Disk[0] != (catalog.Correction{Computed: 20 << 30, Real: 20893676 << 10}) ||
+		len(is.Pods) != 1 || is.Pods[0] != (catalog.Correction{Computed: 17, Real: 17}) {
 		t.Errorf("%s: known: %t, %+v\n%s", when, ok, is, r.log)
 	}
 }

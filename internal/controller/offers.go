@@ -237,7 +237,7 @@ func (o *Offers) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now,
 
 // Sold records a launched instance, and reports whether its offering had been marked as unavailable.
 func (o *Offers) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
-	belied := o.Shortages.Sold(i)
+	belied := o.Shortages.Launched(i)
 	o.Shortages.Over(request.ClaimUID)
 	o.Market.placements.take(now, i)
 	o.Market.placements.over(request.ClaimUID)

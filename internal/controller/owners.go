@@ -121,7 +121,7 @@ func leave(l *letter, owners map[string]standing) (whose string, isLeft bool) {
 		switch {
 		case !isKnown:
 			return ownerUnknown, true
-		case s.owner == ec2.Namesake || s.owner == ec2.Legacy:
+		case s.owner == ec2.SameName || s.owner == ec2.Legacy:
 			return "namesake", true
 		case s.owner == ec2.Ours && s.isEnded:
 			continue // the result of our own termination

@@ -51,7 +51,7 @@ func TestOneProbesForAll(t *testing.T) {
 		t.Errorf("the second probes, too: %+v, %v", request, err)
 	}
 	for zone := range zones {
-		r.Claims.Offers.Shortages.Sold(ec2.Instance{Type: "t3.medium", Zone: zone, CapacityType: "on-demand"})
+		r.Claims.Offers.Shortages.Launched(ec2.Instance{Type: "t3.medium", Zone: zone, CapacityType: "on-demand"})
 	}
 	if _, err := r.Claims.Offers.Request(&claims[1], class, 0, base); err != nil {
 		t.Errorf("when the first has bought, the second may not: %v", err)

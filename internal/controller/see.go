@@ -271,7 +271,7 @@ func (c *Claims) seeMachine(ctx context.Context, v *view, now time.Time) error {
 
 // seeBought finds an instance by the claim's name, for a claim without a provider ID.
 func (c *Claims) seeBought(ctx context.Context, v *view) error {
-	found, err := c.Buyer.Bought(ctx, v.claim.Name)
+	found, err := c.Buyer.LaunchedFor(ctx, v.claim.Name)
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (c *Claims) seeBought(ctx context.Context, v *view) error {
 func machineSeen(instance ec2.Instance) lifecycle.Machine {
 	m := lifecycle.Machine{
 		State:    lifecycle.MachineRunning,
-		Foreign:  instance.Owner == ec2.Foreign || instance.Owner == ec2.Namesake,
+		Foreign:  instance.Owner == ec2.Foreign || instance.Owner == ec2.SameName,
 		Unmarked: instance.Owner == ec2.Unmarked,
 	}
 	switch instance.State {

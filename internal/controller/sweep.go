@@ -76,7 +76,7 @@ func sweep(in sweepInput) sweeping {
 			if !known[i.ProviderID()] && !waiting[i.Claim()] && in.now.Sub(i.Launched) > sweepGrace && !i.Launched.IsZero() {
 				out.instances = append(out.instances, i)
 			}
-		case ec2.Namesake:
+		case ec2.SameName:
 			out.namesakes = append(out.namesakes, i)
 		case ec2.Legacy:
 			if !known[i.ProviderID()] && !in.nodes[i.ProviderID()] {

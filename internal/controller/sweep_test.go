@@ -24,7 +24,7 @@ func TestSweep(t *testing.T) {
 			case w == "ours":
 				i.Owner = ec2.Ours
 			case w == "namesake":
-				i.Owner = ec2.Namesake
+				i.Owner = ec2.SameName
 			case w == "legacy":
 				i.Owner = ec2.Legacy
 			case w == "foreign":

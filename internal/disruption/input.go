@@ -81,17 +81,17 @@ type Cause string
 // The causes.
 const (
 	Expected Cause = "PodsExpected"  // pending pods are planned onto it
-	Kept     Cause = "DoNotDisrupt"  // somebody asked to keep it
+	Kept     Cause = "DoNotDisrupt"  // a user asked to keep it
 	Never    Cause = "Never"         // the pool's consolidateAfter is Never
 	TooSoon  Cause = "TooSoon"       // consolidateAfter has not passed
 	Budgeted Cause = "Budget"        // as many nodes as allowed are leaving already
 	Blocked  Cause = "Blocked"       // one of its pods may not leave
-	Paused   Cause = "Paused"        // somebody paused the pool, or all
+	Paused   Cause = "Paused"        // a user paused the pool, or all pools
 	Invalid  Cause = "Invalid"       // what the pool says of it makes no sense
 	Unready  Cause = "NotReady"      // the Node is not ready
 	OnlyIdle Cause = "WhenEmpty"     // the pool's policy lets only empty nodes go
 	TooYoung Cause = "TooYoung"      // the pool's minimum lifetime has not passed
-	Held     Cause = "Held"          // a move of it came to nothing a short while ago
+	Held     Cause = "Held"          // a move of it was aborted a short while ago
 	Worth    Cause = "WorthItsPrice" // its pods would not cost less elsewhere, or not enough less
 
 	InWaves    Cause = "DriftInWaves" // others that drifted are replaced first, or none is

@@ -24,7 +24,7 @@ func (s Stay) why() string {
 	case Budgeted:
 		return "as many nodes of its NodePool are leaving, or broken, as the budget allows (" + s.Detail + ")"
 	case Paused:
-		return "all that is done by choice is paused by " + s.Detail
+		return "voluntary disruption is paused by " + s.Detail
 	case Invalid:
 		return "its NodePool says what makes no sense: " + s.Detail
 	case Unready:
@@ -34,7 +34,7 @@ func (s Stay) why() string {
 	case TooYoung:
 		return "it is not as old as its NodePool wants its nodes to become (" + s.Detail + ")"
 	case Held:
-		return "a move of it came to nothing: " + s.Detail
+		return "a move of it was aborted: " + s.Detail
 	case Worth:
 		return "its pods would not cost less elsewhere, or not enough less to be worth moving them"
 	case Blocked, InWaves, MovedOften, Looping:

@@ -104,7 +104,7 @@ func TestLaunchIsIdempotent(t *testing.T) {
 	if !awserr.Is(err, awserr.InDoubt) || launch.Spent {
 		t.Fatalf("other choices for the same attempt: %+v, %v; want InDoubt", launch, err)
 	}
-	found, err := s.client(t, "uid-1").Bought(t.Context(), "apps-1")
+	found, err := s.client(t, "uid-1").LaunchedFor(t.Context(), "apps-1")
 	if err != nil || len(found) != 1 || found[0].ID != first.Instance.ID {
 		t.Errorf("bought for the claim: %v, %v", found, err)
 	}
@@ -263,7 +263,7 @@ func TestNamesake(t *testing.T) {
 	for _, i := range all {
 		want := ec2.Ours
 		if i.ID == launch.Instance.ID {
-			want = ec2.Namesake
+			want = ec2.SameName
 		}
 		if i.Owner != want {
 			t.Errorf("%s is %s, want %s", i.ID, i.Owner, want)
@@ -275,7 +275,7 @@ func TestNamesake(t *testing.T) {
 	if left, err := a.Templates(t.Context()); err != nil || len(left) != 1 {
 		t.Errorf("%d of our launch templates are left, %v; want 1", len(left), err)
 	}
-	if found, err := b.Bought(t.Context(), "apps-1"); err != nil || len(found) != 0 {
+	if found, err := b.LaunchedFor(t.Context(), "apps-1"); err != nil || len(found) != 0 {
 		t.Errorf("the namesake finds %v as bought for its claim, %v", found, err)
 	}
 	if n := len(s.living()); n != 2 {

@@ -92,8 +92,8 @@ func (d *Client) Instances(ctx context.Context) ([]Instance, error) {
 	})
 }
 
-// Bought returns this cluster's instances with the claim's name that are not terminated. More than one means a fault.
-func (d *Client) Bought(ctx context.Context, claim string) ([]Instance, error) {
+// LaunchedFor returns this cluster's instances with the claim's name that are not terminated. More than one means a fault.
+func (d *Client) LaunchedFor(ctx context.Context, claim string) ([]Instance, error) {
 	all, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		Filters: []awstypes.Filter{
 			filter("tag:"+TagNodeClaim, claim),

@@ -74,7 +74,7 @@ type Launch struct {
 // that was restarted repeats the call. Errors are of package awserr. Two kinds have a special meaning:
 //
 //   - Shortage: EC2 has capacity for none of the choices; see Launch.Short.
-//   - InDoubt: this attempt was made before with other choices. Call Bought. If it finds nothing a minute after that
+//   - InDoubt: this attempt was made before with other choices. Call LaunchedFor. If it finds nothing a minute after that
 //     attempt, raise Attempt.
 //
 // Raise Attempt only if Launch.Spent is set or InDoubt was resolved this way. After any other error the instance may have been

@@ -133,7 +133,7 @@ func TestLaunchCluster(t *testing.T) {
 		t.Error("outside of the group the offering is taken to be short")
 	}
 	sold := ec2.Instance{Type: "m5.large", Zone: "us-east-1a", CapacityType: catalog.OnDemand, Placement: ref}
-	if !known.Sold(sold) {
+	if !known.Launched(sold) {
 		t.Error("a sale in the group belies nothing")
 	}
 }

@@ -21,12 +21,12 @@ func TestOwner(t *testing.T) {
 		want Ownership
 	}{
 		"ours":                                 {us.Tags(nil, "apps", "default", "apps-1"), Ours},
-		"a namesake's":                         {them.Tags(nil, "apps", "default", "apps-1"), Namesake},
+		"a namesake's":                         {them.Tags(nil, "apps", "default", "apps-1"), SameName},
 		"another cluster's":                    {Cluster{Name: "test", UID: "1111"}.Tags(nil, "apps", "default", "apps-1"), Foreign},
 		"Karpenter's":                          {map[string]string{TagClusterName: "prod", TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
 		"Karpenter's, old":                     {map[string]string{TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
 		"shared, not owned":                    {map[string]string{TagClusterPrefix + "prod": "shared"}, Unmarked},
-		"an empty uid":                         {map[string]string{TagClusterName: "prod", TagUID: ""}, Namesake},
+		"an empty uid":                         {map[string]string{TagClusterName: "prod", TagUID: ""}, SameName},
 		"our uid, no name":                     {map[string]string{TagUID: "1111"}, Unmarked},
 		"our uid, other name":                  {map[string]string{TagUID: "1111", TagClusterName: "test", TagClusterPrefix + "prod": "owned"}, Foreign},
 		"nothing":                              {nil, Unmarked},
@@ -35,7 +35,7 @@ func TestOwner(t *testing.T) {
 		"a node group's, labelled as a pool's": {map[string]string{TagClusterName: "prod", TagNodePool: "apps", "eks:nodegroup-name": "web"}, Foreign},
 		"an Auto Scaling group's":              {map[string]string{TagClusterPrefix + "prod": "owned", TagNodePool: "apps", "aws:autoscaling:groupName": "web"}, Foreign},
 		"two clusters'":                        {map[string]string{TagClusterPrefix + "prod": "owned", TagClusterPrefix + "test": "owned", TagNodePool: "apps"}, Foreign},
-		"uid in the wrong case ":               {map[string]string{TagClusterName: "prod", TagUID: "111A"}, Namesake},
+		"uid in the wrong case ":               {map[string]string{TagClusterName: "prod", TagUID: "111A"}, SameName},
 	} {
 		if got := us.Owner(c.tags); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -76,8 +76,8 @@ func TestMayChange(t *testing.T) {
 		"ours":                 {Ours, ByTags, true},
 		"legacy":               {Legacy, ByTags, false},
 		"legacy, carried":      {Legacy, Carried, true},
-		"a namesake's":         {Namesake, ByTags, false},
-		"a namesake's, copied": {Namesake, Carried, false}, // a NodeClaim may have been restored from the other cluster
+		"a namesake's":         {SameName, ByTags, false},
+		"a namesake's, copied": {SameName, Carried, false}, // a NodeClaim may have been restored from the other cluster
 		"a stranger's":         {Foreign, Carried, false},
 		"nobody looked":        {"", Carried, false},
 	} {

@@ -156,9 +156,9 @@ func (s *Shortages) Note(now time.Time, short ...Short) {
 	}
 }
 
-// Sold forgets the shortages that a launched instance disproves: of its offering, of its type's quota, of its capacity type and of
+// Launched forgets the shortages that a launched instance disproves: of its offering, of its type's quota, of its capacity type and of
 // its subnet. It reports whether there were any.
-func (s *Shortages) Sold(i Instance) bool {
+func (s *Shortages) Launched(i Instance) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.entries)

@@ -45,7 +45,7 @@ func TestShortages(t *testing.T) {
 		t.Error("the wait does not end")
 	}
 	s.Note(at(304), one)
-	s.Sold(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
+	s.Launched(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
 	s.Note(at(305), one)
 	if got := until(&s, 305); got != 308 {
 		t.Errorf("after a sale the wait starts at minute %d, want 308", got)
@@ -99,7 +99,7 @@ func TestProbes(t *testing.T) {
 	if !take(24) {
 		t.Fatal("no probe at minute 24")
 	}
-	s.Sold(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
+	s.Launched(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
 	first, second := take(24), take(24)
 	if !first || !second {
 		t.Error("what a probe has bought is not free for all")
@@ -209,7 +209,7 @@ func TestQuotaIsOneOfTheRegion(t *testing.T) {
 		if got := missing(s.Apply(now.Add(FirstBackoff), c)); got != "" {
 			t.Errorf("%s: after the wait %s is not probed", name, got)
 		}
-		s.Sold(Instance{Type: one.short.InstanceType, Zone: one.short.Zone, CapacityType: one.short.CapacityType})
+		s.Launched(Instance{Type: one.short.InstanceType, Zone: one.short.Zone, CapacityType: one.short.CapacityType})
 		if got := missing(s.Apply(now, c)); got != "" {
 			t.Errorf("%s: after a sale still short of %s", name, got)
 		}

@@ -57,9 +57,9 @@ type Ownership string
 const (
 	// Ours carries our cluster's name and UID.
 	Ours Ownership = "Ours"
-	// Namesake has this cluster's name and another UID: it belongs to another cluster with the same name. It is reported
+	// SameName has this cluster's name and another UID: it belongs to another cluster with the same name. It is reported
 	// and never changed.
-	Namesake Ownership = "Namesake"
+	SameName Ownership = "Namesake"
 	// Legacy carries our cluster's name, TagNodePool and no UID: launched by Karpenter. It is
 	// ours only if a NodeClaim or Node of our cluster carries its provider id.
 	Legacy Ownership = "Legacy"
@@ -85,7 +85,7 @@ func (c Cluster) Owner(tags map[string]string) Ownership {
 	case named && marked && uid == c.UID:
 		return Ours
 	case named && marked:
-		return Namesake
+		return SameName
 	case c.isOfAnother(tags):
 		return Foreign
 	case named && hasPool:

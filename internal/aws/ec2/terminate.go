@@ -61,7 +61,7 @@ func (d *Client) mayChange(op string, i Instance, proof Proof) error {
 	case i.Owner == Legacy:
 		return awserr.Refuse(op, reason, "instance %s carries the name of cluster %s but no %s, and no NodeClaim or Node here has its provider id: it may belong to another cluster of that name",
 			i.ID, d.cluster.Name, TagUID)
-	case i.Owner == Namesake:
+	case i.Owner == SameName:
 		return awserr.Refuse(op, reason, "instance %s belongs to another cluster named %s, with uid %s; ours is %s",
 			i.ID, d.cluster.Name, i.Tags[TagUID], d.cluster.UID)
 	case i.Owner == Unmarked:

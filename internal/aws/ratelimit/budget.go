@@ -82,8 +82,8 @@ type Attempt struct {
 
 // Budget is what may be asked of EC2. It is safe for concurrent use; all clients of an account and region share one.
 type Budget struct {
-	limits Limits
-	told   func(Attempt) // nil disables it
+	limits  Limits
+	observe func(Attempt) // nil disables it
 	// isOne: all actions of all services share one bucket.
 	isOne bool
 
@@ -91,15 +91,15 @@ type Budget struct {
 	buckets map[string]*bucket // by action
 }
 
-// New returns a Budget of full buckets. told is called after each attempt; nil disables it.
-func New(limits Limits, told func(Attempt)) *Budget {
-	return &Budget{limits: limits, told: told, buckets: map[string]*bucket{}}
+// New returns a Budget of full buckets. observe is called after each attempt; nil disables it.
+func New(limits Limits, observe func(Attempt)) *Budget {
+	return &Budget{limits: limits, observe: observe, buckets: map[string]*bucket{}}
 }
 
 // NewOne returns a Budget of one bucket for all calls of a purpose, of any service. Its calls do not use the buckets of other
-// Budgets. told is called after each attempt; nil disables it.
-func NewOne(rate Rate, told func(Attempt)) *Budget {
-	b := New(Limits{"*": rate}, told)
+// Budgets. observe is called after each attempt; nil disables it.
+func NewOne(rate Rate, observe func(Attempt)) *Budget {
+	b := New(Limits{"*": rate}, observe)
 	b.isOne = true
 	return b
 }
@@ -145,8 +145,8 @@ func (b *Budget) attempt(ctx context.Context, in middleware.FinalizeInput, next 
 		a.Refused = true
 		b.refused(a.Action)
 	}
-	if b.told != nil {
-		b.told(a)
+	if b.observe != nil {
+		b.observe(a)
 	}
 	return out, metadata, err
 }

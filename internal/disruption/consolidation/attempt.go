@@ -87,7 +87,7 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 		}
 		m, n := &out[i], &p.candidates[c]
 		m.Nodes = append(m.Nodes, n.node.Name)
-		m.Pods, m.Cost, m.Price = m.Pods+len(n.node.Pods), m.Cost+n.Cost, m.Price+n.Price
+		m.Pods, m.Cost, m.Price = m.Pods+len(n.node.Pods), m.Cost+n.cost, m.Price+n.price
 	}
 	for i, c := range owner {
 		if c >= 0 {

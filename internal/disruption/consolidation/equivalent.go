@@ -15,7 +15,7 @@ const maxEquivalentRounds = 4
 // isEquivalent reports whether the planned node at its cheapest offering equals the candidate and is not cheaper. Then the candidate can stay instead.
 func (p *problem) isEquivalent(c *candidate, m *packing.Machine) bool {
 	o, has := &m.Offerings[0], c.node.Labels
-	return c.Price > 0 && c.Price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
+	return c.price > 0 && c.price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
 		has[catalog.LabelInstanceType] == o.InstanceType && has[catalog.LabelZone] == o.Zone && has[catalog.LabelCapacityType] == o.CapacityType
 }
 
@@ -112,7 +112,7 @@ func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 		}
 		stays := &s.p.candidates[c]
 		out.Nodes = slices.DeleteFunc(slices.Clone(out.Nodes), func(name string) bool { return name == stays.node.Name })
-		out.Pods, out.Cost, out.Price = out.Pods-len(stays.node.Pods), out.Cost-stays.Cost, out.Price-stays.Price
+		out.Pods, out.Cost, out.Price = out.Pods-len(stays.node.Pods), out.Cost-stays.cost, out.Price-stays.price
 		out.Placements = slices.Clone(out.Placements)
 		for _, id := range machine.Pods {
 			if s.p.byPod[id] != c {

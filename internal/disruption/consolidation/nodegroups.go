@@ -176,7 +176,7 @@ func (l *groupSearch) estimate(nodes ...int) (nodeGroup, bool) {
 	var its [maxGroupNodes]estimateGroup
 	for i, c := range nodes {
 		its[i] = l.pods[c]
-		h.price, h.cost = h.price+l.p.candidates[c].Price, h.cost+l.p.candidates[c].Cost
+		h.price, h.cost = h.price+l.p.candidates[c].price, h.cost+l.p.candidates[c].cost
 	}
 	price, ok := l.estimator.estimate(its[:len(nodes)])
 	if !ok || price >= h.price {

@@ -29,8 +29,9 @@ type problem struct {
 
 // candidate is a node that may be removed.
 type candidate struct {
-	Candidate
-	at      int // index into Snapshot.Nodes
+	price   catalog.Price
+	cost    float64 // of moving its pods
+	at      int     // index into Snapshot.Nodes
 	node    *cluster.Node
 	drained cluster.Node // without its pods
 }
@@ -53,15 +54,14 @@ func newProblem(in Input) *problem {
 		if !ok || n.Leaving || n.Claim == "" || !n.Initialized {
 			continue
 		}
-		c.Cost, c.Price = max(c.Cost, 0), max(c.Price, 0)
-		p.candidates = append(p.candidates, candidate{Candidate: c, at: i, node: n, drained: withoutPods(n)})
+		p.candidates = append(p.candidates, candidate{price: max(c.Price, 0), cost: max(c.Cost, 0), at: i, node: n, drained: withoutPods(n)})
 	}
 	slices.SortFunc(p.candidates, func(a, b candidate) int { return cmp.Compare(a.node.Name, b.node.Name) })
 	for i := range p.candidates {
 		c := &p.candidates[i]
 		p.byNode[c.node.Name] = i
-		p.price += c.Price
-		p.cost += c.Cost
+		p.price += c.price
+		p.cost += c.cost
 		for _, pod := range c.node.Pods {
 			pod.Node = c.node.Name
 			p.pods = append(p.pods, candidatePod{pod, i})
@@ -140,7 +140,7 @@ func (p *problem) prefix(order []int, n int) []bool {
 func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	waste := make([]float64, len(p.candidates))
 	for i := range p.candidates {
-		waste[i] = p.candidates[i].Price.Dollars()
+		waste[i] = p.candidates[i].price.Dollars()
 	}
 	pods := map[string]*candidatePod{}
 	for i := range p.pods {
@@ -166,7 +166,7 @@ func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	for i := range order {
 		order[i] = i
 	}
-	value := func(c int) float64 { return waste[c] / (p.candidates[c].Cost + 1) }
+	value := func(c int) float64 { return waste[c] / (p.candidates[c].cost + 1) }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(value(b), value(a)) })
 	for wasteful < len(order) && waste[order[wasteful]] > 0 {
 		wasteful++
@@ -286,22 +286,22 @@ func (p *problem) reservePending(sim *simulation) {
 
 // schedule adds the move's planned nodes and pods to the simulation. If a pod cannot be scheduled, it returns false and the simulation is unchanged.
 // With one pod at a time, it sets the move's EvictionOrder, unless the move has one.
-func (p *problem) schedule(b *simulation, m *Move) bool {
-	before, all := len(b.nodes), p.incomingOf(m, func(k int) string { return m.Machines[k].Name })
+func (p *problem) schedule(sim *simulation, m *Move) bool {
+	before, all := len(sim.nodes), p.incomingOf(m, func(k int) string { return m.Machines[k].Name })
 	for _, machine := range all.nodes {
-		b.add(machine.name, machine)
+		sim.add(machine.name, machine)
 	}
 	if len(m.EvictionOrder) > 0 {
 		all.sort(m.EvictionOrder)
-		if b.bindAll(all.pods, nil) == nil {
+		if sim.bindAll(all.pods, nil) == nil {
 			return true
 		}
-	} else if b.schedule(all.pods) == nil {
-		if b.order == oneAtATime {
+	} else if sim.schedule(all.pods) == nil {
+		if sim.order == oneAtATime {
 			m.EvictionOrder = all.ids()
 		}
 		return true
 	}
-	b.truncate(before)
+	sim.truncate(before)
 	return false
 }

@@ -52,7 +52,7 @@ func replaceForScarcity(s *search, order []int) []Move {
 // byPricePerCost returns the candidates that may be worth it, the highest price for the cost first.
 func (x *extension) byPricePerCost(of []int) []int {
 	out := slices.DeleteFunc(slices.Clone(of), func(c int) bool {
-		return slices.ContainsFunc(x.p.candidates[c].node.Pods, isNotSimulated) || x.p.priceShare(x.p.candidates[c].Price) < x.s.threshold*x.p.costShare(x.p.candidates[c].Cost)
+		return slices.ContainsFunc(x.p.candidates[c].node.Pods, isNotSimulated) || x.p.priceShare(x.p.candidates[c].price) < x.s.threshold*x.p.costShare(x.p.candidates[c].cost)
 	})
 	slices.SortFunc(out, func(a, b int) int { return cmp.Or(cmp.Compare(x.pricePerCost(b), x.pricePerCost(a)), a-b) })
 	return out
@@ -60,7 +60,7 @@ func (x *extension) byPricePerCost(of []int) []int {
 
 // pricePerCost returns the candidate's price per unit of the cost of moving its pods.
 func (x *extension) pricePerCost(c int) float64 {
-	return x.p.candidates[c].Price.Dollars() / (x.p.candidates[c].Cost + 1)
+	return x.p.candidates[c].price.Dollars() / (x.p.candidates[c].cost + 1)
 }
 
 // partialFit is a candidate of which a part of the pods fits other nodes.
@@ -110,7 +110,7 @@ func (x *extension) replaceBest(order []int) {
 func (x *extension) partialFits(group []int) []partialFit {
 	var out []partialFit
 	for _, c := range group {
-		if over := x.unplacedShare(c); over < maxUnplacedShareScarce && x.p.priceShare(x.p.candidates[c].Price)*(1-over) > x.s.threshold*x.p.costShare(x.p.candidates[c].Cost) {
+		if over := x.unplacedShare(c); over < maxUnplacedShareScarce && x.p.priceShare(x.p.candidates[c].price)*(1-over) > x.s.threshold*x.p.costShare(x.p.candidates[c].cost) {
 			out = append(out, partialFit{c, x.pricePerCost(c) * (1 - over)})
 		}
 	}
@@ -218,5 +218,5 @@ func (x *extension) valueOfNode(of *simNode) float64 {
 		return 0
 	}
 	free := min(shareOf(of.free.CPU, of.allocatable.CPU), shareOf(of.free.Memory, of.allocatable.Memory))
-	return max(free, 0) * float64(x.p.candidates[c].Price) * shareOf(int64(x.s.target), int64(x.p.price))
+	return max(free, 0) * float64(x.p.candidates[c].price) * shareOf(int64(x.s.target), int64(x.p.price))
 }

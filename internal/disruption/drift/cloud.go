@@ -32,7 +32,7 @@ func judgeGroups(n Node, w Wish) (Verdict, bool) {
 		Reason: GroupDrift, Fields: []string{FieldGroups},
 		// A group that the class never selected was attached to the instance by others.
 		Outside: w.Outside[FieldGroups] || w.GroupsBefore != nil && len(without(extra, w.GroupsBefore)) > 0,
-		Message: fmt.Sprintf("the machine's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups, w.ClassName, strings.Join(texts, "; ")),
+		Message: fmt.Sprintf("the instance's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups, w.ClassName, strings.Join(texts, "; ")),
 	}, true
 }
 
@@ -41,7 +41,7 @@ func judgeSubnet(n Node, w Wish) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	return Verdict{Reason: SubnetDrift, Fields: []string{FieldSubnets}, Outside: w.Outside[FieldSubnets], Message: fmt.Sprintf(
-		"the machine is in %s, and spec.%s of EC2NodeClass %s finds %s", n.Subnet, FieldSubnets, w.ClassName, strings.Join(sorted(w.Subnets), ", "))}, true
+		"the instance is in %s, and spec.%s of EC2NodeClass %s finds %s", n.Subnet, FieldSubnets, w.ClassName, strings.Join(sorted(w.Subnets), ", "))}, true
 }
 
 func judgeReservation(n Node, w Wish) (Verdict, bool) {
@@ -49,7 +49,7 @@ func judgeReservation(n Node, w Wish) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	return Verdict{Reason: ReservationDrift, Fields: []string{FieldReservations}, Outside: w.Outside[FieldReservations], Message: fmt.Sprintf(
-		"the machine runs in capacity reservation %s, which spec.%s of EC2NodeClass %s does not find", n.Reservation, FieldReservations, w.ClassName)}, true
+		"the instance runs in capacity reservation %s, which spec.%s of EC2NodeClass %s does not find", n.Reservation, FieldReservations, w.ClassName)}, true
 }
 
 func judgePlacement(n Node, w Wish) (Verdict, bool) {
@@ -57,7 +57,7 @@ func judgePlacement(n Node, w Wish) (Verdict, bool) {
 		return Verdict{}, false
 	}
 	return Verdict{Reason: PlacementDrift, Fields: []string{FieldPlacement}, Outside: w.Outside[FieldPlacement], Message: fmt.Sprintf(
-		"the machine is in placement group %s, and spec.%s of EC2NodeClass %s finds %s", orNone(n.Placement), FieldPlacement, w.ClassName, orNone(*w.Placement))}, true
+		"the instance is in placement group %s, and spec.%s of EC2NodeClass %s finds %s", orNone(n.Placement), FieldPlacement, w.ClassName, orNone(*w.Placement))}, true
 }
 
 // without returns the elements of all that are not in others, sorted.

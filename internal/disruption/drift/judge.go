@@ -151,7 +151,7 @@ func judgeType(n Node, w Wish) (Verdict, bool) {
 	}
 	what := fmt.Sprintf("%s in %s, %s", n.Labels["node.kubernetes.io/instance-type"], n.Labels["topology.kubernetes.io/zone"], n.Labels["karpenter.sh/capacity-type"])
 	return Verdict{Reason: TypeNotFound, Fields: []string{FieldType}, Outside: true, Message: fmt.Sprintf(
-		"the node is %s, which cannot be bought any more with EC2NodeClass %s", what, w.ClassName)}, true
+		"the node is %s, which can no longer be launched with EC2NodeClass %s", what, w.ClassName)}, true
 }
 
 func judgeClass(n Node, w Wish) (Verdict, bool) {

@@ -16,10 +16,10 @@ const (
 	TypeNotFound     Reason = "InstanceTypeNotFound"     // EC2 no longer offers what the node is
 	ClassDrift       Reason = "NodeClassDrift"           // the node class has changed
 	ImageDrift       Reason = "AMIDrift"                 // another image would be taken
-	GroupDrift       Reason = "SecurityGroupDrift"       // the machine has other security groups
-	SubnetDrift      Reason = "SubnetDrift"              // the machine is in a subnet that is no longer selected
-	ReservationDrift Reason = "CapacityReservationDrift" // the machine is in a capacity reservation that is no longer selected
-	PlacementDrift   Reason = "PlacementGroupDrift"      // the machine is in another placement group
+	GroupDrift       Reason = "SecurityGroupDrift"       // the instance has other security groups
+	SubnetDrift      Reason = "SubnetDrift"              // the instance is in a subnet that is no longer selected
+	ReservationDrift Reason = "CapacityReservationDrift" // the instance is in a capacity reservation that is no longer selected
+	PlacementDrift   Reason = "PlacementGroupDrift"      // the instance is in another placement group
 )
 
 // Reasons returns all reasons, in order.

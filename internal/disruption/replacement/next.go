@@ -87,7 +87,7 @@ const (
 	Close  Action = "Close"  // keep new pods off the nodes that go
 	Commit Action = "Commit" // write on the claims that their nodes go
 	Delete Action = "Delete" // delete the claims
-	Undo   Action = "Undo"   // open the nodes again, give back what came, take the marks off
+	Undo   Action = "Undo"   // uncordon the nodes, terminate the replacements, remove the marks
 	Over   Action = "Over"   // nothing is left to do
 )
 
@@ -173,7 +173,7 @@ func isLost(c Comer) bool { return c.Is == Lost }
 
 func isDoomed(c Comer) bool { return c.Is == Doomed }
 
-// unfit tells who has joined and has had its time to become fit for pods.
+// unfit selects the replacements that have joined and have had their time to become ready for pods.
 func (s Seen) unfit(now time.Time) func(Comer) bool {
 	return func(c Comer) bool {
 		return c.Is == OnItsWay && !c.Joined.IsZero() && !now.Before(c.Joined.Add(s.fitWithin()))

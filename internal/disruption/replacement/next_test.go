@@ -66,7 +66,7 @@ func TestNext(t *testing.T) {
 		{seen: "closed|", want: Commit},
 		{seen: "closed|ready", blocked: time.Second, want: Wait},
 		{seen: "closed|ready", blocked: BlockedFor, want: Undo},
-		{seen: "closed|coming", blocked: BlockedFor, want: Wait}, // nobody has looked properly yet
+		{seen: "closed|coming", blocked: BlockedFor, want: Wait}, // not checked properly yet
 		{seen: "closed|ready", off: true, want: Undo},
 		{seen: "marked|", off: true, want: Undo},
 		{seen: "taken taken|coming", want: Over},

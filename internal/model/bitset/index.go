@@ -29,7 +29,7 @@ type Column struct {
 	Absent Set      // the members without the label
 }
 
-// NewIndex returns an index of so many members. visit calls add for those that have the label, in any
+// NewIndex returns an index of size members. visit calls add for those that have the label, in any
 // order: a range of members from, from+1, …, to-1 and the value that they have.
 func NewIndex(size int, visit func(key string, add func(from, to int, value string))) *Index {
 	x := &Index{size: size, visit: visit, keys: map[string]*Column{}, none: &Column{Absent: New(size)}}

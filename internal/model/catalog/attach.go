@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// attachable returns how many EBS volumes the CSI driver will say that it can
-// attach to a node of the type: what EC2 attaches, less the volumes that the node
-// boots with and, where interfaces count too, those that it has by the time the
-// driver looks.
+// attachable returns how many EBS volumes the CSI driver will report as attachable
+// to a node of the type: EC2's limit, less the volumes that the node boots with and,
+// where network interfaces count too, those that it has when the driver starts.
 //
 // Source: "Amazon EBS volume limits for Amazon EC2 instances" in the EC2 User
-// Guide, and how aws-ebs-csi-driver 1.5x reckons CSINode's allocatable.count
+// Guide, and how aws-ebs-csi-driver 1.5x computes CSINode's allocatable.count
 // without --volume-attach-limit and --reserved-volume-attachments.
 func attachable(f Facts, s Settings) int64 {
 	n, shared := attachments(f)

@@ -30,7 +30,7 @@ const (
 	// gravitonReserve is contiguous memory that arm64 kernels keep back.
 	gravitonReserve = 64 // MiB
 
-	// windowsPods is how many pods a Windows node takes unless told otherwise.
+	// windowsPods is the default maximum number of pods of a Windows node.
 	windowsPods = 110
 )
 
@@ -38,8 +38,8 @@ const (
 // region, without offerings. It does not ask whether the type can be used with
 // the settings at all: see Incompatible.
 //
-// Amounts are those of Karpenter's AWS provider 1.14, so that a node the one
-// would buy for a pod is a node the other would buy.
+// Amounts are those of Karpenter's AWS provider 1.14, so that both
+// launch the same node for a pod.
 func Build(f Facts, s Settings, region string) Type {
 	total := nodeCapacity(f, s)
 	return Type{
@@ -131,10 +131,10 @@ func podVolume(s Settings) (Volume, bool) {
 	return s.Volumes[i], true
 }
 
-// pods is how many the node takes: measured on another one of the type, or reckoned.
-func pods(f Facts, s Settings) int64 { return of(s.Measured.Pods, reckonedPods(f, s)) }
+// pods returns the maximum number of pods: measured on another node of the type, or computed.
+func pods(f Facts, s Settings) int64 { return of(s.Measured.Pods, computedPods(f, s)) }
 
-func reckonedPods(f Facts, s Settings) int64 {
+func computedPods(f Facts, s Settings) int64 {
 	fam := familyOf(s.Family)
 	var n int64
 	switch {

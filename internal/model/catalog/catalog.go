@@ -1,9 +1,9 @@
-// Package catalog says what can be bought: instance types, the zones and ways
-// of paying they come in, what they cost and what a node of theirs offers.
+// Package catalog computes what EC2 offers: instance types, their zones, capacity
+// types and prices, and what a node of each type has for pods.
 //
-// In: facts about instance types, prices, and what a NodeClass sets.
+// In: facts about instance types, prices, and the settings of a NodeClass.
 // Out: types with labels, allocatable resources and priced offerings.
-// Never: a call to AWS, a pod, or a decision about what to buy.
+// Never: a call to AWS, a pod, or a decision about what to launch.
 package catalog
 
 import (
@@ -34,28 +34,28 @@ func (p Price) String() string {
 	return whole + "." + fraction
 }
 
-// The ways of paying, as values of the label karpenter.sh/capacity-type.
+// The capacity types, as values of the label karpenter.sh/capacity-type.
 const (
 	OnDemand = "on-demand"
 	Spot     = "spot"
 	Reserved = "reserved"
 )
 
-// Market is what can be bought, per NodeClass name: families, kubelet settings
+// Market has a catalog for each NodeClass by name: families, kubelet settings
 // and disks change what a node of a type offers, and subnets the zones.
 type Market map[string]Catalog
 
-// Types returns what a pool can buy with a NodeClass.
+// Types returns the types that a pool can launch with a NodeClass.
 func (m Market) Types(class, pool string) []Type { return m[class].Of(pool) }
 
-// Catalog is what can be bought for one NodeClass in one region.
+// Catalog has the types that can be launched for one NodeClass in one region.
 type Catalog struct {
 	Region string
 	Types  []Type // sorted by name
 
-	// Pools are the types of those pools for which they are others, by the pool's
-	// name, sorted like Types: overlays say so (Lay), or they are to be on
-	// hardware of one's own (Type.Dedicated).
+	// Pools are the types of the pools that have other types, by pool name, sorted
+	// like Types: because of an overlay (Lay), or because of dedicated hardware
+	// (Type.Dedicated).
 	Pools map[string][]Type
 
 	// PlacementGroup is the id of the group that all of it is launched into; empty: into none.
@@ -65,7 +65,7 @@ type Catalog struct {
 	PodVolume string
 }
 
-// Of returns what a pool can buy.
+// Of returns the types that a pool can launch.
 func (c Catalog) Of(pool string) []Type {
 	if own, ok := c.Pools[pool]; ok {
 		return own
@@ -94,7 +94,7 @@ type Type struct {
 	Overlaid bool // an overlay says what resources it has
 }
 
-// Offering is one way to buy a type.
+// Offering is a type in one zone with one capacity type.
 type Offering struct {
 	Zone         string // "us-east-1a"
 	ZoneID       string // "use1-az1", empty when not known
@@ -108,7 +108,7 @@ type Offering struct {
 	Reservation Reservation
 }
 
-// Labels of a node that depend on the offering it was bought with.
+// Labels of a node that depend on the offering it was launched with.
 const (
 	LabelZone         = "topology.kubernetes.io/zone"
 	LabelZoneID       = "topology.k8s.aws/zone-id"

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Instances on demand on hardware of one's own are reckoned at a tenth more than on shared hardware. What the Price List asks
-// for more differs from type to type and is mostly less, so a plan is rather too dear than too cheap.
+// The price of an on-demand instance on dedicated hardware is assumed to be a tenth higher than on shared hardware. The difference in the
+// Price List varies by type and is mostly smaller, so the price of a plan is rather too high than too low.
 const (
 	dedicatedNumerator   = 11
 	dedicatedDenominator = 10

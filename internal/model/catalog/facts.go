@@ -2,7 +2,7 @@ package catalog
 
 // Facts are what EC2's DescribeInstanceTypes says about an instance type, as
 // far as we use it. They depend neither on the region nor on a NodeClass. The
-// ec2 door fills them from the API, the emulator serves the API from them.
+// client in aws/ec2 fills them from the API, the emulator serves the API from them.
 //
 // A number that is 0 is one that EC2 does not give, unless its name is listed
 // in Unknown: then EC2 would give it, but no source of the embedded table does.

@@ -37,7 +37,7 @@ const (
 )
 
 // LabelPartition is the partition, counted from 1, of a node in a placement group that has them. No type or offering defines
-// it: whoever launches chooses.
+// it: it is chosen at the launch.
 const LabelPartition = "karpenter.k8s.aws/placement-group-partition"
 
 // The tenancies, as values of LabelTenancy.

@@ -15,15 +15,15 @@ type Measured struct {
 	Memory int64
 
 	// Disk and Pods depend on the NodeClass, which may set the size of a volume
-	// or the number of pods: so they say what nodes have that were reckoned to
-	// have something else. Sorted by Reckoned, each once, mostCorrections at most.
+	// or the number of pods. So they map the computed amount to the real one.
+	// Sorted by Computed, each once, mostCorrections at most.
 	Disk, Pods []Correction
 
-	Seen Day // when a node said so last
+	Seen Day // the last day on which a node reported it
 }
 
-// Correction says that nodes which are reckoned to have so much have another amount.
-type Correction struct{ Reckoned, Real int64 }
+// Correction is the real amount of nodes with this computed amount.
+type Correction struct{ Computed, Real int64 }
 
 // Day is a day as the number of days since 1 January 1970, in UTC.
 type Day int64
@@ -34,7 +34,7 @@ const mostCorrections = 16
 // refresh is how many days Seen may lie behind, so that not every node that joins is a change.
 const refresh = 7
 
-// Report is what a node had when it was ready, beside what was promised of it when it was bought.
+// Report has what a node had when it was ready, and what was promised when it was launched.
 type Report struct {
 	Image, Type        string // "ami-…", "m5.large"
 	Promised, Reported resources.Amounts
@@ -74,18 +74,18 @@ func (m Measurements) Note(r Report) bool {
 	return true
 }
 
-// corrected returns the corrections after a node that was promised to have so
-// much reported what it has. A node of before the first report was promised
-// what was reckoned, a later one what was measured. Where two NodeClasses reckon
-// the same and have different amounts, the smaller one is kept: a plan then
-// promises too little to one of them, and never what is not there.
+// corrected returns the corrections after the report of a node with this promised
+// amount. Before the first report, the promised amount is the computed one, later
+// the measured one. If two NodeClasses have the same computed amount and different
+// real ones, the smaller one is kept: a plan then promises too little for one of
+// them, and never too much.
 func corrected(was []Correction, promised, reported int64) []Correction {
 	if promised <= 0 || reported <= 0 {
 		return was
 	}
 	is, isKnown := slices.Clone(was), false
 	for i, c := range is {
-		if c.Reckoned == promised || c.Real == promised {
+		if c.Computed == promised || c.Real == promised {
 			is[i].Real, isKnown = min(c.Real, reported), true
 		}
 	}
@@ -96,18 +96,18 @@ func corrected(was []Correction, promised, reported int64) []Correction {
 }
 
 func sorted(list []Correction) []Correction {
-	slices.SortFunc(list, func(a, b Correction) int { return cmp.Compare(a.Reckoned, b.Reckoned) })
+	slices.SortFunc(list, func(a, b Correction) int { return cmp.Compare(a.Computed, b.Computed) })
 	return list
 }
 
-// of returns what nodes have that are reckoned to have so much.
-func of(corrections []Correction, reckoned int64) int64 {
+// of returns the real amount for a computed one.
+func of(corrections []Correction, computed int64) int64 {
 	for _, c := range corrections {
-		if c.Reckoned == reckoned {
+		if c.Computed == computed {
 			return c.Real
 		}
 	}
-	return reckoned
+	return computed
 }
 
 // Merge returns what both say together, which does not depend on their order.
@@ -129,7 +129,7 @@ func (m Measurements) Merge(other Measurements) Measurements {
 func mergeCorrections(a, b []Correction) []Correction {
 	out := slices.Clone(a)
 	for _, c := range b {
-		if i := slices.IndexFunc(out, func(o Correction) bool { return o.Reckoned == c.Reckoned }); i >= 0 {
+		if i := slices.IndexFunc(out, func(o Correction) bool { return o.Computed == c.Computed }); i >= 0 {
 			out[i].Real = min(out[i].Real, c.Real)
 		} else {
 			out = append(out, c)

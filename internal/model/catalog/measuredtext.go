@@ -16,9 +16,9 @@ import (
 //
 //	m5.large memory=7842048Ki disk=20Gi:20893676Ki pods=29:110 seen=2026-11-21
 //
-// Memory is what nodes have, disk and pods what they were reckoned to have and
-// what they have. If all of it is longer than limit (bytes, images and lines
-// counted), what was seen longest ago is left out.
+// Memory is the real amount, disk and pods are the computed and the real amount.
+// If the text is longer than limit (in bytes, with image names and line ends),
+// the types that were seen longest ago are left out.
 func (m Measurements) Encode(limit int) map[string]string {
 	samples := slices.SortedFunc(maps.Keys(m), func(a, b Sample) int {
 		return cmp.Or(cmp.Compare(m[b].Seen, m[a].Seen), cmp.Compare(a.Image, b.Image), cmp.Compare(a.Type, b.Type))
@@ -59,7 +59,7 @@ func (m Measured) line(typ string) string {
 }
 
 func (c Correction) text(resource string) string {
-	return resources.Format(resource, c.Reckoned) + ":" + resources.Format(resource, c.Real)
+	return resources.Format(resource, c.Computed) + ":" + resources.Format(resource, c.Real)
 }
 
 // DecodeMeasurements reads what Encode wrote. The error names every line that
@@ -109,11 +109,11 @@ func readMeasured(words []string) (Measured, error) {
 }
 
 func readCorrection(list []Correction, resource, text string) ([]Correction, error) {
-	reckoned, there, ok := strings.Cut(text, ":")
+	computed, there, ok := strings.Cut(text, ":")
 	if !ok {
-		return nil, fmt.Errorf("%q: want what is reckoned and what there is, with a colon between", text)
+		return nil, fmt.Errorf("%q: want the computed and the real amount, separated by a colon", text)
 	}
-	a, err := positive(resource, reckoned)
+	a, err := positive(resource, computed)
 	if err != nil {
 		return nil, err
 	}

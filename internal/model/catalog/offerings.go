@@ -20,20 +20,19 @@ func (z Zone) IsLocal() bool { return strings.Count(z.Name, "-") > 3 }
 type Prices struct {
 	OnDemand map[string]Price // by type
 
-	// Spot is the spot price by type and zone name. While it is nil, nothing
-	// is known yet and spot is reckoned at the on-demand price; once it is
-	// there, a type and zone that it lacks cannot be bought as spot. Local zones
-	// mostly have no spot: there nothing is reckoned.
+	// Spot is the spot price by type and zone name. While it is nil, the
+	// on-demand price is used, except in local zones, which mostly have no spot.
+	// Once it is there, a type and zone without a price has no spot offering.
 	Spot map[string]map[string]Price
 
-	// Assumed is what types cost, in whatever way, that have no price there: a
-	// user says so of types that are not on any list yet.
+	// Assumed is the price, for any capacity type, of types without another price:
+	// users set it for types that are in no list yet.
 	Assumed map[string]Price
 }
 
-// Offerings returns the ways to buy a type in zones, which are those that have
-// the type and the NodeClass has a subnet in. What has no price cannot be
-// bought and is not among them. All are available.
+// Offerings returns the offerings of a type in zones, which are those that have
+// the type and in which the NodeClass has a subnet. There is none without a price.
+// All are available.
 func (p Prices) Offerings(f Facts, zones []Zone) []Offering {
 	var out []Offering
 	add := func(z Zone, way string, price Price) {

@@ -15,16 +15,16 @@ type Overlay struct {
 	Name   string
 	Weight int // the heavier goes first; of one weight, the name that is later in the alphabet
 
-	// Requirements are what a node must be that it holds for: by the labels of
-	// its type and its offering, and by what its pool says. A label that nobody
-	// defines meets only NotIn and DoesNotExist.
+	// Requirements select the offerings to which the overlay applies, by the labels
+	// of type and offering and the requirements of the pool. A label that none of
+	// them defines meets only NotIn and DoesNotExist.
 	Requirements requirements.Requirements
 
 	Price    *Repricing        // nil: prices stay as they are
 	Capacity resources.Amounts // resources by name, in place of what the type has of them; empty: none
 }
 
-// Ground is what overlays are laid over: the types as one pool may buy them.
+// Ground has the types of one pool, to which overlays apply.
 type Ground struct {
 	Pool  string
 	Says  requirements.Requirements // the labels and requirements of the pool

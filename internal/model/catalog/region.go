@@ -28,7 +28,7 @@ type Region struct {
 const anyZone = "?"
 
 // ZonesOf returns the zones that have the type, or all zones if that is not
-// known; none if the region does not sell it.
+// known; none if the region does not offer it.
 func (r Region) ZonesOf(typ string) []Zone {
 	marks, ok := r.zonesOf[typ]
 	if !ok {
@@ -46,7 +46,7 @@ func (r Region) ZonesOf(typ string) []Zone {
 	return out
 }
 
-// Types returns the names of the types sold in the region, sorted.
+// Types returns the names of the types that the region offers, sorted.
 func (r Region) Types() []string { return slices.Sorted(maps.Keys(r.OnDemand)) }
 
 // parseRegion reads a region's file: comments after "#", one line "zones"

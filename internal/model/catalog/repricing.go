@@ -18,13 +18,12 @@ type RepricingKind string
 // The kinds of Repricing.
 const (
 	SetPrice     RepricingKind = "set"     // the amount is the price
-	AddPrice     RepricingKind = "add"     // so much more
-	PercentPrice RepricingKind = "percent" // so many percent more
+	AddPrice     RepricingKind = "add"     // the amount is added
+	PercentPrice RepricingKind = "percent" // the amount is a percentage, which is added
 )
 
-// The least and the most that a price can be changed to. Nothing is free: what
-// costs nothing would be bought without end. What costs more than anything is
-// bought last.
+// The lowest and the highest price that an overlay can set. An offering with price
+// zero would always be launched, and one with an infinite price never.
 const (
 	leastPrice Price = 1
 	mostPrice        = 1_000_000 * Dollar

@@ -32,9 +32,9 @@ type ReservedCapacity struct {
 	Expiring     bool   // nothing more is launched into it
 }
 
-// perReserved is by how much an instance of a reservation is reckoned cheaper than
-// one on demand. What is reserved is paid for already; the rest of the price
-// tells a large instance from a small one.
+// perReserved is the divisor of the price of an instance in a reservation, compared with
+// on-demand. A reservation is paid for already; the remaining price orders large and
+// small instances.
 const perReserved = 10_000_000
 
 // WithReserved returns the type with the offerings that the reservations make of

@@ -72,7 +72,7 @@ func Encode(c Catalog) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode reads what Encode wrote, or what somebody wrote by hand: rows and
+// Decode reads the output of Encode, or a file written by hand: rows and
 // offerings may be in any order. The region is that of the types' labels.
 // An error says which row is wrong, and how.
 func Decode(data []byte) (Catalog, error) {

@@ -30,7 +30,7 @@ type Settings struct {
 	PodsPerCore int64  // 0: no such limit
 
 	// KubeReserved and SystemReserved are what the user set, by resource
-	// name, in the units of capacity.Amounts. They replace our reckoning key by key.
+	// name, in the units of capacity.Amounts. They replace the computed amounts key by key.
 	KubeReserved   map[string]int64
 	SystemReserved map[string]int64
 	EvictionHard   map[string]Threshold // by signal: "memory.available", "nodefs.available"
@@ -44,7 +44,7 @@ type Settings struct {
 	// kernel take before the kubelet sees it; nil: 0.075.
 	MemoryOverhead *float64
 	// Measured is what nodes of the type that is built, from the image that it
-	// would be started from, turned out to have: it replaces what is reckoned.
+	// would be started from, turned out to have. It replaces the computed amounts.
 	Measured Measured
 
 	// Interfaces are the network interfaces a NodeClass asks for; nil: the

@@ -96,9 +96,9 @@ func (t Table) Region(name string) (Region, error) {
 	return r, nil
 }
 
-// Catalog returns what can be bought in a region under the settings: every
-// type that is compatible with them and sold there, in each zone that has it,
-// on demand and as spot.
+// Catalog returns the catalog of a region under the settings: every type that is
+// compatible with them and offered there, in each zone that has it, on-demand and
+// spot.
 func (t Table) Catalog(region string, s Settings) (Catalog, error) {
 	r, err := t.Region(region)
 	if err != nil {

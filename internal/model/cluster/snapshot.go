@@ -24,24 +24,24 @@ type Snapshot struct {
 	Pods    []Pod    // the pods that need a place, sorted by namespace and name
 }
 
-// Pool is a NodePool: what it may buy and how much.
+// Pool is a NodePool: what it may launch, and its limits.
 type Pool struct {
 	Name      string
 	UID       string
 	NodeClass string // name of its EC2NodeClass
 	Weight    int    // 0..100, larger goes first
 
-	// Unusable says why nothing may be bought for the pool now (not ready,
+	// Unusable is the reason why nothing may be launched for the pool now (not ready,
 	// being deleted, static, NodeClass not ready); empty if it may be used.
 	Unusable string
-	// Closed is true of a pool that is unusable because somebody wants it so (static, being deleted, another controller's): it is not to be mended.
+	// Closed is true if the pool is unusable by intent (static, being deleted, another controller's), so there is nothing to fix.
 	Closed bool
 
 	Requirements  []requirements.Requirement // as written, with minValues
 	Relaxable     bool                       // minValues give way where they cannot be met, rather than pods
 	Labels        requirements.Labels        // of the template
 	Taints        []requirements.Taint
-	StartupTaints []requirements.Taint // removed by somebody else before pods run
+	StartupTaints []requirements.Taint // removed by another component before pods run
 
 	// Limits holds a ceiling for each resource it names. Nodes is the ceiling
 	// on the number of nodes.
@@ -52,17 +52,17 @@ type Pool struct {
 }
 
 // Limits are ceilings on what a pool may hold. A resource that is not in
-// Ceiling is unlimited; one that is there with 0 may not be bought at all.
+// Ceiling is unlimited; with a ceiling of 0, no node may have it.
 type Limits struct {
 	Ceiling map[string]int64 // by resource name, in the units of capacity.Amounts
 	Nodes   *int             // nil: unlimited
 }
 
-// Node is a machine that is running, joining or bought.
+// Node is a node that is running, or whose instance is launched or joining.
 type Node struct {
 	Name       string // of the Node; of the NodeClaim until it has joined
 	Claim      string // NodeClaim, empty for a node that is not ours
-	ProviderID string // "aws:///us-east-1a/i-0123", empty until bought
+	ProviderID string // "aws:///us-east-1a/i-0123", empty until the launch
 	Pool       string
 	NodeClass  string
 
@@ -73,14 +73,14 @@ type Node struct {
 
 	Capacity    resources.Amounts
 	Allocatable resources.Amounts
-	// Requested is what the pods bound to it ask for, and DaemonSet pods that
-	// have yet to come.
+	// Requested is the sum of the requests of its bound pods, and of the DaemonSet
+	// pods that are expected on it.
 	Requested resources.Amounts
 	HostPorts []HostPort
 
-	// Residents are all pods that stay on it, as far as the places of others
-	// depend on them: bound ones of every kind, DaemonSet pods too, and those that
-	// it was bought for. Not those that Snapshot.Pods finds another place for.
+	// Residents are all pods that stay on it, as far as the placement of others
+	// depends on them: bound pods of every kind, DaemonSet pods too, and those that
+	// it was launched for. Pods in Snapshot.Pods are not among them.
 	Residents []Resident
 
 	Joined      bool // the Node object exists and is registered
@@ -168,7 +168,7 @@ func same[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[
 // ID returns "namespace/name".
 func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 
-// Preference is a soft wish about the node.
+// Preference is a preferred requirement of the node.
 type Preference struct {
 	Weight       int // 1..100
 	Requirements requirements.Requirements

@@ -17,7 +17,7 @@ type Spread struct {
 	// MinDomains is how many domains there should be: with fewer, the fewest
 	// pods count as none. 0 and 1 ask for nothing.
 	MinDomains int
-	Soft       bool // ScheduleAnyway: a wish, not a demand
+	Soft       bool // ScheduleAnyway: a preference, not a requirement
 
 	// Selector is the constraint's, with what its matchLabelKeys come to.
 	Selector Selector
@@ -34,7 +34,7 @@ type Spread struct {
 // has not, a pod which the term matches.
 type Term struct {
 	Key    string // a node label
-	Weight int    // 1..100 for a wish, 0 for a demand
+	Weight int    // 1..100 for a preference, 0 for a requirement
 
 	// Namespaces are those whose pods count, sorted; what namespaceSelector
 	// selects is among them. AllNamespaces: every pod's, whatever Namespaces says.
@@ -72,8 +72,8 @@ func (s Selector) Matches(labels requirements.Labels) bool {
 type Kind struct {
 	Namespace string
 	Labels    requirements.Labels
-	// Avoids are the pod's required anti-affinity terms: nobody whom one of
-	// them matches may come into its domain.
+	// Avoids are the pod's required anti-affinity terms: no pod that one of
+	// them matches may be in its domain.
 	Avoids []Term
 	// Ending: the pod is being deleted. Spread constraints do not count it;
 	// affinity and anti-affinity do until it is gone.

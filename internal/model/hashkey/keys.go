@@ -1,8 +1,8 @@
-// Package hashkey writes values as bytes by which they can be told apart.
+// Package hashkey encodes values as bytes for keys of maps and hashes.
 //
 // In: numbers, texts, flags.
-// Out: bytes to look things up by: two rows of values of the same kinds have the same ones only if they are the same.
-// Never: an order that means something, or bytes that are kept or sent.
+// Out: bytes: two rows of values of the same kinds have equal bytes only if they are equal.
+// Never: bytes with a meaningful order, or bytes that are stored or sent.
 package hashkey
 
 import "encoding/binary"

@@ -80,7 +80,7 @@ func (t Toleration) Tolerates(taint Taint) bool {
 }
 
 // Untolerated returns the first taint that keeps a pod with these tolerations
-// off the node. PreferNoSchedule keeps nobody off.
+// off the node. PreferNoSchedule keeps no pod off.
 func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
 	for _, taint := range taints {
 		if taint.Effect != PreferNoSchedule && !Tolerated(taint, tolerations) {

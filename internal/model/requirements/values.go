@@ -220,7 +220,7 @@ func (v Values) String() string {
 	return strings.Join(parts, " ")
 }
 
-// AppendKey appends bytes by which the values can be told from others.
+// AppendKey appends a key of the values: other values have another key.
 func (v Values) AppendKey(b []byte) []byte {
 	b = hashkey.Text(hashkey.Int(b, len(v.Listed)), v.Listed...)
 	b = hashkey.Flag(b, v.Complement, v.Absent, v.Min != nil, v.Max != nil)

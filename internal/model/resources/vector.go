@@ -31,14 +31,14 @@ func (d Dimensions) Of(a Amounts) Vector {
 // AttachableVolumes begins the names of resources that stand for volumes attached by a CSI driver.
 const AttachableVolumes = "attachable-volumes-csi-"
 
-// Plenty is the room for what nobody limits.
+// Plenty is the room for resources without limit.
 const Plenty = 1 << 40
 
-// Left makes v what is left of all when so much is used. Volumes of a driver of which the
-// node does not say how many it attaches are not limited, as for kube-scheduler.
+// Left sets v to all less used. The volumes of a CSI driver for which the node has no limit are not limited, as in
+// kube-scheduler.
 func (d Dimensions) Left(v Vector, all, used Amounts) {
 	if !slices.ContainsFunc(d, isExtended) {
-		all.Extended, used.Extended = nil, nil // nobody asks for them
+		all.Extended, used.Extended = nil, nil // no pod requests them
 	}
 	d.into(v, all.Sub(used))
 	for i, name := range d {

@@ -40,7 +40,7 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// TestLeft: a driver whose limit the node does not tell attaches as many volumes as there are.
+// TestLeft: a CSI driver without a limit on the node attaches any number of volumes.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	const ebs, other = AttachableVolumes + "ebs.csi.aws.com", AttachableVolumes + "other"

@@ -23,14 +23,14 @@ import (
 //     with the eviction thresholds of the EKS images: 100Mi, 10 % of the disk;
 //   - labels: karpenter.sh, "Well-Known Labels".
 
-// reckoned is what comes out.
-type reckoned struct {
+// computed is what comes out.
+type computed struct {
 	Capacity, Free map[string]int64 // by resource; cpu in millicores; none is 0
 	Labels         map[string]string
 }
 
-// TestReckoned compares every type of the table, in every family that it runs.
-func TestReckoned(t *testing.T) {
+// TestComputed compares every type of the table, in every family that it runs.
+func TestComputed(t *testing.T) {
 	t.Parallel()
 	families := []string{AL2, AL2023, Bottlerocket, Custom, Windows2019, Windows2022, Windows2025}
 	compared := map[string]int{}
@@ -41,9 +41,9 @@ func TestReckoned(t *testing.T) {
 				continue
 			}
 			typ := Build(f, set, "sa-east-1")
-			got := reckoned{amountsOf(typ.Capacity), amountsOf(typ.Allocatable), typ.Labels}
-			if diff := cmp.Diff(reckon(f, family, "sa-east-1"), got); diff != "" {
-				t.Errorf("%s, %s (-reckoned +catalog):\n%s", f.Name, family, diff)
+			got := computed{amountsOf(typ.Capacity), amountsOf(typ.Allocatable), typ.Labels}
+			if diff := cmp.Diff(computeByHand(f, family, "sa-east-1"), got); diff != "" {
+				t.Errorf("%s, %s (-computed +catalog):\n%s", f.Name, family, diff)
 			}
 			compared[family]++
 		}
@@ -66,7 +66,7 @@ func amountsOf(a resources.Amounts) map[string]int64 {
 	return out
 }
 
-func reckon(f Facts, family, region string) reckoned {
+func computeByHand(f Facts, family, region string) computed {
 	windows := strings.HasPrefix(family, "Windows")
 	arm := f.Processor.Architectures[0] == "arm64"
 	var cards []NetworkCard
@@ -89,24 +89,24 @@ func reckon(f Facts, family, region string) reckoned {
 	all := map[string]int64{
 		"cpu": f.Processor.VCPUs * 1000, "memory": mebibytes << 20, "ephemeral-storage": disk << 30, "pods": pods,
 	}
-	maps.Copy(all, reckonDevices(f, windows))
+	maps.Copy(all, byHandDevices(f, windows))
 	free := maps.Clone(all)
 	reservedFor := addresses
 	if family == "Bottlerocket" || windows {
 		reservedFor = pods
 	}
-	free["cpu"] -= reckonReservedCPU(f.Processor.VCPUs)
+	free["cpu"] -= byHandReservedCPU(f.Processor.VCPUs)
 	free["memory"] -= (255 + 11*reservedFor + 100) << 20
 	free["ephemeral-storage"] = (disk - 1 - disk/10) << 30
 	for _, amounts := range []map[string]int64{all, free} {
 		maps.DeleteFunc(amounts, func(_ string, n int64) bool { return n <= 0 })
 	}
-	return reckoned{all, free, reckonLabels(f, family, region)}
+	return computed{all, free, byHandLabels(f, family, region)}
 }
 
-// reckonReservedCPU counts in quarters of a millicore: 240 for the first vCPU,
+// byHandReservedCPU counts in quarters of a millicore: 240 for the first vCPU,
 // 40 for the second, 20 for the third and fourth, 10 for each after.
-func reckonReservedCPU(vcpus int64) int64 {
+func byHandReservedCPU(vcpus int64) int64 {
 	var quarters int64
 	for i := range vcpus {
 		switch {
@@ -123,7 +123,7 @@ func reckonReservedCPU(vcpus int64) int64 {
 	return quarters / 4
 }
 
-func reckonDevices(f Facts, windows bool) map[string]int64 {
+func byHandDevices(f Facts, windows bool) map[string]int64 {
 	out := map[string]int64{
 		"vpc.amazonaws.com/efa": f.Network.EFAInterfaces, "vpc.amazonaws.com/pod-eni": f.Network.BranchInterfaces,
 	}
@@ -146,7 +146,7 @@ func reckonDevices(f Facts, windows bool) map[string]int64 {
 // typeName takes a name apart: category, terabytes, generation, the rest of the family, size.
 var typeName = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+)([^.]*)\.(.+)$`)
 
-func reckonLabels(f Facts, family, region string) map[string]string {
+func byHandLabels(f Facts, family, region string) map[string]string {
 	const own = "karpenter.k8s.aws/instance-"
 	parts := typeName.FindStringSubmatch(f.Name)
 	out := map[string]string{
