@@ -197,10 +197,10 @@ func (g *guideWalk) mustBeThere() {
 	if _, err := calls.CreateAddon(g.t.Context(), addon); err != nil {
 		g.t.Fatal(err)
 	}
-	if err := g.l.AddNodeRole(guideNodeRole); err != nil {
+	if err := g.l.Roles.AddNode(guideNodeRole); err != nil {
 		g.t.Fatal(err)
 	}
-	entry := &eks.CreateAccessEntryInput{ClusterName: &g.l.Cluster, PrincipalArn: aws.String(g.l.RoleARN(guideNodeRole)), Type: aws.String(world.EntryEC2Linux)}
+	entry := &eks.CreateAccessEntryInput{ClusterName: &g.l.Cluster, PrincipalArn: aws.String(g.l.Roles.ARN(guideNodeRole)), Type: aws.String(world.EntryEC2Linux)}
 	if _, err := calls.CreateAccessEntry(g.t.Context(), entry); err != nil {
 		g.t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func (g *guideWalk) startPods(string) {
 			role = a.Role
 		}
 	})
-	if role != g.l.RoleARN(guideControllerRole) {
+	if role != g.l.Roles.ARN(guideControllerRole) {
 		g.t.Fatalf("the controller's service account has the role %q, not that of the guide", role)
 	}
 	agent := httptest.NewServer(&lab.PodIdentity{Lab: g.l, Role: guideControllerRole, Life: time.Hour})

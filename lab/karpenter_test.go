@@ -122,7 +122,7 @@ spec:
         - {name: FEATURE_GATES, value: "NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=false"}
         - {name: LOG_OUTPUT_PATHS, value: stdout}
 ---
-`, l.RoleARN(lab.ControllerRole), l.Cluster)
+`, l.Roles.ARN(lab.ControllerRole), l.Cluster)
 }
 
 // tags are those that Karpenter gives to all that it makes of a pool.

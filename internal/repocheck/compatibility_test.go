@@ -25,7 +25,7 @@ const (
 	notYet  = "not yet"
 )
 
-// told is the verdict on what is accepted and has no effect: the controller says so when it starts.
+// `told` is the verdict on a field that is accepted and has no effect: the controller reports that field when it starts.
 func told(says string) string { return notYet + "; accepted, and told at the start: " + says }
 
 // TestCompatibility compares docs/compatibility.md with the code: a name of Karpenter counts as supported if the code uses it.

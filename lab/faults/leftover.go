@@ -56,7 +56,7 @@ func (s *Scene) clean(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("remove what is left of the fault in AWS: %w", err)
 	}
-	return s.Lab.RemoveNodeRole(s.Name)
+	return s.Lab.Roles.RemoveNode(s.Name)
 }
 
 func isThere(account *world.Account, policy string) bool {

@@ -19,11 +19,11 @@ import (
 // role gives the scene its own node role, which the cluster does not map.
 func (s *Scene) role() error {
 	s.Class.Spec.Role = s.Name
-	return s.Lab.AddNodeRole(s.Name)
+	return s.Lab.Roles.AddNode(s.Name)
 }
 
 // arn returns the ARN of the scene's role.
-func (s *Scene) arn() string { return s.Lab.RoleARN(s.Name) }
+func (s *Scene) arn() string { return s.Lab.Roles.ARN(s.Name) }
 
 // entry creates an access entry for a role. If the current authentication mode does not allow that, it switches the mode for a moment: EKS
 // keeps entries in all modes.
@@ -95,7 +95,7 @@ func (s *Scene) replaceRole() error {
 	if err != nil {
 		return err
 	}
-	return s.Lab.AddNodeRole(s.Name)
+	return s.Lab.Roles.AddNode(s.Name)
 }
 
 // trust is the trust policy of a node role.
