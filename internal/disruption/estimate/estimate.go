@@ -1,4 +1,4 @@
-// Package estimate says about what a few pods would cost on machines of their own, in some millionths of a second.
+// Package estimate computes an approximate price of new nodes for a few pods, within microseconds.
 //
 // In: pods, the pools and the market that machines are bought from, and which instance types pods may share.
 // Out: what the pods can be had for as far as room, labels and taints go.

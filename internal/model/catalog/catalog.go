@@ -1,5 +1,5 @@
-// Package catalog says what can be bought: instance types, the zones and ways
-// of paying they come in, what they cost and what a node of theirs offers.
+// Package catalog has the offerings of EC2: instance types with their zones, capacity types and prices,
+// and the allocatable resources of their nodes.
 //
 // In: facts about instance types, prices, and what a NodeClass sets.
 // Out: types with labels, allocatable resources and priced offerings.

@@ -1,4 +1,4 @@
-// Package hashkey writes values as bytes by which they can be told apart.
+// Package hashkey encodes values as bytes that differ when the values differ.
 //
 // In: numbers, texts, flags.
 // Out: bytes to look things up by: two rows of values of the same kinds have the same ones only if they are the same.
