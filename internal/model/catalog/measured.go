@@ -36,9 +36,9 @@ const refresh = 7
 
 // Report is what a node had when it was ready, beside what was promised of it when it was bought.
 type Report struct {
-	Image, Type        string // "ami-…", "m5.large"
-	Promised, Reported resources.Amounts
-	Day                Day
+	Image, Type        string            // "ami-…", "m5.large"
+	Promised, Reported resources.Amounts // amounts that the plan assumed, and those of the Node
+	Day                Day               // of the report
 }
 
 // Measurements are those of all types and images.

@@ -17,17 +17,17 @@ import (
 // Snapshot is all that a decision may know about the cluster. It and what it
 // points at are never altered; a "what if" copies what it changes.
 type Snapshot struct {
-	Taken   time.Time
-	Pools   []Pool   // sorted by name; also those that may not be used, with the reason
-	Nodes   []Node   // sorted by name; claims that have not joined are nodes too
-	Daemons []Daemon // sorted by namespace and name
-	Pods    []Pod    // the pods that need a place, sorted by namespace and name
+	Taken   time.Time // time of the snapshot
+	Pools   []Pool    // sorted by name; also those that may not be used, with the reason
+	Nodes   []Node    // sorted by name; claims that have not joined are nodes too
+	Daemons []Daemon  // sorted by namespace and name
+	Pods    []Pod     // the pods that need a place, sorted by namespace and name
 }
 
 // Pool is a NodePool: what it may buy and how much.
 type Pool struct {
-	Name      string
-	UID       string
+	Name      string // of the NodePool
+	UID       string // of the NodePool
 	NodeClass string // name of its EC2NodeClass
 	Weight    int    // 0..100, larger goes first
 
@@ -40,8 +40,8 @@ type Pool struct {
 	Requirements  []requirements.Requirement // as written, with minValues
 	Relaxable     bool                       // minValues give way where they cannot be met, rather than pods
 	Labels        requirements.Labels        // of the template
-	Taints        []requirements.Taint
-	StartupTaints []requirements.Taint // removed by somebody else before pods run
+	Taints        []requirements.Taint       // of the template
+	StartupTaints []requirements.Taint       // removed by somebody else before pods run
 
 	// Limits holds a ceiling for each resource it names. Nodes is the ceiling
 	// on the number of nodes.
@@ -63,16 +63,16 @@ type Node struct {
 	Name       string // of the Node; of the NodeClaim until it has joined
 	Claim      string // NodeClaim, empty for a node that is not ours
 	ProviderID string // "aws:///us-east-1a/i-0123", empty until bought
-	Pool       string
-	NodeClass  string
+	Pool       string // name of its NodePool
+	NodeClass  string // name of its EC2NodeClass
 
 	Labels requirements.Labels // of the Node; before it joins, what the claim promises
 	// Taints are those a pod must tolerate to run here once the node is ready:
 	// startup and ephemeral taints are left out until it is initialized.
 	Taints []requirements.Taint
 
-	Capacity    resources.Amounts
-	Allocatable resources.Amounts
+	Capacity    resources.Amounts // of the Node; estimated until it has joined
+	Allocatable resources.Amounts // of the Node; estimated until it has joined
 	// Requested is what the pods bound to it ask for, and DaemonSet pods that
 	// have yet to come.
 	Requested resources.Amounts
@@ -108,11 +108,11 @@ func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, Cordon()) }
 
 // Daemon is a DaemonSet: a pod for every node that it accepts.
 type Daemon struct {
-	Namespace, Name string
+	Namespace, Name string                      // of the DaemonSet
 	Requests        resources.Amounts           // of one pod, with Pods: 1
 	Required        []requirements.Requirements // as in Pod
 	Tolerations     []requirements.Toleration   // as the DaemonSet controller extends them
-	HostPorts       []HostPort
+	HostPorts       []HostPort                  // of one pod
 
 	// Kind is what one of its pods is to the places of others; nil if that is not known, and then no rule counts them.
 	Kind *Kind
@@ -120,10 +120,10 @@ type Daemon struct {
 
 // Pod is a pod as far as its place is concerned.
 type Pod struct {
-	Namespace, Name string
-	UID             string
-	Owner           string // "ReplicaSet/web-5d4f", its controller; empty if it has none
-	Labels          requirements.Labels
+	Namespace, Name string              // of the pod
+	UID             string              // of the pod
+	Owner           string              // "ReplicaSet/web-5d4f", its controller; empty if it has none
+	Labels          requirements.Labels // of the pod
 
 	Requests resources.Amounts // init containers, sidecars and overhead included, with Pods: 1
 
@@ -134,17 +134,17 @@ type Pod struct {
 	Tolerations []requirements.Toleration
 	HostPorts   []HostPort
 
-	Spread       []Spread
-	Affinity     []Term // the pods that must, or should, be near
-	AntiAffinity []Term // and those that must not, or should not
+	Spread       []Spread // topology spread constraints
+	Affinity     []Term   // the pods that must, or should, be near
+	AntiAffinity []Term   // and those that must not, or should not
 
 	// Volumes names the volume claims that have no volume yet and that other
 	// pods may use too ("namespace/name"): where the first of their pods goes, the
 	// volume is made, and the others follow into that zone. Sorted.
 	Volumes []string
 
-	Priority int32
-	Created  time.Time
+	Priority int32     // spec.priority
+	Created  time.Time // creation timestamp
 
 	// Node is the name of the node the pod still runs on, if that node is
 	// leaving; empty for a pending pod.
@@ -170,14 +170,14 @@ func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 
 // Preference is a soft wish about the node.
 type Preference struct {
-	Weight       int // 1..100
-	Requirements requirements.Requirements
+	Weight       int                       // 1..100
+	Requirements requirements.Requirements // preferred labels of the node
 }
 
 // HostPort is a port that a pod takes on its node.
 type HostPort struct {
 	IP       string // "0.0.0.0" for all addresses
-	Port     int32
+	Port     int32  // 1..65535
 	Protocol string // TCP, UDP or SCTP
 }
 
