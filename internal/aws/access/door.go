@@ -20,9 +20,9 @@ import (
 
 // Cluster is who we are, as tags and names say it.
 type Cluster struct {
-	Name   string
+	Name   string // of the EKS cluster
 	UID    string // of its kube-system namespace
-	Region string
+	Region string // "us-east-1"
 }
 
 // Door is the client of IAM, EKS and STS. It is safe for concurrent use.
@@ -48,7 +48,7 @@ func New(cfg aws.Config, cluster Cluster) (*Door, error) {
 
 // Identity is whom AWS takes us for.
 type Identity struct {
-	Account string
+	Account string // account ID
 	ARN     string // "arn:aws:sts::111122223333:assumed-role/joiner/i-0123"
 }
 

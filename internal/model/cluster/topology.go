@@ -70,8 +70,8 @@ func (s Selector) Matches(labels requirements.Labels) bool {
 // Kind is what matters of a pod to the places of others. Pods that are alike
 // in it share one Kind; it is never altered.
 type Kind struct {
-	Namespace string
-	Labels    requirements.Labels
+	Namespace string              // of the pods
+	Labels    requirements.Labels // of the pods
 	// Avoids are the pod's required anti-affinity terms: nobody whom one of
 	// them matches may come into its domain.
 	Avoids []Term
@@ -83,5 +83,5 @@ type Kind struct {
 // Resident is a number of pods of one kind on a node.
 type Resident struct {
 	*Kind
-	Count int
+	Count int // number of pods
 }
