@@ -75,7 +75,7 @@ func (l *Lab) furnishAccount(now time.Time, w *world.World) error {
 			return err
 		}
 	}
-	l.AL2Image = l.Estate.Region.RegisterImage(world.Image{
+	l.AL2Image = l.Estate.Region.Images.Register(world.Image{
 		Name: "own-eks-node-al2-" + KubernetesMinor(), Description: "Amazon Linux 2, made by the account itself",
 		Architecture: "x86_64", OwnerID: l.Account, CreatedAt: now, RootDevice: "/dev/xvda",
 		Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}},
@@ -127,7 +127,7 @@ func (l *Lab) registerCluster(issuer string) error {
 	}
 	var err error
 	l.Emulator.Do(func(w *world.World, now time.Time) {
-		_, err = w.Region(l.Account, l.Region).CreateCluster(now, world.Cluster{
+		_, err = w.Region(l.Account, l.Region).EKS.CreateCluster(now, world.Cluster{
 			Name: l.Cluster, Version: KubernetesMinor(), Endpoint: l.plane.URL,
 			CA:          base64.StdEncoding.EncodeToString(l.plane.CA),
 			ServiceCIDR: l.serviceCIDR(), Issuer: issuer, AuthMode: l.AuthMode,

@@ -147,7 +147,7 @@ func (s *serverless) makeProfile(name, namespace string, labels map[string]strin
 func (s *serverless) age() {
 	s.t.Helper()
 	s.l.Emulator.Do(func(w *world.World, now time.Time) {
-		p, err := w.Region(s.l.Account, s.l.Region).FargateProfile(s.l.Cluster, fargateProfile)
+		p, err := w.Region(s.l.Account, s.l.Region).EKS.FargateProfile(s.l.Cluster, fargateProfile)
 		if err != nil {
 			s.t.Error(err)
 			return

@@ -188,14 +188,14 @@ func (l *Lab) tellEvents(ctx context.Context, b *strings.Builder) {
 // Instances returns every instance of the account that EC2 still lists, in its current state.
 func (l *Lab) Instances() []world.Instance {
 	var out []world.Instance
-	l.Emulator.Do(func(w *world.World, _ time.Time) { out = w.Region(l.Account, l.Region).Instances() })
+	l.Emulator.Do(func(w *world.World, _ time.Time) { out = w.Region(l.Account, l.Region).Instances.All() })
 	return out
 }
 
 // Console returns an instance's console output.
 func (l *Lab) Console(instance string) string {
 	var text string
-	l.Emulator.Do(func(w *world.World, _ time.Time) { text, _ = w.Region(l.Account, l.Region).Console(instance) })
+	l.Emulator.Do(func(w *world.World, _ time.Time) { text, _ = w.Region(l.Account, l.Region).Instances.Console(instance) })
 	return text
 }
 

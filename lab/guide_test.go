@@ -213,7 +213,7 @@ func (g *guideWalk) startPods(string) {
 	g.t.Helper()
 	role := ""
 	g.l.Emulator.Do(func(w *world.World, _ time.Time) {
-		c, err := w.Region(g.l.Account, g.l.Region).Cluster(g.l.Cluster)
+		c, err := w.Region(g.l.Account, g.l.Region).EKS.Cluster(g.l.Cluster)
 		if err != nil {
 			g.t.Error(err)
 			return

@@ -55,9 +55,9 @@ func (l *Lab) keepAddons(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, addonPoll, false, func(ctx context.Context) (bool, error) {
 		var all []world.Addon
 		l.Emulator.Do(func(*world.World, time.Time) {
-			if c, err := l.Estate.Region.Cluster(l.Cluster); err == nil {
+			if c, err := l.Estate.Region.EKS.Cluster(l.Cluster); err == nil {
 				for _, name := range c.Addons() {
-					if a, err := l.Estate.Region.Addon(l.Cluster, name); err == nil {
+					if a, err := l.Estate.Region.EKS.Addon(l.Cluster, name); err == nil {
 						all = append(all, *a)
 					}
 				}

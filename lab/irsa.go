@@ -29,7 +29,7 @@ func (l *Lab) Issuer() (string, error) {
 	var err error
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
 		var c *world.Cluster
-		if c, err = w.Region(l.Account, l.Region).Cluster(l.Cluster); err == nil {
+		if c, err = w.Region(l.Account, l.Region).EKS.Cluster(l.Cluster); err == nil {
 			issuer = c.Issuer
 		}
 	})

@@ -128,7 +128,7 @@ func TestWayToTheAPIServerIsClosed(t *testing.T) {
 	l := shared(t)
 	var group string
 	l.Emulator.Do(func(_ *world.World, _ time.Time) {
-		g, err := l.Estate.Region.CreateSecurityGroup(l.Estate.VPC.ID, "closed", "no way out", nil)
+		g, err := l.Estate.Region.Network.CreateSecurityGroup(l.Estate.VPC.ID, "closed", "no way out", nil)
 		if err != nil {
 			t.Error(err)
 			return
@@ -200,7 +200,7 @@ func al2023(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	id := ""
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
-		for _, i := range l.Estate.Region.Images() {
+		for _, i := range l.Estate.Region.Images.All() {
 			if i.Family == "AL2023" && i.Version == "1.36" && i.Architecture == "x86_64" && i.Variant == "standard" {
 				id = i.ID
 			}

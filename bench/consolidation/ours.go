@@ -23,7 +23,7 @@ type ours struct {
 	moves []*underway
 	seen  int // value of Changes at the last scan
 
-	steady consolidation.Steady
+	steady consolidation.ChurnDetector
 	closer bool // whether the last scan was a deep search
 
 	record record
@@ -42,7 +42,7 @@ const blockedFor = 30 * time.Second
 
 // pass scans the cluster once, and acts. It returns whether it did anything, a move is in progress, or a deep search is still due.
 func (o *ours) pass() (bool, error) {
-	if closer := o.steady.Is(o.fleet.Now()); o.fleet.Changes() == o.seen && closer == o.closer {
+	if closer := o.steady.IsLow(o.fleet.Now()); o.fleet.Changes() == o.seen && closer == o.closer {
 		return len(o.moves) > 0 || !closer, nil
 	}
 	o.seen = o.fleet.Changes()
@@ -70,8 +70,8 @@ func (o *ours) decide() (decision, error) {
 	if err != nil {
 		return decision{}, err
 	}
-	o.steady.Look(snapshot, o.fleet.Now())
-	o.closer = o.steady.Is(o.fleet.Now())
+	o.steady.Observe(snapshot, o.fleet.Now())
+	o.closer = o.steady.IsLow(o.fleet.Now())
 	plan := packing.Solve(snapshot, o.fleet.Market, packing.Usual)
 	d := decision{buy: plan.Machines}
 	in := disruption.Input{
@@ -120,8 +120,8 @@ func (o *ours) snapshot() (cluster.Snapshot, error) {
 // input returns the input of the search for moves. The candidates are nodes with pods that are not the target of a planned pod.
 func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[string]int) consolidation.Input {
 	in := consolidation.Input{
-		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, Rooms: rooms,
-		Steady: o.closer, Restless: o.steady.Restless(o.fleet.Now()), InTurn: true,
+		Snapshot: snapshot, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, MaxRemovals: rooms,
+		LowChurn: o.closer, HighChurn: o.steady.IsHigh(o.fleet.Now()), OneAtATime: true,
 	}
 	for _, n := range snapshot.Nodes {
 		if m := o.fleet.Machine(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
@@ -149,7 +149,7 @@ func (o *ours) act(d decision) error {
 		}) {
 			continue
 		}
-		u := &underway{nodes: m.Nodes, turns: m.Turns}
+		u := &underway{nodes: m.Nodes, turns: m.EvictionOrder}
 		for _, machine := range m.Machines {
 			name, err := o.launch(machine)
 			if err != nil {
@@ -231,7 +231,7 @@ func (o *ours) nowhere(nodes, turns []string) (map[string]bool, error) {
 		}
 	}
 	out := map[string]bool{}
-	for _, id := range consolidation.Unbound(snapshot, packing.Solve(snapshot, o.fleet.Market, packing.Usual), nodes, turns) {
+	for _, id := range consolidation.Unschedulable(snapshot, packing.Solve(snapshot, o.fleet.Market, packing.Usual), nodes, turns) {
 		out[on[id]] = true
 	}
 	return out, nil

@@ -15,11 +15,11 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"k8s.io/client-go/rest"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
@@ -39,16 +39,17 @@ type away struct {
 	// authority is the cluster's certificate authority in base64, as in drift hashes.
 	authority string
 	arn       string // ARN of the cluster; empty if EKS did not return it
-	proof     access.Proof
+	proof     eks.Proof
 	table     catalog.Table
 
-	ec2     *ec2.Door
-	access  *access.Door
-	network *vpc.Door
-	images  *ami.Door
-	prices  *pricing.Door
-	queue   *interruption.Door // nil without an interruption queue
-	shifts  *eks.Door          // nil unless zonal shifts are enabled
+	ec2     *ec2.Client
+	eks     *eks.Client
+	iam     *iam.Client
+	network *vpc.Client
+	images  *ami.Client
+	prices  *pricing.Client
+	queue   *interruption.Client // nil without an interruption queue
+	shifts  *eks.ZonalShifts     // nil unless zonal shifts are enabled
 
 	plain aws.Config // configuration of all clients, without rate limit
 	// inquiry are the clients that diagnose why nodes do not join, with a rate limit of their own.
@@ -68,9 +69,10 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 	if a.table, err = catalog.Embedded(); err != nil {
 		return nil, err
 	}
-	if a.access, err = access.New(cfg, access.Cluster{Name: settings.ClusterName, UID: h.uid, Region: cfg.Region}); err != nil {
+	if a.eks, err = eks.New(cfg, settings.ClusterName); err != nil {
 		return nil, err
 	}
+	a.iam = iam.New(cfg, iam.Cluster{Name: settings.ClusterName, UID: h.uid, Region: cfg.Region})
 	if err := a.learn(ctx, settings, h, log); err != nil {
 		return nil, fmt.Errorf("%w%s", err, knownRegion(cfg.Region, a.table.Regions()))
 	}
@@ -88,7 +90,7 @@ func openAWS(ctx context.Context, settings config.Settings, h *home, log *slog.L
 		if a.arn == "" {
 			return nil, errors.New("follow zonal shifts: EKS does not say what the cluster's ARN is: allow eks:DescribeCluster, or leave out --enable-zonal-shift (ENABLE_ZONAL_SHIFT)")
 		}
-		a.shifts = eks.New(cfg, a.arn)
+		a.shifts = eks.NewZonalShifts(cfg, a.arn)
 	}
 	if err := a.openInquiry(settings); err != nil {
 		return nil, err
@@ -144,10 +146,10 @@ func said(log *slog.Logger) logging.Logger {
 
 // learn reads the cluster from EKS, and checks that it is the cluster of the API server.
 func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log *slog.Logger) error {
-	var facts access.Facts
+	var facts eks.Facts
 	err := insist(ctx, log, "ask EKS about cluster "+settings.ClusterName, sortAWS, func(ctx context.Context) error {
 		var err error
-		facts, err = a.access.Facts(ctx)
+		facts, err = a.eks.Facts(ctx)
 		return err
 	})
 	switch {
@@ -214,6 +216,6 @@ func authority(cfg *rest.Config) []byte {
 // none.
 func sameAuthority(fromEKS string, cfg *rest.Config) bool {
 	theirs, err := base64.StdEncoding.DecodeString(fromEKS)
-	same, known := access.SameAuthority(theirs, authority(cfg))
+	same, known := eks.SameAuthority(theirs, authority(cfg))
 	return err != nil || same || !known
 }

@@ -7,19 +7,19 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
 // belongs returns an error if the endpoint or certificate authority in the settings is that of another cluster than facts describe. Nodes would
 // try to join that cluster. A custom endpoint that is not an EKS endpoint is accepted.
-func belongs(settings config.Settings, facts access.Facts) error {
+func belongs(settings config.Settings, facts eks.Facts) error {
 	ours, err := base64.StdEncoding.DecodeString(settings.ClusterCABundle)
 	if err == nil && len(ours) > 0 && !sameAuthority(facts.CA, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: ours}}) {
 		return fmt.Errorf("--cluster-ca-bundle (CLUSTER_CA_BUNDLE) is not that of EKS cluster %q: nodes could not trust it; leave it out, and EKS is asked", settings.ClusterName)
 	}
-	given, asked := access.ClusterOf(settings.ClusterEndpoint), access.ClusterOf(facts.Endpoint)
+	given, asked := eks.ClusterOf(settings.ClusterEndpoint), eks.ClusterOf(facts.Endpoint)
 	if given != "" && asked != "" && given != asked {
 		return fmt.Errorf("--cluster-endpoint (CLUSTER_ENDPOINT) is that of another cluster than EKS cluster %q: is %s meant? leave it out, and EKS is asked",
 			settings.ClusterName, facts.Endpoint)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
@@ -18,10 +18,10 @@ func TestBelongs(t *testing.T) {
 		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(name)}))
 	}
 	const endpoint = "https://AAAA.gr7.us-east-1.eks.amazonaws.com"
-	facts := access.Facts{Endpoint: endpoint, CA: authority("a")}
+	facts := eks.Facts{Endpoint: endpoint, CA: authority("a")}
 	for name, c := range map[string]struct {
 		settings config.Settings
-		facts    access.Facts
+		facts    eks.Facts
 		want     string // of the error; empty for none
 	}{
 		"nothing given":              {config.Settings{}, facts, ""},
@@ -29,7 +29,7 @@ func TestBelongs(t *testing.T) {
 		"its own, written otherwise": {config.Settings{ClusterEndpoint: strings.ToLower(endpoint) + ":443"}, facts, ""},
 		"its own, by the other name": {config.Settings{ClusterEndpoint: "https://aaaa.eks-cluster.us-east-1.api.aws"}, facts, ""},
 		"a name of one's own":        {config.Settings{ClusterEndpoint: "https://api.example.com"}, facts, ""},
-		"EKS does not say":           {config.Settings{ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com", ClusterCABundle: authority("b")}, access.Facts{}, ""},
+		"EKS does not say":           {config.Settings{ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com", ClusterCABundle: authority("b")}, eks.Facts{}, ""},
 		"another one's endpoint": {
 			config.Settings{ClusterName: "c", ClusterEndpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, facts,
 			`CLUSTER_ENDPOINT) is that of another cluster than EKS cluster "c": is ` + endpoint + " meant?",

@@ -183,7 +183,7 @@ func wire(p parts) controller.Loops {
 			Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 		NodeClasses: &controller.NodeClasses{
-			Cache: cache, Objects: writer, Networks: p.away.network, Images: p.away.images, Profiles: p.away.access,
+			Cache: cache, Objects: writer, Networks: p.away.network, Images: p.away.images, Profiles: p.away.iam,
 			Templates: p.away.ec2, Versions: p.home, Offers: offers, VPC: p.away.vpc, Isolated: p.settings.IsolatedVPC,
 			Placements: p.away.ec2,
 			Refresh:    min(p.settings.SubnetRefresh, p.settings.AMIRefresh),
@@ -218,7 +218,7 @@ func wire(p parts) controller.Loops {
 		Gates: controller.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
 	}
 	if !p.settings.IsolatedVPC {
-		loops.Sweeper.Profiles = p.away.access
+		loops.Sweeper.Profiles = p.away.iam
 	}
 	if p.settings.StaticPools {
 		loops.Statics = &controller.Statics{
@@ -243,7 +243,7 @@ func wire(p parts) controller.Loops {
 	drifting := p.drift(loops)
 	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = drifting, drifting, drifting, drifting, p.away.authority
 	if p.away.shifts != nil {
-		loops.Shifts = &controller.ZonalShifts{Door: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
+		loops.Shifts = &controller.ZonalShifts{Client: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
 	}
 	if p.away.queue != nil {
 		loops.Interruption.Queue = p.away.queue

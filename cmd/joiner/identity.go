@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
 // prove checks that the EKS cluster with the configured name is the cluster of the API server. If it is certainly another one, prove returns an
 // error, which stops the process before it changes anything, and emits an event on the NodePools.
-func (a *away) prove(ctx context.Context, facts access.Facts, h *home, log *slog.Logger) (access.Proof, error) {
-	proof := facts.Prove(access.Local{CA: authority(h.config), Issuer: h.issuer(ctx), Endpoint: h.config.Host, Region: a.identity.Region})
+func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Logger) (eks.Proof, error) {
+	proof := facts.Prove(eks.Local{CA: authority(h.config), Issuer: h.issuer(ctx), Endpoint: h.config.Host, Region: a.identity.Region})
 	if !proof.Refuted() {
 		if !proof.Proven() && facts.Name != "" {
 			log.Warn("it is not proven that the cluster's name is this cluster's: EKS and the cluster say nothing that can be compared", "cluster", a.identity.Name,
@@ -107,7 +107,7 @@ func (h *home) announce(ctx context.Context, reason kube.Reason, message string)
 
 // tellProof sets the metric of each mark that may prove the cluster's identity.
 func (a *away) tellProof(numbers *metrics.Metrics) {
-	for _, mark := range access.Marks() {
+	for _, mark := range eks.Marks() {
 		value := 0.0
 		if slices.Contains(a.proof.Same, mark) {
 			value = 1

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/config"
@@ -21,12 +22,14 @@ func (a *away) openInquiry(settings config.Settings) error {
 	cfg := a.plain.Copy()
 	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), a.calls.watch, ratelimit.NewOne(ratelimit.Diagnosis(), nil).Keep)
 	cfg.RetryMaxAttempts = 3
-	who, err := access.New(cfg, access.Cluster{Name: a.identity.Name, UID: a.identity.UID, Region: cfg.Region})
+	cluster, err := eks.New(cfg, a.identity.Name)
 	what, err2 := ec2.New(cfg, a.identity)
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	a.inquiry = collector.Doors{Access: who, EC2: what, Images: ami.New(cfg), Network: vpc.New(cfg), NoIAM: settings.IsolatedVPC,
+	a.inquiry = collector.Doors{EKS: cluster, EC2: what,
+		IAM:    iam.New(cfg, iam.Cluster{Name: a.identity.Name, UID: a.identity.UID, Region: cfg.Region}),
+		Images: ami.New(cfg), Network: vpc.New(cfg), NoIAM: settings.IsolatedVPC,
 		Cluster: a.identity.Name, Region: cfg.Region, Patience: controller.DiagnosisPatience}
 	return nil
 }

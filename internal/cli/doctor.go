@@ -18,10 +18,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
@@ -320,11 +321,12 @@ func openDoors(doors *collector.Doors, cfg aws.Config, uid string) error {
 	cfg.Retryer = nil
 	cfg.RetryMaxAttempts = 3
 	cfg = awserr.Genuine(cfg)
-	a, err := access.New(cfg, access.Cluster{Name: doors.Cluster, UID: uid, Region: cfg.Region})
+	cluster, err := eks.New(cfg, doors.Cluster)
 	e, err2 := ec2.New(cfg, ec2.Cluster{Name: doors.Cluster, UID: uid, Region: cfg.Region})
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	doors.Access, doors.EC2, doors.Images, doors.Network = a, e, ami.New(cfg), vpc.New(cfg)
+	doors.EKS, doors.IAM = cluster, iam.New(cfg, iam.Cluster{Name: doors.Cluster, UID: uid, Region: cfg.Region})
+	doors.EC2, doors.Images, doors.Network = e, ami.New(cfg), vpc.New(cfg)
 	return nil
 }

@@ -142,10 +142,10 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 			continue
 		}
 		m.role = c.Role
-		if m.role != "" || m.doors.Access == nil || c.Account == "" {
+		if m.role != "" || m.doors.EKS == nil || c.Account == "" {
 			continue
 		}
-		role, err := m.doors.Access.PodRole(ctx, c.Namespace, c.Account)
+		role, err := m.doors.EKS.PodRole(ctx, c.Namespace, c.Account)
 		if err != nil {
 			m.refused("the role of Karpenter", err)
 			return
@@ -180,7 +180,7 @@ func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Policy) error {
 	s, missing := m.scope()
 	switch {
-	case len(policies) == 0 && m.doors.Access == nil:
+	case len(policies) == 0 && m.doors.EKS == nil:
 		m.unseen("permissions", "give the policies of Karpenter's role: --policy FILE")
 		return nil
 	case len(policies) == 0 && m.role == "":
@@ -204,7 +204,7 @@ func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Pol
 	for _, ask := range asks {
 		denied := judgeAsk(policies, ask)
 		if len(policies) == 0 {
-			if denied, err = m.doors.Access.Forbidden(ctx, m.role, ask.Actions, ask.Resources, ask.Keys); err != nil {
+			if denied, err = m.doors.IAM.Forbidden(ctx, m.role, ask.Actions, ask.Resources, ask.Keys); err != nil {
 				m.refused("permissions", err)
 				return nil
 			}

@@ -291,7 +291,7 @@ func (r *rig) tagGroupOf(t *testing.T, whose string) string {
 	t.Helper()
 	var id string
 	r.Do(func(*world.World, time.Time) {
-		g, err := r.estate.Region.CreateSecurityGroup(r.estate.VPC.ID, whose, "of another cluster", map[string]string{"karpenter.sh/discovery": testCluster})
+		g, err := r.estate.Region.Network.CreateSecurityGroup(r.estate.VPC.ID, whose, "of another cluster", map[string]string{"karpenter.sh/discovery": testCluster})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func (r *rig) publish(t *testing.T, name string) (id string) {
 	t.Helper()
 	r.ahead += time.Minute
 	r.Do(func(_ *world.World, now time.Time) {
-		images := r.estate.Region.Images()
+		images := r.estate.Region.Images.All()
 		at := slices.IndexFunc(images, func(i world.Image) bool {
 			return i.Family == "AL2023" && i.Architecture == "x86_64" && i.Variant == "standard"
 		})
@@ -49,7 +49,7 @@ func (r *rig) publish(t *testing.T, name string) (id string) {
 		}
 		like := images[at]
 		like.ID, like.Name, like.CreatedAt, like.OwnerID, like.OwnerAlias = "", name, now, emulator.DefaultAccount, ""
-		id = r.estate.Region.RegisterImage(like).ID
+		id = r.estate.Region.Images.Register(like).ID
 	})
 	return id
 }

@@ -58,17 +58,17 @@ func (r *refresh) release(name string) string {
 	time.Sleep(time.Hour)
 	var id string
 	r.Do(func(_ *world.World, now time.Time) {
-		like, ok := r.estate.Region.Image(r.estate.Region.Images()[0].ID)
+		like, ok := r.estate.Region.Images.ByID(r.estate.Region.Images.All()[0].ID)
 		if !ok {
 			r.t.Fatal("the region has no image")
 		}
-		for _, i := range r.estate.Region.Images() {
+		for _, i := range r.estate.Region.Images.All() {
 			if i.Family == "AL2023" && i.Architecture == "x86_64" && i.Variant == "standard" {
 				like = i
 			}
 		}
 		like.ID, like.Name, like.CreatedAt, like.OwnerID, like.OwnerAlias = "", name, now, emulator.DefaultAccount, ""
-		id = r.estate.Region.RegisterImage(like).ID
+		id = r.estate.Region.Images.Register(like).ID
 	})
 	return id
 }

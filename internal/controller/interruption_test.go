@@ -264,7 +264,7 @@ func TestOthersMessages(t *testing.T) {
 			}
 		}
 		tags[ec2.TagUID] = "another-uid"
-		got, err := r.estate.Region.RunInstances(now, world.RunRequest{
+		got, err := r.estate.Region.Launches.RunInstances(now, world.RunRequest{
 			Data: world.TemplateData{ImageID: ours.ImageID, InstanceType: "t3.medium"}, SubnetID: ours.SubnetID, Min: 1, Max: 1,
 			Tags: world.Tagging{"instance": tags},
 		})
@@ -311,7 +311,7 @@ func TestCopiedClaim(t *testing.T) {
 	if err := r.api.Update(t.Context(), &claim); err != nil {
 		t.Fatal(err)
 	}
-	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	r.read(t)
 	r.depart(t)
 	if c := r.claims(t)[0]; c.Annotations[annotationInterrupted] != "" || c.DeletionTimestamp != nil {
@@ -376,7 +376,7 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, old.ID) })
 	r.read(t)
 	r.start(t)
-	r.Do(func(*world.World, time.Time) { _ = r.estate.Region.DeleteQueue(testQueue) })
+	r.Do(func(*world.World, time.Time) { _ = r.estate.Region.SQS.DeleteQueue(testQueue) })
 	r.heeding(t)
 	for range 2 {
 		r.depart(t)
@@ -400,7 +400,7 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 func TestNoPlanHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium")
-	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	r.read(t)
 	for range 3 {
 		r.depart(t)
@@ -448,7 +448,7 @@ func (r *rig) flood(t testing.TB, n int) {
 				about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"pending"`), about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"running"`),
 				scheduled(id, ""), eventOf("aws.s3", "Object Created", "{}"), `{"source":`,
 			}[i%7]
-			if _, err := r.estate.Region.SendMessage(now, testQueue, body); err != nil {
+			if _, err := r.estate.Region.SQS.SendMessage(now, testQueue, body); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -545,7 +545,7 @@ func (b *behind) List(ctx context.Context, list client.ObjectList, opts ...clien
 func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium", "m5.large")
-	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	ctx, stop := context.WithCancel(t.Context())
 	r.Interruption.wake = make(chan struct{}, 1) // as Start does
 	r.read(t)

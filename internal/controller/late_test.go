@@ -15,9 +15,10 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
@@ -93,7 +94,7 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	r := makeRig(t, types)
 	r.url, r.wire = "http://aws.example", line{rig: r, fuse: r.fuse}
 	r.Do(func(w *world.World, now time.Time) {
-		_, err := r.estate.Region.CreateCluster(now, world.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
+		_, err := r.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
 			AuthMode: world.AuthAPI, VPCID: r.estate.VPC.ID, GroupID: r.estate.ClusterGroup.ID})
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +124,7 @@ func (l *lateRig) restart(t *testing.T) {
 	cfg := l.cfg()
 	cfg.HTTPClient = &http.Client{Transport: l.counts}
 	cfg.APIOptions = append(cfg.APIOptions, ratelimit.NewOne(ratelimit.Diagnosis(), nil).Keep)
-	a, err := access.New(cfg, access.Cluster{Name: testCluster, UID: l.uid})
+	k, err := eks.New(cfg, testCluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func (l *lateRig) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &Diagnoses{
-		Doors: collector.Doors{Kube: kube.NewInsider(l.api, l.api), Access: a, EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
+		Doors: collector.Doors{Kube: kube.NewInsider(l.api, l.api), EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
 			Cluster: testCluster, Region: testRegion, Patience: DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,
@@ -168,7 +169,7 @@ func (l *lateRig) look(t *testing.T) {
 func (l *lateRig) mapRole(t *testing.T) {
 	t.Helper()
 	l.Do(func(_ *world.World, now time.Time) {
-		_, err := l.estate.Region.CreateAccessEntry(now, testCluster, world.AccessEntry{
+		_, err := l.estate.Region.EKS.CreateAccessEntry(now, testCluster, world.AccessEntry{
 			Principal: "arn:aws:iam::" + emulator.DefaultAccount + ":role/node", Kind: world.EntryEC2Linux})
 		if err != nil {
 			t.Error(err)
@@ -323,7 +324,7 @@ func TestMendedIsTried(t *testing.T) {
 			l.classes(t)
 			l.buy(t, 0, 1)
 			l.Do(func(w *world.World, _ time.Time) {
-				for _, i := range l.estate.Region.Instances() {
+				for _, i := range l.estate.Region.Instances.All() {
 					w.AppendConsole(i.ID, "/opt/agent: cannot execute binary file: Exec format error\n")
 				}
 			})

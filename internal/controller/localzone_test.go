@@ -27,7 +27,7 @@ func localRig(t *testing.T) *rig {
 		}
 		market.Offer(other)
 		r.estate.Region.AddZone(boston)
-		subnet, err := r.estate.Region.CreateSubnet(r.estate.VPC.ID, boston.Name, "10.0.128.0/19", map[string]string{"karpenter.sh/discovery": testCluster})
+		subnet, err := r.estate.Region.Network.CreateSubnet(r.estate.VPC.ID, boston.Name, "10.0.128.0/19", map[string]string{"karpenter.sh/discovery": testCluster})
 		if err != nil {
 			t.Fatal(err)
 		}

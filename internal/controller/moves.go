@@ -235,7 +235,7 @@ func unboundOf(flights []*flight, seen []replacement.Seen, s cluster.Snapshot, p
 		}
 	}
 	out := map[string]bool{}
-	for _, id := range consolidation.Unbound(s, plan, nodes, turns) {
+	for _, id := range consolidation.Unschedulable(s, plan, nodes, turns) {
 		out[id] = true
 	}
 	return out

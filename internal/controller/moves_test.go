@@ -21,7 +21,7 @@ func TestNodesAreDoneWithout(t *testing.T) {
 	if got := f.types(); got != "1 t3.medium" {
 		t.Fatalf("left: %s\n%s", got, f.log)
 	}
-	if n := len(f.estate.Region.Instances()); n != 4 {
+	if n := len(f.estate.Region.Instances.All()); n != 4 {
 		t.Errorf("%d instances were bought in all, want 4", n)
 	}
 	if f.events.has("NodeClaim/DisruptionTerminating", "Underutilized", "saves $") == "" {
@@ -39,7 +39,7 @@ func TestNodesAreDoneWithoutTheirSubnet(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
 	f.Do(func(_ *world.World, now time.Time) {
-		for _, i := range f.estate.Region.Instances() {
+		for _, i := range f.estate.Region.Instances.All() {
 			if err := f.estate.Region.Tag(now, []string{i.SubnetID}, nil, []string{"karpenter.sh/discovery"}); err != nil {
 				t.Error(err)
 			}
@@ -63,7 +63,7 @@ func TestNodesAreReplaced(t *testing.T) {
 	if got := f.types(); got != "1 t3.medium" {
 		t.Fatalf("left: %s\n%s", got, f.log)
 	}
-	if n := len(f.estate.Region.Instances()); n != 3 {
+	if n := len(f.estate.Region.Instances.All()); n != 3 {
 		t.Errorf("%d instances were bought in all, want 3\n%s", n, f.log)
 	}
 	saved := func(kind string) float64 { return summed(t, f.Moves.Metrics.Saving, kind) }
@@ -214,7 +214,7 @@ func moved(t *testing.T, crashAfter int) int {
 	if got := f.types(); got != "1 t3.medium" {
 		t.Errorf("left: %s\n%s", got, f.log)
 	}
-	if n := len(f.estate.Region.Instances()); n > 4 {
+	if n := len(f.estate.Region.Instances.All()); n > 4 {
 		t.Errorf("%d instances were bought in all, want 3, or 4 where a move was undone\n%s", n, f.log)
 	}
 	return writes

@@ -26,7 +26,7 @@ type searching struct {
 	full time.Time // time of the last scan that found nothing
 	told string    // the last logged counts of nodes that stay
 
-	steady consolidation.Steady
+	steady consolidation.ChurnDetector
 
 	blockers time.Time // when deadlocks were counted last
 }
@@ -39,7 +39,7 @@ type scenery struct {
 	claims  map[string]*karpv1.NodeClaim // by name
 	flights []*flight
 	pods    map[string][]*corev1.Pod // by Node; nil until needed
-	// steady: no pod has come or gone for a while; restless: pods come and go all the time. See consolidation.Steady.
+	// steady: no pod has come or gone for a while; restless: pods come and go all the time. See consolidation.ChurnDetector.
 	steady, restless bool
 }
 
@@ -205,8 +205,8 @@ func (m *Moves) save(ctx context.Context, now time.Time) error {
 	m.Staying.Note(staySaving, slices.Concat(stays, tired, full)...)
 	m.complain(m.Staying.Write(ctx, s.in.Snapshot, s.claims, now))
 	m.countDeadlocks(s.objects, now)
-	m.search.steady.Look(s.in.Snapshot, now)
-	s.steady, s.restless = m.search.steady.Is(now), m.search.steady.Restless(now)
+	m.search.steady.Observe(s.in.Snapshot, now)
+	s.steady, s.restless = m.search.steady.IsLow(now), m.search.steady.IsHigh(now)
 	mark := s.fingerprint(nodes)
 	if slices.ContainsFunc(s.flights, func(f *flight) bool { return f.isInTurn(now) }) {
 		return nil // nodes that leave now take away room that a move would count on; the recorded reasons to stay remain valid
@@ -243,11 +243,11 @@ func (m *Moves) choose(ctx context.Context, moves []consolidation.Move) error {
 	if err != nil || s == nil {
 		return err
 	}
-	s.steady, s.restless = m.search.steady.Is(now), m.search.steady.Restless(now)
+	s.steady, s.restless = m.search.steady.IsLow(now), m.search.steady.IsHigh(now)
 	nodes, granted := m.grantMoves(s, moves, now)
 	var confirmed []consolidation.Move
 	if len(granted) > 0 {
-		confirmed = consolidation.Again(m.weighing(s, nodes), granted).Moves
+		confirmed = consolidation.Revalidate(m.weighing(s, nodes), granted).Moves
 	}
 	countInvalid(m.Metrics, moves, setOf(nodes), granted, confirmed)
 	m.release(s, granted, confirmed)
@@ -337,8 +337,8 @@ func (m *Moves) release(s *scenery, nodes []string, moves []consolidation.Move) 
 // weighing is what consolidation looks at.
 func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	out := consolidation.Input{
-		Snapshot: disruption.WithoutVacant(s.in), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, Rooms: map[string]int{},
-		SpotToSpot: m.SpotToSpot, Stale: s.stale(), Steady: s.steady, Restless: s.restless, InTurn: true,
+		Snapshot: disruption.WithoutVacant(s.in), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, MaxRemovals: map[string]int{},
+		SpotToSpot: m.SpotToSpot, Stale: s.stale(), LowChurn: s.steady, HighChurn: s.restless, OneAtATime: true,
 	}
 	by := nodesByName(s.in.Snapshot)
 	for _, name := range nodes {
@@ -348,7 +348,7 @@ func (m *Moves) weighing(s *scenery, nodes []string) consolidation.Input {
 	}
 	_, _, rooms := disruption.Grant(s.in, disruption.Underutilized, nil)
 	for _, room := range rooms {
-		out.Rooms[room.Pool] = room.Nodes
+		out.MaxRemovals[room.Pool] = room.Nodes
 	}
 	for pool, p := range s.in.Policies {
 		out.Rules[pool] = consolidation.Rule{LeastSaving: p.LeastSaving, LeastShare: p.LeastShare, LeastWorth: p.Method.LeastWorth()}
@@ -379,10 +379,10 @@ func (m *Moves) beginAll(ctx context.Context, s *scenery, reason disruption.Reas
 			}
 		}
 		mark := moveMark{
-			ID: moveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.Machines), Pods: move.Pods, Turns: move.Turns,
+			ID: moveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.Machines), Pods: move.Pods, Turns: move.EvictionOrder,
 		}
 		if reason == disruption.Underutilized {
-			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaysBack(usual).Seconds()))
+			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usual).Seconds()))
 		}
 		m.complain(m.begin(ctx, mark, claims, nodes, func(a map[string]string) error { return m.buy(ctx, move.Machines, a) }, now))
 	}

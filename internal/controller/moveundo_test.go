@@ -61,9 +61,9 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 		},
 		"its instance is gone": func(t *testing.T, f *park, c karpv1.NodeClaim) {
 			f.Do(func(_ *world.World, now time.Time) {
-				for _, i := range f.estate.Region.Instances() {
+				for _, i := range f.estate.Region.Instances.All() {
 					if i.Type == "t3.medium" {
-						_, _, err := f.estate.Region.Terminate(now, []string{i.ID})
+						_, _, err := f.estate.Region.Instances.Terminate(now, []string{i.ID})
 						f.check(t, err)
 					}
 				}
@@ -107,7 +107,7 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 		f := parkOn(t, l.rig, 1, "6500m", "900m")
 		l.Diagnoses.Now = l.now
 		l.Do(func(*world.World, time.Time) {
-			f.check(t, l.estate.Region.DeleteAccessEntry(testCluster, "arn:aws:iam::"+emulator.DefaultAccount+":role/node"))
+			f.check(t, l.estate.Region.EKS.DeleteAccessEntry(testCluster, "arn:aws:iam::"+emulator.DefaultAccount+":role/node"))
 		})
 		c := f.comer(t)
 		f.ahead += l.Diagnoses.After

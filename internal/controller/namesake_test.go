@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -62,7 +62,7 @@ func TestNamesakes(t *testing.T) {
 			n.leaveInPeace(t, 1000, func() { n.moveOut(t) })
 		}
 		a.Do(func(w *world.World, _ time.Time) {
-			if left := a.estate.Region.Templates(); len(left) > 0 {
+			if left := a.estate.Region.LaunchTemplates.All(); len(left) > 0 {
 				t.Errorf("%d launch templates are left", len(left))
 			}
 			if left := w.Account(emulator.DefaultAccount).Profiles("/"); len(left) > 0 {
@@ -103,7 +103,7 @@ func (n *neighbour) moveIn(t *testing.T) {
 	n.serveKubernetes(t)
 	n.start(t)
 	n.heeding(t)
-	door, ok := n.NodeClasses.Profiles.(*access.Door)
+	door, ok := n.NodeClasses.Profiles.(*iam.Client)
 	if !ok {
 		t.Fatal("the rig's profiles are not IAM's door")
 	}
@@ -137,12 +137,12 @@ func (n *neighbour) belongings(t *testing.T, uid string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	n.Do(func(w *world.World, now time.Time) {
-		for _, i := range n.estate.Region.Instances() {
+		for _, i := range n.estate.Region.Instances.All() {
 			if i.Tags[ec2.TagUID] == uid && (i.State == world.Pending || i.State == world.Running) {
 				out["instance "+i.ID] = fmt.Sprint(i.Tags)
 			}
 		}
-		for _, lt := range n.estate.Region.Templates() {
+		for _, lt := range n.estate.Region.LaunchTemplates.All() {
 			if lt.Tags[ec2.TagUID] == uid {
 				out["launch template "+lt.Name] = fmt.Sprint(lt.Tags, len(lt.Versions))
 			}

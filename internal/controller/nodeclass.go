@@ -14,9 +14,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/metrics"
@@ -35,8 +35,8 @@ type images interface {
 
 // profiles creates and deletes instance profiles.
 type profiles interface {
-	EnsureProfile(ctx context.Context, class access.NodeClass) (access.Profile, error)
-	Profile(ctx context.Context, name string) (access.Profile, error)
+	EnsureProfile(ctx context.Context, class iam.NodeClass) (iam.Profile, error)
+	Profile(ctx context.Context, name string) (iam.Profile, error)
 	DeleteProfiles(ctx context.Context, nodeClassUID string) error
 }
 
@@ -228,7 +228,7 @@ func (n *NodeClasses) profile(ctx context.Context, class *awsv1.EC2NodeClass) (s
 		}
 		return *given, err
 	}
-	profile, err := n.Profiles.EnsureProfile(ctx, access.NodeClass{
+	profile, err := n.Profiles.EnsureProfile(ctx, iam.NodeClass{
 		Name: class.Name, UID: string(class.UID), Role: class.Spec.Role, Tags: class.Spec.Tags,
 	})
 	return profile.Name, err

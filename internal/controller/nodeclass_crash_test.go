@@ -42,7 +42,7 @@ func madeAndDeleted(t *testing.T, crashAfter int) int {
 	profiles, templates := 0, 0
 	r.Do(func(w *world.World, _ time.Time) {
 		profiles = len(w.Account(emulator.DefaultAccount).Profiles("/"))
-		templates = len(r.estate.Region.Templates())
+		templates = len(r.estate.Region.LaunchTemplates.All())
 	})
 	class := testClass()
 	err := r.api.Get(t.Context(), client.ObjectKeyFromObject(class), class)

@@ -14,8 +14,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
@@ -244,7 +244,7 @@ func TestClassGoesLast(t *testing.T) {
 			t.Errorf("instance profiles are left: %v", left)
 		}
 	})
-	if left := r.estate.Region.Templates(); len(left) > 0 {
+	if left := r.estate.Region.LaunchTemplates.All(); len(left) > 0 {
 		t.Errorf("launch templates are left: %v", left)
 	}
 }
@@ -312,6 +312,6 @@ func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 // noIAM is IAM that cannot be reached.
 type noIAM struct{ profiles }
 
-func (noIAM) Profile(context.Context, string) (access.Profile, error) {
-	return access.Profile{}, &awserr.Error{Op: "GetInstanceProfile", Kind: awserr.Transient, Reason: "Timeout"}
+func (noIAM) Profile(context.Context, string) (iam.Profile, error) {
+	return iam.Profile{}, &awserr.Error{Op: "GetInstanceProfile", Kind: awserr.Transient, Reason: "Timeout"}
 }

@@ -31,7 +31,7 @@ func placedRig(t *testing.T, q world.PlacementGroup, instanceTypes ...string) (*
 	var made *world.PlacementGroup
 	r.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = r.estate.Region.CreatePlacementGroup(now, q); err != nil {
+		if made, err = r.estate.Region.PlacementGroups.Create(now, q); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -82,7 +82,7 @@ func TestClusterGroupIsOneZone(t *testing.T) {
 		}
 	}
 	var asked []world.Asked
-	r.Do(func(*world.World, time.Time) { asked = r.estate.Region.Asked() })
+	r.Do(func(*world.World, time.Time) { asked = r.estate.Region.Launches.Asked() })
 	if len(asked) != 4 {
 		t.Errorf("%d launches were asked for, want 4", len(asked))
 	}
@@ -139,7 +139,7 @@ func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 		t.Fatalf("instances by zone: %v\n%s", zones, r.log)
 	}
 	calls := func() (n int) {
-		r.Do(func(*world.World, time.Time) { n = len(r.estate.Region.Asked()) })
+		r.Do(func(*world.World, time.Time) { n = len(r.estate.Region.Launches.Asked()) })
 		return n
 	}
 	before := calls()
@@ -154,8 +154,8 @@ func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 
 	var left world.Instance
 	r.Do(func(_ *world.World, now time.Time) {
-		left = r.estate.Region.Instances()[0]
-		if _, _, err := r.estate.Region.Terminate(now, []string{left.ID}); err != nil {
+		left = r.estate.Region.Instances.All()[0]
+		if _, _, err := r.estate.Region.Instances.Terminate(now, []string{left.ID}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -295,7 +295,7 @@ func TestPlacementGroupGoes(t *testing.T) {
 	condition("True PlacementGroupReady", "")
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = nil
-		r.estate.Region.PlacementGroup("hpc").State = "deleting"
+		r.estate.Region.PlacementGroups.ByNameOrID("hpc").State = "deleting"
 	})
 	condition("False PlacementGroupNotFound", "deleting")
 	r.Do(func(w *world.World, _ time.Time) {
@@ -311,7 +311,7 @@ func TestPlacedReservations(t *testing.T) {
 	ids := map[string]string{}
 	r.Do(func(_ *world.World, now time.Time) {
 		for _, group := range []string{"", made.Name} {
-			c, err := r.estate.Region.Reserve(now, world.CapacityReservation{
+			c, err := r.estate.Region.CapacityReservations.Create(now, world.CapacityReservation{
 				Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: 1, Criteria: "targeted", Group: group, Tags: map[string]string{"team": "a"}})
 			if err != nil {
 				t.Fatal(err)

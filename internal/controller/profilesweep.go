@@ -10,13 +10,13 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 )
 
 // profileStore reads and deletes the instance profiles of this cluster.
 type profileStore interface {
-	Profiles(ctx context.Context) ([]access.Profile, error)
+	Profiles(ctx context.Context) ([]iam.Profile, error)
 	DeleteProfile(ctx context.Context, name string) error
 }
 

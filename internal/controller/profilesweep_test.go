@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -14,7 +14,7 @@ import (
 func TestUnusedProfilesGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	door, ok := r.NodeClasses.Profiles.(*access.Door)
+	door, ok := r.NodeClasses.Profiles.(*iam.Client)
 	if !ok {
 		t.Fatal("the rig's profiles are not IAM's door")
 	}

@@ -81,7 +81,7 @@ func TestStrippedInstance(t *testing.T) {
 					if how == "tags put back" {
 						r.check(t, r.estate.Region.Tag(now, []string{instance.ID}, tags, nil))
 					} else {
-						_, _, err := r.estate.Region.Terminate(now, []string{instance.ID})
+						_, _, err := r.estate.Region.Instances.Terminate(now, []string{instance.ID})
 						r.check(t, err)
 					}
 				})

@@ -18,7 +18,7 @@ const testQueue = "prod-interruptions"
 func (r *rig) heeding(t testing.TB) {
 	t.Helper()
 	r.Do(func(_ *world.World, now time.Time) { // after a restart it finds the existing queue
-		if _, err := r.estate.Region.CreateQueue(now, testQueue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
+		if _, err := r.estate.Region.SQS.CreateQueue(now, testQueue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -50,7 +50,7 @@ func (r *rig) announced() {
 func (r *rig) post(t testing.TB, body string) {
 	t.Helper()
 	r.Do(func(_ *world.World, now time.Time) {
-		if _, err := r.estate.Region.SendMessage(now, testQueue, body); err != nil {
+		if _, err := r.estate.Region.SQS.SendMessage(now, testQueue, body); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -61,7 +61,7 @@ func (r *rig) inQueue(t testing.TB) int {
 	t.Helper()
 	n := 0
 	r.Do(func(_ *world.World, now time.Time) {
-		q, err := r.estate.Region.Queue(testQueue)
+		q, err := r.estate.Region.SQS.Queue(testQueue)
 		if err != nil {
 			t.Fatal(err)
 		}

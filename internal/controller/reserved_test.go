@@ -28,7 +28,7 @@ func reservedRig(t *testing.T, total int, change func(*world.CapacityReservation
 	var made *world.CapacityReservation
 	r.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = r.estate.Region.Reserve(now, q); err != nil {
+		if made, err = r.estate.Region.CapacityReservations.Create(now, q); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -107,7 +107,7 @@ func TestReservationVanishes(t *testing.T) {
 	r.pending(t, "web", "1500m", "2Gi")
 	r.plan(t)
 	r.Do(func(_ *world.World, now time.Time) {
-		if err := r.estate.Region.CancelReservation(now, made.ID); err != nil {
+		if err := r.estate.Region.CapacityReservations.Cancel(now, made.ID); err != nil {
 			t.Error(err)
 		}
 	})
@@ -144,7 +144,7 @@ func TestReservationEnds(t *testing.T) {
 		t.Fatalf("with its reservation the claim is %s", way)
 	}
 	r.Do(func(_ *world.World, now time.Time) {
-		if err := r.estate.Region.CancelReservation(now, made.ID); err != nil {
+		if err := r.estate.Region.CapacityReservations.Cancel(now, made.ID); err != nil {
 			t.Error(err)
 		}
 	})

@@ -29,10 +29,10 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
@@ -210,16 +210,12 @@ func (r *rig) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	iam, err := access.New(cfg, access.Cluster{Name: testCluster, UID: r.uid})
-	if err != nil {
-		t.Fatal(err)
-	}
 	table := embedded(t)
 	numbers, err := metrics.New(prometheus.NewRegistry(), "test", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.connect(numbers, door, iam, pricing.New(pricing.Config{AWS: cfg, Table: table, Isolated: true}), vpc.New(cfg), ami.New(cfg), table)
+	r.connect(numbers, door, iam.New(cfg, iam.Cluster{Name: testCluster, UID: r.uid}), pricing.New(pricing.Config{AWS: cfg, Table: table, Isolated: true}), vpc.New(cfg), ami.New(cfg), table)
 	offered, err := door.Market(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +223,7 @@ func (r *rig) start(t testing.TB) {
 	r.Market.offered, r.Market.version = offered, 1
 }
 
-func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, prices *pricing.Door, nets *vpc.Door, imgs *ami.Door, table catalog.Table) {
+func (r *rig) connect(m *metrics.Metrics, door *ec2.Client, profiles *iam.Client, prices *pricing.Client, nets *vpc.Client, imgs *ami.Client, table catalog.Table) {
 	ledger, api := &kube.Ledger{}, r.fuse.guard(r.api)
 	reader := &kube.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
 	writer := &kube.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
@@ -255,7 +251,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 			Replacements:  &Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
 		Orphans: &Orphans{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: door,
 			Tell: r.events, Metrics: m, Log: log},
-		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: iam, Templates: door,
+		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: profiles, Templates: door,
 			Versions: fixedVersion("1.33"), Reservations: door, Placements: door, Offers: offers, Refresh: time.Minute, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
 		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
@@ -264,7 +260,7 @@ func (r *rig) connect(m *metrics.Metrics, door *ec2.Door, iam *access.Door, pric
 			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
 			Staying: staying, Travel: &Travel{Store: kube.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
 		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},
-		Shifts:  &ZonalShifts{Door: eks.New(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
+		Shifts:  &ZonalShifts{Client: eks.NewZonalShifts(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 	}
 }
 
@@ -417,7 +413,7 @@ func (r *rig) nodes(t *testing.T) []corev1.Node {
 func (r *rig) instances() []world.Instance {
 	var out []world.Instance
 	r.Do(func(*world.World, time.Time) {
-		for _, i := range r.estate.Region.Instances() {
+		for _, i := range r.estate.Region.Instances.All() {
 			if i.State == world.Pending || i.State == world.Running {
 				out = append(out, i)
 			}

@@ -207,7 +207,7 @@ func TestMoveSaysWhoseTurnItIs(t *testing.T) {
 		t.Fatalf("node %s has no pods", goes.Name)
 	}
 	f.check(t, f.Moves.beginAll(t.Context(), s, disruption.Underutilized, []consolidation.Move{{
-		Nodes: []string{goes.Name}, Pods: len(turns), Turns: turns, Saving: catalog.Dollar / 100,
+		Nodes: []string{goes.Name}, Pods: len(turns), EvictionOrder: turns, Saving: catalog.Dollar / 100,
 	}}, f.now()))
 	mark, err := moveOf(f.claim(t, goes.Claim))
 	f.check(t, err)

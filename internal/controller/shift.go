@@ -33,7 +33,7 @@ const shiftEvery = 30 * time.Second
 // ZonalShifts prevents launches in zones with an active zonal shift of the cluster's traffic. Nodes that run there
 // stay: a shift does not mean that they are broken.
 type ZonalShifts struct {
-	Door    shifts
+	Client  shifts
 	Cache   client.Reader
 	Market  *Market
 	Batch   *Batch // asked for a plan when a zone may be used again
@@ -72,7 +72,7 @@ func (z *ZonalShifts) Start(ctx context.Context) error {
 func (z *ZonalShifts) pass(ctx context.Context, now time.Time) error {
 	defer working(ctx, LoopShifts, "").End()
 	// 1. read
-	found, err := z.Door.Shifts(ctx, now)
+	found, err := z.Client.Shifts(ctx, now)
 	// 2. decide, 3. act
 	if err == nil {
 		z.Market.shifted.set(found)

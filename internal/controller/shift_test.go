@@ -18,7 +18,7 @@ func shiftRig(t *testing.T, instanceTypes ...string) *rig {
 	t.Helper()
 	r := newRig(t, instanceTypes...)
 	r.Do(func(_ *world.World, now time.Time) {
-		made, err := r.estate.Region.CreateCluster(now, world.Cluster{Name: testCluster, ZonalShift: true})
+		made, err := r.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: testCluster, ZonalShift: true})
 		if err != nil || made.ARN != testClusterARN {
 			t.Fatalf("%+v, %v", made, err)
 		}
@@ -34,7 +34,7 @@ func (r *rig) shiftAway(t *testing.T, n int, lasts time.Duration) *world.ZonalSh
 	r.Do(func(_ *world.World, now time.Time) {
 		var err error
 		zone := r.estate.PrivateSubnets[n].Zone.ID
-		if made, err = r.estate.Region.StartZonalShift(now, world.ZonalShift{Resource: testClusterARN, AwayFrom: zone}, lasts); err != nil {
+		if made, err = r.estate.Region.ZonalShifts.Start(now, world.ZonalShift{Resource: testClusterARN, AwayFrom: zone}, lasts); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -94,7 +94,7 @@ func TestZonalShift(t *testing.T) {
 		t.Fatalf("%d claims while the only zone of the pool is shifted away from", n)
 	}
 	r.Do(func(*world.World, time.Time) {
-		if _, err := r.estate.Region.CancelZonalShift(made.ID); err != nil {
+		if _, err := r.estate.Region.ZonalShifts.Cancel(made.ID); err != nil {
 			t.Error(err)
 		}
 	})
@@ -137,7 +137,7 @@ func TestShiftEnds(t *testing.T) {
 	}
 	r.Do(func(w *world.World, now time.Time) {
 		w.Faults.Denials = nil
-		if err := r.estate.Region.Autoshift(now, testClusterARN, zones[2].ID); err != nil {
+		if err := r.estate.Region.ZonalShifts.StartAutoshift(now, testClusterARN, zones[2].ID); err != nil {
 			t.Error(err)
 		}
 	})

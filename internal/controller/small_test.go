@@ -68,7 +68,7 @@ func TestExplain(t *testing.T) {
 				{Code: packing.TypeMismatch, Count: 812, Detail: "kubernetes.io/arch"}, {Code: packing.NoPool, Count: 1},
 			}},
 		"No place for the pod (PoolUnusable): NodePool a cannot be used: " + broken: {
-			Hint: "mend NodePool a, whose labels and taints suit the pod: " + broken, Reasons: []packing.Reason{
+			Hint: "fix NodePool a, whose labels and taints suit the pod: " + broken, Reasons: []packing.Reason{
 				{Code: packing.PoolUnusable, Detail: "a: " + broken}, {Code: packing.TaintUntolerated, Count: 90, Detail: "gpu:NoSchedule"},
 				{Code: packing.LabelConflict, Count: 70, Detail: "team"},
 			}},

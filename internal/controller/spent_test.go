@@ -61,8 +61,8 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 				}
 				r.ahead += max(r.visit(t, claim), time.Second)
 			}
-			if found := r.claim(t, claim); found == nil || found.Status.ProviderID == "" || len(r.estate.Region.Instances()) != 1 {
-				t.Errorf("the claim has no machine, or %d were bought\n%s", len(r.estate.Region.Instances()), r.log)
+			if found := r.claim(t, claim); found == nil || found.Status.ProviderID == "" || len(r.estate.Region.Instances.All()) != 1 {
+				t.Errorf("the claim has no machine, or %d were bought\n%s", len(r.estate.Region.Instances.All()), r.log)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 func newTriedRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium", "t4g.medium")
-	door, ok := r.Claims.Buyer.(*ec2.Door)
+	door, ok := r.Claims.Buyer.(*ec2.Client)
 	if !ok {
 		t.Fatal("the rig's buyer is not EC2's door")
 	}

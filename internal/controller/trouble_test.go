@@ -81,7 +81,7 @@ func TestTroubleOfAll(t *testing.T) {
 	r.heeding(t)
 	r.servingNodes(t, "web", "db")
 	r.Do(func(w *world.World, now time.Time) {
-		for _, i := range r.estate.Region.Instances() {
+		for _, i := range r.estate.Region.Instances.All() {
 			w.Impair(now, i.ID, world.SystemCheck)
 		}
 	})

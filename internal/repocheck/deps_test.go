@@ -46,14 +46,14 @@ internal/scheduling/topology: internal/model/bitset internal/model/cluster inter
 internal/scheduling/podgroup: internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/topology
 internal/scheduling/offering: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/podgroup
 internal/scheduling/existing: internal/model/bitset internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/offering internal/scheduling/podgroup internal/scheduling/topology
-internal/scheduling/packing: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/lowerbound internal/scheduling/offering internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology internal/suggest
+internal/scheduling/packing/refusal: internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/offering internal/scheduling/podgroup internal/scheduling/topology internal/suggest
+internal/scheduling/packing: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/lowerbound internal/scheduling/offering internal/scheduling/packing/refusal internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology
 internal/scheduling/packing/verify: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
 internal/scheduling/fairness: internal/model/cluster internal/scheduling/podgroup
 
 # disruption: which nodes to remove or replace. Pure.
 internal/disruption/cron:
-internal/disruption/estimate: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/offering internal/scheduling/podgroup
-internal/disruption/consolidation: internal/disruption/estimate internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing internal/scheduling/packing/verify
+internal/disruption/consolidation: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/offering internal/scheduling/packing internal/scheduling/packing/verify internal/scheduling/podgroup
 internal/disruption/drift: internal/model/requirements
 internal/disruption/drain: internal/model/requirements
 internal/disruption/replacement:
@@ -77,8 +77,8 @@ internal/aws/ratelimit: internal/aws/awserr | github.com/aws
 internal/aws/ec2: internal/aws/awserr internal/diagnosis internal/model/catalog | github.com/aws
 internal/aws/ami: internal/aws/awserr internal/diagnosis internal/model/catalog internal/model/requirements | github.com/aws
 internal/aws/vpc: internal/aws/awserr internal/diagnosis | github.com/aws
-internal/aws/access: internal/aws/awserr internal/diagnosis | github.com/aws
-internal/aws/eks: internal/aws/awserr | github.com/aws
+internal/aws/iam: internal/aws/awserr internal/diagnosis | github.com/aws
+internal/aws/eks: internal/aws/awserr internal/diagnosis | github.com/aws
 internal/aws/pricing: internal/aws/awserr internal/model/catalog | github.com/aws
 internal/aws/interruption: internal/aws/awserr | github.com/aws
 
@@ -86,7 +86,7 @@ internal/aws/interruption: internal/aws/awserr | github.com/aws
 internal/kube: api/aws/v1 api/crds api/karpenter/v1 api/karpenter/v1alpha1 internal/diagnosis internal/disruption/drift internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/scheduling/packing internal/suggest | k8s.io sigs.k8s.io
 
 # doctor: evidence for a diagnosis is collected, and a fix is applied.
-internal/doctor/collector: internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/vpc internal/diagnosis internal/kube internal/model/catalog internal/model/requirements | golang.org/x/sync
+internal/doctor/collector: internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/vpc internal/diagnosis internal/kube internal/model/catalog internal/model/requirements | golang.org/x/sync
 internal/doctor/remedy: internal/aws/awserr internal/diagnosis/fix internal/kube | github.com/aws
 
 # shared: settings, permissions and metrics, which more than one program uses.
@@ -97,20 +97,25 @@ internal/metrics: | github.com/prometheus
 # emulator: the AWS of the lab. The world and the policies are pure.
 internal/emulator/iampolicy:
 internal/emulator/world: internal/emulator/iampolicy internal/model/catalog
-internal/emulator: internal/emulator/iampolicy internal/emulator/world internal/model/catalog
+internal/emulator/api: internal/emulator/iampolicy internal/emulator/world
+internal/emulator/ec2: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/model/catalog
+internal/emulator/iam: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
+internal/emulator/eks: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
+internal/emulator/sqs: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
+internal/emulator: internal/emulator/api internal/emulator/ec2 internal/emulator/eks internal/emulator/iam internal/emulator/iampolicy internal/emulator/sqs internal/emulator/world internal/model/catalog
 
 # scenario: clusters and plans as text. Pure.
 internal/scenario: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
 
 # controller: the loops. They read, decide with the packages above, and act.
-internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/vpc internal/config internal/diagnosis internal/diagnosis/fix internal/disruption internal/disruption/consolidation internal/disruption/cron internal/disruption/drain internal/disruption/drift internal/disruption/replacement internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/lifecycle internal/node/userdata internal/scheduling/fairness internal/scheduling/packing internal/suggest | github.com/go-logr github.com/prometheus golang.org/x/sync k8s.io sigs.k8s.io
+internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/vpc internal/config internal/diagnosis internal/diagnosis/fix internal/disruption internal/disruption/consolidation internal/disruption/cron internal/disruption/drain internal/disruption/drift internal/disruption/replacement internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/lifecycle internal/node/userdata internal/scheduling/fairness internal/scheduling/packing internal/suggest | github.com/go-logr github.com/prometheus golang.org/x/sync k8s.io sigs.k8s.io
 
 # cli: the commands.
 internal/cli/output: internal/model/catalog internal/model/resources internal/scheduling/packing
-internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/pricing internal/aws/vpc internal/cli/output internal/config internal/diagnosis internal/diagnosis/fix internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
+internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/pricing internal/aws/vpc internal/cli/output internal/config internal/diagnosis internal/diagnosis/fix internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
 
 # cmd: flags, clients and signals.
-cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
+cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
 `
 
 // impure lists packages of the standard library that pure packages may not import.

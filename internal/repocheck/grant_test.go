@@ -65,7 +65,7 @@ func callsOfDoors(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, door := range []string{"internal/aws/access", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption", "internal/aws/vpc", "internal/aws/pricing", "internal/aws/eks", "cmd/joiner", "internal/controller"} {
+	for _, door := range []string{"internal/aws/iam", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption", "internal/aws/vpc", "internal/aws/pricing", "internal/aws/eks", "cmd/joiner", "internal/controller"} {
 		files, err := filepath.Glob(filepath.Join(door, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("there is nothing in %s: %v", door, err)

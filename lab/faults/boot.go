@@ -146,7 +146,7 @@ func (s *Scene) customData() (string, error) {
 // image registers a custom AMI that is based on Amazon Linux 2.
 func (s *Scene) image(name string) (id string) {
 	s.Lab.Emulator.Do(func(_ *world.World, now time.Time) {
-		id = s.Lab.Estate.Region.RegisterImage(world.Image{
+		id = s.Lab.Estate.Region.Images.Register(world.Image{
 			Name: name, Architecture: "x86_64", OwnerID: s.Lab.Account, CreatedAt: now, RootDevice: "/dev/xvda",
 			Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}},
 			Family:  "Custom", Variant: "standard", Version: lab.KubernetesMinor(),

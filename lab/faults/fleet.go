@@ -84,7 +84,7 @@ func stranger(more map[string]string) func(context.Context, *Scene) error {
 		}
 		s.Undo(func(context.Context) error {
 			return s.World(func(_ *world.World, now time.Time) error {
-				_, _, err := s.Lab.Estate.Region.Terminate(now, []string{id})
+				_, _, err := s.Lab.Estate.Region.Instances.Terminate(now, []string{id})
 				return err
 			})
 		})

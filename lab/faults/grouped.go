@@ -29,7 +29,7 @@ func grouped(ctx context.Context, s *Scene) error {
 		for _, i := range s.Instances() {
 			if i.State == world.Running {
 				return true, s.World(func(w *world.World, now time.Time) error {
-					g, err := s.Lab.Estate.Region.CreateSecurityGroup(s.Lab.Estate.VPC.ID, "firewall-manager-"+s.Name, "common to all instances", nil)
+					g, err := s.Lab.Estate.Region.Network.CreateSecurityGroup(s.Lab.Estate.VPC.ID, "firewall-manager-"+s.Name, "common to all instances", nil)
 					if err == nil {
 						w.Regroup(now, i.ID, append(slices.Clone(i.SecurityGroupIDs), g.ID)...)
 					}

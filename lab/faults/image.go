@@ -26,10 +26,10 @@ func imageFaults() []Fault {
 					return err
 				}
 				return s.World(func(*world.World, time.Time) error {
-					for _, i := range s.Lab.Estate.Region.Images() {
+					for _, i := range s.Lab.Estate.Region.Images.All() {
 						if i.ID == s.Class.Spec.AMISelectorTerms[0].ID {
 							i.Flaws = []string{machine.FlawOldTable}
-							s.Lab.Estate.Region.RegisterImage(i)
+							s.Lab.Estate.Region.Images.Register(i)
 						}
 					}
 					return nil
@@ -54,7 +54,7 @@ func imageFaults() []Fault {
 func armImage(_ context.Context, s *Scene) error {
 	family := "AL2023"
 	return s.World(func(*world.World, time.Time) error {
-		for _, i := range s.Lab.Estate.Region.Images() {
+		for _, i := range s.Lab.Estate.Region.Images.All() {
 			if i.Family == family && i.Architecture == "arm64" && i.Variant == "standard" && i.Version == lab.KubernetesMinor() {
 				s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: i.ID}}
 				return nil

@@ -30,14 +30,14 @@ func (s *Scene) arn() string { return s.Lab.RoleARN(s.Name) }
 func (s *Scene) entry(role, kind string) error {
 	return s.World(func(_ *world.World, now time.Time) error {
 		r := s.Lab.Estate.Region
-		c, err := r.Cluster(s.Lab.Cluster)
+		c, err := r.EKS.Cluster(s.Lab.Cluster)
 		if err != nil {
 			return err
 		}
 		mode := c.AuthMode
 		defer func() { c.AuthMode = mode }()
 		c.AuthMode = world.AuthBoth
-		_, err = r.CreateAccessEntry(now, s.Lab.Cluster, world.AccessEntry{Principal: role, Kind: kind})
+		_, err = r.EKS.CreateAccessEntry(now, s.Lab.Cluster, world.AccessEntry{Principal: role, Kind: kind})
 		return err
 	})
 }
@@ -45,7 +45,7 @@ func (s *Scene) entry(role, kind string) error {
 // withoutEntry removes the access entry of a role.
 func (s *Scene) withoutEntry(role string) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
-		return s.Lab.Estate.Region.DeleteAccessEntry(s.Lab.Cluster, role)
+		return s.Lab.Estate.Region.EKS.DeleteAccessEntry(s.Lab.Cluster, role)
 	})
 }
 
@@ -120,7 +120,7 @@ func (s *Scene) foreignRole() error {
 // age makes the access entry of a role one hour older.
 func (s *Scene) age(role string) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
-		e, err := s.Lab.Estate.Region.AccessEntry(s.Lab.Cluster, role)
+		e, err := s.Lab.Estate.Region.EKS.AccessEntry(s.Lab.Cluster, role)
 		if err == nil {
 			e.CreatedAt = e.CreatedAt.Add(-time.Hour)
 		}

@@ -47,7 +47,7 @@ func neuron() []requirements.Requirement {
 // byAlias resolves the parameters that AWS publishes for the alias' family. A
 // parameter that is not there is a variant that was not made; any other
 // trouble fails the whole, because a shorter list would look like drift.
-func (d *Door) byAlias(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {
+func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {
 	variants, wrong := variantsOf(t.Alias, version)
 	if wrong != "" {
 		return nil, &Unmatched{t, "UnsupportedAlias", wrong}, nil
@@ -177,7 +177,7 @@ func minorOf(version string) int {
 }
 
 // parameter returns the value of an SSM parameter; ok is false if there is no such parameter.
-func (d *Door) parameter(ctx context.Context, name string) (value string, ok bool, err error) {
+func (d *Client) parameter(ctx context.Context, name string) (value string, ok bool, err error) {
 	now := time.Now()
 	d.mu.Lock()
 	known, hit := d.parameters[name]

@@ -19,7 +19,7 @@ import (
 
 // describe asks EC2 for images: those with the ids, or those the term's name
 // and tags select. more adds what an image requires beside its architecture.
-func (d *Door) describe(ctx context.Context, t Term, ids []string, more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
+func (d *Client) describe(ctx context.Context, t Term, ids []string, more map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
 	in := &awsec2.DescribeImagesInput{
 		IncludeDeprecated: aws.Bool(true),
 		MaxResults:        aws.Int32(1000),
@@ -135,7 +135,7 @@ func filter(name string, values ...string) awstypes.Filter {
 }
 
 // byParameter resolves a parameter of the user's own.
-func (d *Door) byParameter(ctx context.Context, t Term) ([]Image, *Unmatched, error) {
+func (d *Client) byParameter(ctx context.Context, t Term) ([]Image, *Unmatched, error) {
 	id, ok, err := d.parameter(ctx, t.SSMParameter)
 	switch {
 	case err != nil:

@@ -14,7 +14,7 @@ import (
 )
 
 // Described returns the images with the ids, of those that there are, sorted by id.
-func (d *Door) Described(ctx context.Context, ids []string) ([]diagnosis.Image, error) {
+func (d *Client) Described(ctx context.Context, ids []string) ([]diagnosis.Image, error) {
 	out := []diagnosis.Image{}
 	if len(ids) == 0 {
 		return out, nil

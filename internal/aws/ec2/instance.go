@@ -80,7 +80,7 @@ func ParseProviderID(providerID string) (id string, ok bool) {
 
 // Instances returns all instances with this cluster's name that are not terminated: this cluster's, those of another cluster with
 // the same name, and those without a UID. Sorted by ID.
-func (d *Door) Instances(ctx context.Context) ([]Instance, error) {
+func (d *Client) Instances(ctx context.Context) ([]Instance, error) {
 	return d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
 		Filters: []awstypes.Filter{
@@ -93,7 +93,7 @@ func (d *Door) Instances(ctx context.Context) ([]Instance, error) {
 }
 
 // Bought returns this cluster's instances with the claim's name that are not terminated. More than one means a fault.
-func (d *Door) Bought(ctx context.Context, claim string) ([]Instance, error) {
+func (d *Client) Bought(ctx context.Context, claim string) ([]Instance, error) {
 	all, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		Filters: []awstypes.Filter{
 			filter("tag:"+TagNodeClaim, claim),
@@ -109,7 +109,7 @@ func (d *Door) Bought(ctx context.Context, claim string) ([]Instance, error) {
 
 // Instance returns one instance of any owner, also a terminated one as long as EC2 lists it. The error is awserr.Gone if EC2
 // does not know it, which also happens for some seconds after a launch. Concurrent calls are merged.
-func (d *Door) Instance(ctx context.Context, id string) (Instance, error) {
+func (d *Client) Instance(ctx context.Context, id string) (Instance, error) {
 	instance, ok, err := d.looks.ask(ctx, id)
 	if err != nil {
 		return Instance{}, awserr.Sort("DescribeInstances "+id, err)
@@ -121,7 +121,7 @@ func (d *Door) Instance(ctx context.Context, id string) (Instance, error) {
 }
 
 // lookAll finds instances by a filter, not by ID. An ID that EC2 does not know is then left out, instead of failing the call for all.
-func (d *Door) lookAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
+func (d *Client) lookAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
 		Filters:    []awstypes.Filter{filter("instance-id", ids...)},
@@ -133,7 +133,7 @@ func (d *Door) lookAll(ctx context.Context, ids []string) (map[string]Instance, 
 	return byID, nil, err
 }
 
-func (d *Door) describe(ctx context.Context, in *awsec2.DescribeInstancesInput) ([]Instance, error) {
+func (d *Client) describe(ctx context.Context, in *awsec2.DescribeInstancesInput) ([]Instance, error) {
 	byID := map[string]Instance{} // a page may repeat what another had
 	pages := awsec2.NewDescribeInstancesPaginator(d.reads, in)
 	for pages.HasMorePages() {
@@ -156,7 +156,7 @@ func (d *Door) describe(ctx context.Context, in *awsec2.DescribeInstancesInput) 
 	return out, nil
 }
 
-func (d *Door) fromInstance(i awstypes.Instance) Instance {
+func (d *Client) fromInstance(i awstypes.Instance) Instance {
 	out := Instance{
 		ID:           aws.ToString(i.InstanceId),
 		Type:         string(i.InstanceType),
@@ -236,7 +236,7 @@ func capacityType(i awstypes.Instance) string {
 
 // Console returns what the instance has written to its console so far, empty if EC2
 // has nothing yet. Latest asks for the newest output where the type can give it (Nitro).
-func (d *Door) Console(ctx context.Context, id string) (string, error) {
+func (d *Client) Console(ctx context.Context, id string) (string, error) {
 	op := "GetConsoleOutput " + id
 	in := &awsec2.GetConsoleOutputInput{InstanceId: aws.String(id), Latest: aws.Bool(true)}
 	out, err := d.reads.GetConsoleOutput(ctx, in)

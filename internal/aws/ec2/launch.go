@@ -79,7 +79,7 @@ type Launch struct {
 //
 // Raise Attempt only if Launch.Spent is set or InDoubt was resolved this way. After any other error the instance may have been
 // launched, and the same attempt finds it.
-func (d *Door) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
+func (d *Client) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	if err := r.check(); err != nil {
 		return Launch{}, err
 	}
@@ -126,7 +126,7 @@ func (r LaunchRequest) token() string {
 	return hex.EncodeToString(sum[:])[:48]
 }
 
-func (d *Door) forget(r LaunchRequest) {
+func (d *Client) forget(r LaunchRequest) {
 	for _, g := range r.Groups {
 		if name, err := d.name(r.blueprint(g), d.shared(r)); err == nil {
 			d.templates.forget(name, nil)
@@ -135,7 +135,7 @@ func (d *Door) forget(r LaunchRequest) {
 }
 
 // shared are the tags of what several claims of the pool share.
-func (d *Door) shared(r LaunchRequest) map[string]string {
+func (d *Client) shared(r LaunchRequest) map[string]string {
 	return d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, "")
 }
 
@@ -144,7 +144,7 @@ func (r LaunchRequest) blueprint(g Group) Blueprint {
 	return g.Blueprint
 }
 
-func (d *Door) launch(ctx context.Context, r LaunchRequest) (Launch, error) {
+func (d *Client) launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	in, err := d.fleet(ctx, r)
 	if err != nil {
 		return Launch{}, fmt.Errorf("launch for NodeClaim %s: %w", r.Claim, err)
@@ -161,7 +161,7 @@ func (d *Door) launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 }
 
 // fleet writes the request, making the launch templates that it needs.
-func (d *Door) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFleetInput, error) {
+func (d *Client) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFleetInput, error) {
 	tags := toTags(d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim))
 	in := &awsec2.CreateFleetInput{
 		Type:        awstypes.FleetTypeInstant,
@@ -196,7 +196,7 @@ func (d *Door) fleet(ctx context.Context, r LaunchRequest) (*awsec2.CreateFleetI
 
 // ensureAll returns the name of each group's launch template. A first launch needs many at
 // once, and each takes EC2 a while: they are made side by side.
-func (d *Door) ensureAll(ctx context.Context, r LaunchRequest) ([]string, error) {
+func (d *Client) ensureAll(ctx context.Context, r LaunchRequest) ([]string, error) {
 	names, errs := make([]string, len(r.Groups)), make([]error, len(r.Groups))
 	var wait sync.WaitGroup
 	for i, g := range r.Groups {
@@ -262,7 +262,7 @@ func overrides(g Group) []awstypes.FleetLaunchTemplateOverridesRequest {
 }
 
 // answer reads what CreateFleet returned.
-func (d *Door) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, error) {
+func (d *Client) answer(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launch, error) {
 	var launch Launch
 	var errs []*awserr.Error
 	for _, e := range out.Errors {
@@ -307,7 +307,7 @@ func (r LaunchRequest) shortage(errs []*awserr.Error, short []Short) *awserr.Err
 		Message: fmt.Sprintf("no %s capacity for %s%s: %s", r.CapacityType, strings.Join(choices, ", "), more, first.Message)}
 }
 
-func (d *Door) bought(r LaunchRequest, i awstypes.CreateFleetInstance) (out Instance) {
+func (d *Client) bought(r LaunchRequest, i awstypes.CreateFleetInstance) (out Instance) {
 	out = Instance{
 		ID:           i.InstanceIds[0],
 		Type:         string(i.InstanceType),

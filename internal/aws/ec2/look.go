@@ -19,7 +19,7 @@ const mostWitnessed = 20_000
 
 // Witnessed returns the instances that carry our cluster's name, those too that ended in the last hour: how they ended may be
 // why no node came of them. Sorted by id, without consoles. cut says that there were more; empty: these are all.
-func (d *Door) Witnessed(ctx context.Context) (found []diagnosis.Instance, cut string, err error) {
+func (d *Client) Witnessed(ctx context.Context) (found []diagnosis.Instance, cut string, err error) {
 	byID := map[string]diagnosis.Instance{} // a page may repeat what another had
 	pages := awsec2.NewDescribeInstancesPaginator(d.reads, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),

@@ -23,11 +23,11 @@ type Market struct {
 
 // Market reads the instance types and their zones from EC2. Facts that EC2's API does not have (baseline network bandwidth,
 // branch interfaces) stay zero.
-func (d *Door) Market(ctx context.Context) (Market, error) {
+func (d *Client) Market(ctx context.Context) (Market, error) {
 	return market(ctx, d.reads, d.cluster.Region)
 }
 
-// ReadMarket is Door.Market for callers without a cluster, such as the command line.
+// ReadMarket is Client.Market for callers without a cluster, such as the command line.
 func ReadMarket(ctx context.Context, cfg aws.Config) (Market, error) {
 	return market(ctx, client(cfg), cfg.Region)
 }

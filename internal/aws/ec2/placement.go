@@ -48,7 +48,7 @@ type PlacementRef struct {
 
 // PlacementGroup finds the placement group that a term names, with what is in it. The error is fault.Misconfigured if there
 // is none that can be used.
-func (d *Door) PlacementGroup(ctx context.Context, t PlacementTerm) (PlacementGroup, error) {
+func (d *Client) PlacementGroup(ctx context.Context, t PlacementTerm) (PlacementGroup, error) {
 	const op = "DescribePlacementGroups"
 	in := &awsec2.DescribePlacementGroupsInput{}
 	if t.ID != "" {
@@ -85,7 +85,7 @@ func (d *Door) PlacementGroup(ctx context.Context, t PlacementTerm) (PlacementGr
 }
 
 // members returns the zones of the instances that are in the group, by id.
-func (d *Door) members(ctx context.Context, group string) (map[string]string, error) {
+func (d *Client) members(ctx context.Context, group string) (map[string]string, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
 		Filters: []awstypes.Filter{

@@ -20,7 +20,7 @@ func (s *stand) group(t *testing.T, strategy string, partitions int) *world.Plac
 	var made *world.PlacementGroup
 	s.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = s.estate.Region.CreatePlacementGroup(now, world.PlacementGroup{Name: "g-" + strategy, Strategy: strategy, Partitions: partitions}); err != nil {
+		if made, err = s.estate.Region.PlacementGroups.Create(now, world.PlacementGroup{Name: "g-" + strategy, Strategy: strategy, Partitions: partitions}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -41,7 +41,7 @@ func (s *stand) placed(claim string, ref ec2.PlacementRef, zones ...int) ec2.Lau
 func TestPlacementGroup(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "u1")
+	d := s.client(t, "u1")
 	cluster, partition := s.group(t, "cluster", 0), s.group(t, "partition", 5)
 	launch, err := d.Launch(t.Context(), s.placed("apps-1", ec2.PlacementRef{Group: cluster.ID}, 1))
 	if err != nil {
@@ -83,7 +83,7 @@ func TestPlacementGroup(t *testing.T) {
 func TestLaunchSpread(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "u1")
+	d := s.client(t, "u1")
 	ref := ec2.PlacementRef{Group: s.group(t, "spread", 0).ID}
 	for n := range ec2.SpreadMost {
 		if _, err := d.Launch(t.Context(), s.placed(fmt.Sprint("apps-", n), ref, 0)); err != nil {
@@ -118,7 +118,7 @@ func TestLaunchSpread(t *testing.T) {
 func TestLaunchCluster(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "u1")
+	d := s.client(t, "u1")
 	ref := ec2.PlacementRef{Group: s.group(t, "cluster", 0).ID}
 	if _, err := d.Launch(t.Context(), s.placed("apps-1", ref, 2)); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestLaunchCluster(t *testing.T) {
 func TestLaunchPartition(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "u1")
+	d := s.client(t, "u1")
 	ref := ec2.PlacementRef{Group: s.group(t, "partition", 3).ID}
 	for n, want := range []struct{ asked, got int32 }{{3, 3}, {0, 1}, {0, 2}} {
 		ref.Partition = want.asked

@@ -67,7 +67,7 @@ func TestTags(t *testing.T) {
 
 func TestMayChange(t *testing.T) {
 	t.Parallel()
-	d := &Door{cluster: Cluster{Name: "prod", UID: "1111"}}
+	d := &Client{cluster: Cluster{Name: "prod", UID: "1111"}}
 	for name, c := range map[string]struct {
 		owner Ownership
 		proof Proof
@@ -193,8 +193,8 @@ func TestTokenAndName(t *testing.T) {
 		}
 		seen[token] = true
 	}
-	d := &Door{cluster: Cluster{Name: "prod", UID: "1"}}
-	twin := &Door{cluster: Cluster{Name: "prod", UID: "2"}}
+	d := &Client{cluster: Cluster{Name: "prod", UID: "1"}}
+	twin := &Client{cluster: Cluster{Name: "prod", UID: "2"}}
 	base := Blueprint{ImageID: "ami-1", UserData: []byte("x"), Disks: []Disk{{Device: "/dev/xvda", GiB: 20}}}
 	other := base
 	other.Disks = []Disk{{Device: "/dev/xvda", GiB: 21}}

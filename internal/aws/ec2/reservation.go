@@ -42,7 +42,7 @@ const BlockMargin = 40 * time.Minute
 // Reservations returns the active capacity reservations that any of the terms selects, sorted by id; one whose end has
 // passed at now is left out, and so is one of a kind that we do not know how to launch into. A term that finds nothing is
 // no error.
-func (d *Door) Reservations(ctx context.Context, now time.Time, terms []ReservationTerm) ([]Reservation, error) {
+func (d *Client) Reservations(ctx context.Context, now time.Time, terms []ReservationTerm) ([]Reservation, error) {
 	found := map[string]Reservation{}
 	for _, t := range terms {
 		some, err := d.reservations(ctx, now, t)
@@ -59,7 +59,7 @@ func (d *Door) Reservations(ctx context.Context, now time.Time, terms []Reservat
 	return slices.SortedFunc(maps.Values(found), func(a, b Reservation) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
-func (d *Door) reservations(ctx context.Context, now time.Time, t ReservationTerm) ([]Reservation, error) {
+func (d *Client) reservations(ctx context.Context, now time.Time, t ReservationTerm) ([]Reservation, error) {
 	if t.ID == "" && t.Criteria == "" && len(t.Tags) == 0 {
 		return nil, nil // an owner alone selects nothing, as the schema has it
 	}

@@ -21,7 +21,7 @@ func (s *stand) reserve(t *testing.T, change func(*world.CapacityReservation)) *
 	var made *world.CapacityReservation
 	s.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = s.estate.Region.Reserve(now, q); err != nil {
+		if made, err = s.estate.Region.CapacityReservations.Create(now, q); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -39,7 +39,7 @@ func (s *stand) into(claim string, ref ec2.ReservationRef) ec2.LaunchRequest {
 func TestReservations(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "u1")
+	d := s.client(t, "u1")
 	now := time.Now()
 	soon, later := now.Add(30*time.Minute).Truncate(time.Second).UTC(), now.Add(48*time.Hour).Truncate(time.Second).UTC()
 	open := s.reserve(t, func(c *world.CapacityReservation) {
@@ -54,7 +54,7 @@ func TestReservations(t *testing.T) {
 	})
 	cancelled := s.reserve(t, func(c *world.CapacityReservation) { c.Tags = map[string]string{"team": "a"} })
 	s.alter(func(r *world.Region, _ *world.World) {
-		if err := r.CancelReservation(now, cancelled.ID); err != nil {
+		if err := r.CapacityReservations.Cancel(now, cancelled.ID); err != nil {
 			t.Error(err)
 		}
 	})
@@ -129,7 +129,7 @@ func TestLaunchIntoReservation(t *testing.T) {
 			t.Parallel()
 			s := newStand(t, "m5.large")
 			s.alter(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{}, 0) }) // only what is reserved
-			d := s.door(t, "u1")
+			d := s.client(t, "u1")
 			made := s.reserve(t, c.change)
 			c.ref.ID, c.want.ID = made.ID, made.ID
 			launch, err := d.Launch(t.Context(), s.into("apps-1", c.ref))
@@ -158,7 +158,7 @@ func TestLaunchIntoReservation(t *testing.T) {
 func TestLaunchIntoNothing(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	launch, err := s.door(t, "u1").Launch(t.Context(), s.into("apps-1", ec2.ReservationRef{ID: "cr-0123456789abcdef0"}))
+	launch, err := s.client(t, "u1").Launch(t.Context(), s.into("apps-1", ec2.ReservationRef{ID: "cr-0123456789abcdef0"}))
 	if !awserr.Is(err, awserr.Shortage) || len(launch.Short) != 1 || launch.Short[0].Reservation != "cr-0123456789abcdef0" {
 		t.Errorf("%+v, %v", launch, err)
 	}
@@ -172,12 +172,12 @@ func TestUnreserved(t *testing.T) {
 		open := s.reserve(t, func(c *world.CapacityReservation) { c.Criteria = "open" })
 		r := s.request("apps-1", s.choice("m5.large", 0))
 		r.Groups[0].Blueprint.Unreserved = unreserved
-		launch, err := s.door(t, "u1").Launch(t.Context(), r)
+		launch, err := s.client(t, "u1").Launch(t.Context(), r)
 		if err != nil || launch.Instance.CapacityType != catalog.OnDemand {
 			t.Fatalf("%+v, %v", launch.Instance, err)
 		}
 		s.alter(func(r *world.Region, _ *world.World) {
-			if left := r.Unused(open); left != want {
+			if left := r.CapacityReservations.Unused(open); left != want {
 				t.Errorf("unreserved %t leaves %d of the open reservation, want %d", unreserved, left, want)
 			}
 		})

@@ -11,7 +11,7 @@ import (
 
 // LateTags returns the missing tags that an instance should have once its Node has joined: its claim, the cluster's name, and the
 // Node's name as Name, unless the user set another one. IAM policies for Karpenter allow no other tags on running instances.
-func (d *Door) LateTags(i Instance, claim, node string) map[string]string {
+func (d *Client) LateTags(i Instance, claim, node string) map[string]string {
 	out := map[string]string{}
 	for key, value := range map[string]string{TagNodeClaim: claim, TagClusterName: d.cluster.Name} {
 		if _, ok := i.Tags[key]; !ok {
@@ -26,13 +26,13 @@ func (d *Door) LateTags(i Instance, claim, node string) map[string]string {
 }
 
 // OwnTags returns the tags by which an instance is known to be this cluster's, as it got them at its launch.
-func (d *Door) OwnTags(nodePool, nodeClass, claim string) map[string]string {
+func (d *Client) OwnTags(nodePool, nodeClass, claim string) map[string]string {
 	return d.cluster.Tags(nil, nodePool, nodeClass, claim)
 }
 
 // Tag puts tags onto an instance, over those of the same keys. It refuses (fault.Refused) what is not ours; proof is as for
 // Terminate. An instance that EC2 does not know is fault.Gone.
-func (d *Door) Tag(ctx context.Context, i Instance, proof Proof, tags map[string]string) error {
+func (d *Client) Tag(ctx context.Context, i Instance, proof Proof, tags map[string]string) error {
 	if err := d.mayChange("CreateTags", i, proof); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ type knownTemplate struct {
 
 // name returns the template's name: a hash of its content and of the cluster's UID, so each process uses the same name and no other
 // cluster does.
-func (d *Door) name(content Blueprint, tags map[string]string) (string, error) {
+func (d *Client) name(content Blueprint, tags map[string]string) (string, error) {
 	data, err := json.Marshal(struct { // maps are written sorted by key
 		UID     string
 		Content Blueprint
@@ -60,7 +60,7 @@ func (d *Door) name(content Blueprint, tags map[string]string) (string, error) {
 }
 
 // ensure returns the name of the launch template with this content, which then exists.
-func (d *Door) ensure(ctx context.Context, content Blueprint, tags map[string]string) (string, error) {
+func (d *Client) ensure(ctx context.Context, content Blueprint, tags map[string]string) (string, error) {
 	name, err := d.name(content, tags)
 	if err != nil {
 		return "", err
@@ -117,7 +117,7 @@ func (t *templates) used(name string) time.Time {
 
 // create makes the template. One that is there already has the same content, since the
 // name is made from it: a process before us made it.
-func (d *Door) create(ctx context.Context, name string, content Blueprint, tags map[string]string) error {
+func (d *Client) create(ctx context.Context, name string, content Blueprint, tags map[string]string) error {
 	_, err := d.writes.CreateLaunchTemplate(ctx, &awsec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String(name),
 		LaunchTemplateData: content.data(tags),
@@ -134,7 +134,7 @@ func (d *Door) create(ctx context.Context, name string, content Blueprint, tags 
 
 // Templates returns this cluster's launch templates, sorted by name. Templates of another cluster with the same name, and templates
 // without UID (Karpenter's, which it deletes itself), are left out.
-func (d *Door) Templates(ctx context.Context) ([]Template, error) {
+func (d *Client) Templates(ctx context.Context) ([]Template, error) {
 	var out []Template
 	pages := awsec2.NewDescribeLaunchTemplatesPaginator(d.reads, &awsec2.DescribeLaunchTemplatesInput{
 		MaxResults: aws.Int32(200),
@@ -164,7 +164,7 @@ func (d *Door) Templates(ctx context.Context) ([]Template, error) {
 
 // SweepTemplates deletes our launch templates for which keep is false and returns how
 // many it deleted. A launch that needs one of them at that moment makes it again.
-func (d *Door) SweepTemplates(ctx context.Context, keep func(Template) bool) (int, error) {
+func (d *Client) SweepTemplates(ctx context.Context, keep func(Template) bool) (int, error) {
 	all, err := d.Templates(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("sweep launch templates: %w", err)
@@ -186,6 +186,6 @@ func (d *Door) SweepTemplates(ctx context.Context, keep func(Template) bool) (in
 }
 
 // DeleteTemplates deletes our launch templates of a NodeClass: for when it is deleted.
-func (d *Door) DeleteTemplates(ctx context.Context, nodeClass string) (int, error) {
+func (d *Client) DeleteTemplates(ctx context.Context, nodeClass string) (int, error) {
 	return d.SweepTemplates(ctx, func(t Template) bool { return t.NodeClass != nodeClass })
 }

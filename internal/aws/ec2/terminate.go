@@ -28,7 +28,7 @@ const (
 //
 // EC2 may not show an instance for some seconds after its launch; so a caller
 // who has just launched it must look at Instances once more before forgetting it.
-func (d *Door) Terminate(ctx context.Context, id string, proof Proof) error {
+func (d *Client) Terminate(ctx context.Context, id string, proof Proof) error {
 	instance, err := d.Instance(ctx, id)
 	if awserr.Is(err, awserr.Gone) {
 		return nil
@@ -53,7 +53,7 @@ func (d *Door) Terminate(ctx context.Context, id string, proof Proof) error {
 }
 
 // mayChange returns the reason why the instance must not be terminated or tagged by us, or nil.
-func (d *Door) mayChange(op string, i Instance, proof Proof) error {
+func (d *Client) mayChange(op string, i Instance, proof Proof) error {
 	const reason = "NotOurs"
 	switch {
 	case i.Owner == Ours, i.Owner == Legacy && proof == Carried:
@@ -73,7 +73,7 @@ func (d *Door) mayChange(op string, i Instance, proof Proof) error {
 
 // endAll terminates instances that were found to be ours a moment ago. EC2 fails the
 // whole call for one id that it does not know, so then each is tried alone.
-func (d *Door) endAll(ctx context.Context, ids []string) (map[string]struct{}, map[string]error, error) {
+func (d *Client) endAll(ctx context.Context, ids []string) (map[string]struct{}, map[string]error, error) {
 	_, err := d.writes.TerminateInstances(ctx, &awsec2.TerminateInstancesInput{InstanceIds: ids})
 	if err == nil {
 		return nil, nil, nil

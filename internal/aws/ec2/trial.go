@@ -24,7 +24,7 @@ type Trial struct {
 // Try makes a dry run of an on-demand launch. It creates the launch template, which SweepTemplates deletes when it is not used.
 // nil means that permissions and request are valid in at least one of the subnets. A dry run checks neither capacity nor
 // quotas. Errors are of package awserr; Op is the rejected call.
-func (d *Door) Try(ctx context.Context, t Trial) error {
+func (d *Client) Try(ctx context.Context, t Trial) error {
 	t.Blueprint.CapacityType = catalog.OnDemand
 	// Without a pool: IAM policies that ask for the tag must accept any value.
 	tags := d.cluster.Tags(t.Tags, "", t.NodeClass, "")
@@ -44,7 +44,7 @@ func (d *Door) Try(ctx context.Context, t Trial) error {
 	return nil
 }
 
-func (d *Door) tryFleet(ctx context.Context, t Trial, template string, tags map[string]string) error {
+func (d *Client) tryFleet(ctx context.Context, t Trial, template string, tags map[string]string) error {
 	config := awstypes.FleetLaunchTemplateConfigRequest{LaunchTemplateSpecification: &awstypes.FleetLaunchTemplateSpecificationRequest{
 		LaunchTemplateName: aws.String(template), Version: aws.String("1")}}
 	for _, subnet := range t.Subnets {
@@ -63,7 +63,7 @@ func (d *Door) tryFleet(ctx context.Context, t Trial, template string, tags map[
 }
 
 // tryRun asks about each subnet until one will do; the first error counts, it is the likeliest to be of all.
-func (d *Door) tryRun(ctx context.Context, t Trial, template string, tags map[string]string) error {
+func (d *Client) tryRun(ctx context.Context, t Trial, template string, tags map[string]string) error {
 	var first error
 	for _, subnet := range t.Subnets {
 		interfaces := t.Blueprint.runInterfaces(subnet)

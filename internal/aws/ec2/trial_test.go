@@ -33,7 +33,7 @@ func TestTry(t *testing.T) {
 			t.Parallel()
 			s := newStand(t, "m5.large")
 			s.alter(func(_ *world.Region, w *world.World) { w.Faults = c.faults })
-			d := s.door(t, "uid-1")
+			d := s.client(t, "uid-1")
 			trial := ec2.Trial{NodeClass: "default", Tags: map[string]string{"team": "a"}, Blueprint: s.blueprint("amd64"),
 				InstanceType: "m5.large", Subnets: []string{s.estate.PrivateSubnets[0].ID, s.estate.PrivateSubnets[1].ID}}
 			if c.change != nil {
@@ -49,7 +49,7 @@ func TestTry(t *testing.T) {
 			if _, err := d.DeleteTemplates(t.Context(), "default"); err != nil {
 				t.Fatal(err)
 			}
-			if left := s.estate.Region.Templates(); len(left) > 0 {
+			if left := s.estate.Region.LaunchTemplates.All(); len(left) > 0 {
 				t.Errorf("%d launch templates are left when the class goes", len(left))
 			}
 		})

@@ -43,7 +43,7 @@ func troublingEvents() []string {
 
 // Troubles returns what EC2 says is wrong with the running instances of the account and region, sorted by id and kind.
 // Events that are over, or were called off, are left out, and so are checks of attached volumes.
-func (d *Door) Troubles(ctx context.Context) ([]Trouble, error) {
+func (d *Client) Troubles(ctx context.Context) ([]Trouble, error) {
 	found := map[Trouble]bool{}
 	for _, by := range []awstypes.Filter{
 		filter("instance-status.status", string(awstypes.SummaryStatusImpaired)),

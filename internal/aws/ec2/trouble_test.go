@@ -14,7 +14,7 @@ import (
 func TestTroubles(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, "m5.large")
-	d := s.door(t, "uid-1")
+	d := s.client(t, "uid-1")
 	var ids []string
 	for _, claim := range []string{"apps-1", "apps-2", "apps-3", "apps-4"} {
 		launch, err := d.Launch(t.Context(), s.request(claim, s.choice("m5.large", 0)))

@@ -24,7 +24,7 @@ import (
 const region = "us-east-1"
 
 // open serves a region where everything costs ten times as much as the table says.
-func open(t *testing.T, types ...string) (*pricing.Door, *emulator.Server, catalog.Table) {
+func open(t *testing.T, types ...string) (*pricing.Client, *emulator.Server, catalog.Table) {
 	t.Helper()
 	table, err := catalog.Embedded()
 	if err != nil {

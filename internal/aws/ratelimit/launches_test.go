@@ -94,7 +94,7 @@ func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 		t.Fatal(err)
 	}
 	w.Faults.Throttle = world.EC2Throttle()
-	image, err := estate.Region.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id")
+	image, err := estate.Region.SSM.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 
 // launches launches count instances for separate NodePools with as many workers as the controller has for NodeClaims, reads each and
 // terminates it. It returns how many were launched, and the duration.
-func launches(t *testing.T, door *ec2.Door, estate world.Estate, print ec2.Blueprint, count int) (int, time.Duration) {
+func launches(t *testing.T, client *ec2.Client, estate world.Estate, print ec2.Blueprint, count int) (int, time.Duration) {
 	t.Helper()
 	begun := time.Now()
 	work := make(chan int)
@@ -116,17 +116,17 @@ func launches(t *testing.T, door *ec2.Door, estate world.Estate, print ec2.Bluep
 			for i := range work {
 				subnet := estate.PrivateSubnets[i%len(estate.PrivateSubnets)]
 				claim := fmt.Sprintf("apps-%d", i)
-				l, err := door.Launch(t.Context(), ec2.LaunchRequest{Claim: claim, ClaimUID: "uid-" + claim, NodePool: fmt.Sprint("pool-", i%20),
+				l, err := client.Launch(t.Context(), ec2.LaunchRequest{Claim: claim, ClaimUID: "uid-" + claim, NodePool: fmt.Sprint("pool-", i%20),
 					NodeClass: "default", CapacityType: catalog.OnDemand, Groups: []ec2.Group{{Blueprint: print, Choices: []ec2.Choice{
 						{InstanceType: "m5.large", Zone: subnet.Zone.Name, SubnetID: subnet.ID, Price: catalog.Dollar / 10}}}}})
 				if err != nil {
 					continue
 				}
 				bought.Store(l.Instance.ID, true)
-				if _, err := door.Instance(t.Context(), l.Instance.ID); err != nil {
+				if _, err := client.Instance(t.Context(), l.Instance.ID); err != nil {
 					t.Errorf("look at %s: %v", l.Instance.ID, err)
 				}
-				if err := door.Terminate(t.Context(), l.Instance.ID, ec2.ByTags); err != nil {
+				if err := client.Terminate(t.Context(), l.Instance.ID, ec2.ByTags); err != nil {
 					t.Errorf("give back %s: %v", l.Instance.ID, err)
 				}
 			}
@@ -151,7 +151,7 @@ func TestThousandLaunches(t *testing.T) {
 		line, estate, print := newWire(t)
 		var mu sync.Mutex
 		told := map[string]int{}
-		door, err := ec2.New(line.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
+		client, err := ec2.New(line.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
 			mu.Lock()
 			defer mu.Unlock()
 			told[a.Action]++
@@ -159,7 +159,7 @@ func TestThousandLaunches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bought, took := launches(t, door, estate, print, count)
+		bought, took := launches(t, client, estate, print, count)
 		t.Logf("%d bought in %s; made %v, refused %v", bought, took, line.made, line.refused)
 		if bought != count || line.made["CreateFleet"] < count {
 			t.Errorf("%d machines were bought by %d calls, want %d", bought, line.made["CreateFleet"], count)

@@ -13,7 +13,7 @@ import (
 )
 
 // ACLs returns the network ACLs of a VPC, sorted by id, their entries by number.
-func (d *Door) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) {
+func (d *Client) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) {
 	pages := awsec2.NewDescribeNetworkAclsPaginator(d.client, &awsec2.DescribeNetworkAclsInput{Filters: ofVPC(vpc)})
 	all, err := gathered(ctx, "DescribeNetworkAcls", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeNetworkAclsOutput, error) { return pages.NextPage(ctx) },

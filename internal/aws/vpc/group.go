@@ -20,7 +20,7 @@ type Group struct {
 
 // Groups returns the security groups that any of the terms selects, of the
 // VPC if it is known, sorted by id. misses are the terms that found nothing.
-func (d *Door) Groups(ctx context.Context, vpc string, terms []Term) (groups []Group, misses []Miss, err error) {
+func (d *Client) Groups(ctx context.Context, vpc string, terms []Term) (groups []Group, misses []Miss, err error) {
 	ask := func(ctx context.Context, t Term, vpc string) (map[string]Group, error) {
 		return d.groups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: scoped(t.filters("group-id", "group-name"), vpc)})
 	}
@@ -34,7 +34,7 @@ func (d *Door) Groups(ctx context.Context, vpc string, terms []Term) (groups []G
 	return groups, misses, nil
 }
 
-func (d *Door) groups(ctx context.Context, in *awsec2.DescribeSecurityGroupsInput) (map[string]Group, error) {
+func (d *Client) groups(ctx context.Context, in *awsec2.DescribeSecurityGroupsInput) (map[string]Group, error) {
 	out := map[string]Group{}
 	pages := awsec2.NewDescribeSecurityGroupsPaginator(d.client, in, func(o *awsec2.DescribeSecurityGroupsPaginatorOptions) { o.Limit = 500 })
 	for pages.HasMorePages() {

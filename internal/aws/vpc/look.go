@@ -32,7 +32,7 @@ func gathered[Page, Item any](ctx context.Context, op string, more func() bool, 
 }
 
 // VPC returns how names are resolved in a VPC.
-func (d *Door) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
+func (d *Client) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
 	out := diagnosis.VPC{ID: vpc}
 	for name, into := range map[awstypes.VpcAttributeName]*bool{
 		awstypes.VpcAttributeNameEnableDnsSupport: &out.DNSSupport, awstypes.VpcAttributeNameEnableDnsHostnames: &out.DNSHostnames,
@@ -51,7 +51,7 @@ func (d *Door) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
 }
 
 // AllSubnets returns the subnets of a VPC, sorted by id.
-func (d *Door) AllSubnets(ctx context.Context, vpc string) ([]diagnosis.Subnet, error) {
+func (d *Client) AllSubnets(ctx context.Context, vpc string) ([]diagnosis.Subnet, error) {
 	pages := awsec2.NewDescribeSubnetsPaginator(d.client, &awsec2.DescribeSubnetsInput{Filters: ofVPC(vpc)})
 	all, err := gathered(ctx, "DescribeSubnets", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeSubnetsOutput, error) { return pages.NextPage(ctx) },
@@ -89,7 +89,7 @@ func clusterTags(tags []awstypes.Tag) map[string]string {
 }
 
 // Routes returns the route tables of a VPC, sorted by id.
-func (d *Door) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable, error) {
+func (d *Client) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable, error) {
 	pages := awsec2.NewDescribeRouteTablesPaginator(d.client, &awsec2.DescribeRouteTablesInput{Filters: ofVPC(vpc)})
 	all, err := gathered(ctx, "DescribeRouteTables", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeRouteTablesOutput, error) { return pages.NextPage(ctx) },
@@ -132,7 +132,7 @@ func routeOf(r awstypes.Route) diagnosis.Route {
 }
 
 // Endpoints returns the endpoints of a VPC, sorted by service.
-func (d *Door) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoint, error) {
+func (d *Client) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoint, error) {
 	pages := awsec2.NewDescribeVpcEndpointsPaginator(d.client, &awsec2.DescribeVpcEndpointsInput{Filters: ofVPC(vpc)})
 	all, err := gathered(ctx, "DescribeVpcEndpoints", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeVpcEndpointsOutput, error) { return pages.NextPage(ctx) },
@@ -149,7 +149,7 @@ func (d *Door) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoint,
 }
 
 // AllGroups returns the security groups of a VPC with their rules, sorted by id.
-func (d *Door) AllGroups(ctx context.Context, vpc string) ([]diagnosis.Group, error) {
+func (d *Client) AllGroups(ctx context.Context, vpc string) ([]diagnosis.Group, error) {
 	pages := awsec2.NewDescribeSecurityGroupsPaginator(d.client, &awsec2.DescribeSecurityGroupsInput{Filters: ofVPC(vpc)})
 	all, err := gathered(ctx, "DescribeSecurityGroups", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeSecurityGroupsOutput, error) { return pages.NextPage(ctx) },
@@ -188,7 +188,7 @@ func rulesOf(permissions []awstypes.IpPermission) []diagnosis.Rule {
 }
 
 // NATAddresses returns the public addresses of a VPC's NAT gateways, sorted.
-func (d *Door) NATAddresses(ctx context.Context, vpc string) ([]string, error) {
+func (d *Client) NATAddresses(ctx context.Context, vpc string) ([]string, error) {
 	pages := awsec2.NewDescribeNatGatewaysPaginator(d.client, &awsec2.DescribeNatGatewaysInput{Filter: ofVPC(vpc)})
 	all, err := gathered(ctx, "DescribeNatGateways", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeNatGatewaysOutput, error) { return pages.NextPage(ctx) },

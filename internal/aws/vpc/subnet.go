@@ -25,7 +25,7 @@ type Subnet struct {
 
 // Subnets returns those that any of the terms selects, of the VPC if it is
 // known: most free addresses first, then by id. misses are the terms that found nothing.
-func (d *Door) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
+func (d *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
 	ask := func(ctx context.Context, t Term, vpc string) (map[string]Subnet, error) {
 		return d.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: scoped(t.filters("subnet-id", "tag:Name"), vpc)})
 	}
@@ -42,7 +42,7 @@ func (d *Door) Subnets(ctx context.Context, vpc string, terms []Term) (subnets [
 	return subnets, misses, nil
 }
 
-func (d *Door) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (map[string]Subnet, error) {
+func (d *Client) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (map[string]Subnet, error) {
 	out := map[string]Subnet{}
 	pages := awsec2.NewDescribeSubnetsPaginator(d.client, in, func(o *awsec2.DescribeSubnetsPaginatorOptions) { o.Limit = 500 })
 	for pages.HasMorePages() {

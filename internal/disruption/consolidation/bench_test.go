@@ -56,5 +56,5 @@ func measure(b *testing.B, in consolidation.Input) {
 	b.ReportMetric(float64(moved), "moved")
 	b.ReportMetric(float64(gone), "gone")
 	b.ReportMetric(float64(len(out.Moves)), "moves")
-	b.ReportMetric(float64(out.Trials), "trials")
+	b.ReportMetric(float64(out.Plans), "trials")
 }

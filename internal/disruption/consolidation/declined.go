@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// decline remembers a move that saves less than its pools ask for. Trials look at the same nodes many times: of the moves that begin
-// with the same node, the one of the greatest worth is kept.
-func (s *scene) decline(m *Move) {
+// decline records a move that saves less than its pools require. Of the moves with the same first node, the one of the greatest worth is kept.
+func (s *search) decline(m *Move) {
 	if was, ok := s.declined[m.Nodes[0]]; ok && was.Worth >= m.Worth {
 		return
 	}
@@ -17,8 +16,8 @@ func (s *scene) decline(m *Move) {
 	s.declined[m.Nodes[0]] = one
 }
 
-// leftOut are the moves that were declined, without those of nodes that go after all, and of nodes that are in one already.
-func (s *scene) leftOut(made []Move) []Move {
+// declinedMoves returns the declined moves, each node in one at most, without nodes that are removed.
+func (s *search) declinedMoves(made []Move) []Move {
 	taken := map[string]bool{}
 	take := func(m *Move) {
 		for _, name := range m.Nodes {

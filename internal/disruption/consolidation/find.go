@@ -1,290 +1,76 @@
 package consolidation
 
 import (
-	"cmp"
 	"slices"
-
-	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/internal/scheduling/packing"
-	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
-)
-
-// How far Find looks.
-const (
-	steps   = 6 // halvings of the order of nodes
-	closer  = 4 // trials around the best of them
-	settles = 4 // times that what is left of a trial is planned anew
 )
 
 const (
-	// ambition is how many times as much a move must be worth at first as all moves together that lead to the target.
-	ambition = 3
-	// apart is how far above the last bar the first must be: else it is not worth looking twice.
-	apart = 1.2
+	// initialThresholdFactor is how many times as much a move must be worth at first as the removal of all candidates.
+	initialThresholdFactor = 3
+	// minThresholdRatio is the least ratio of the first threshold to the lowest. Otherwise there is only the lowest.
+	minThresholdRatio = 1.2
 )
+
+// strategy searches moves that remove some of the candidates of the order. It is in the file of its name.
+type strategy func(s *search, order []int) []Move
 
 // Find returns the moves of the first strategy that finds any. The same input gives the same moves.
 func Find(in Input) Result {
-	s := newScene(in)
-	if len(s.candidates) == 0 || s.price == 0 {
-		return Result{Price: s.price, Trials: s.made}
+	s := newSearch(in)
+	if len(s.p.candidates) == 0 || s.p.price == 0 {
+		return Result{Price: s.p.price, Plans: s.plans}
 	}
-	fresh := s.aim()
-	if s.thrifty && s.isOnTheWay() {
-		return Result{Price: s.price, Target: s.target, Waits: true, Trials: s.made}
+	s.planAll()
+	if s.scarce && s.p.hasPodsInTransit() {
+		return Result{Price: s.p.price, Target: s.target, Waits: true, Plans: s.plans}
 	}
-	order, wasteful := s.order(fresh.plan)
-	out := s.bargains(order)
-	for _, s.bar = range s.bars() {
-		if len(out.Moves) == 0 {
-			out = s.beyond(fresh, order, wasteful)
+	var order []int
+	order, s.wasteful = s.p.byWaste(s.all.plan)
+	out := s.firstOf(order,
+		replaceForScarcity) // 1. if capacity is scarce: the single nodes that save most
+	for _, s.threshold = range s.thresholds() {
+		if len(out.Moves) > 0 {
+			break
 		}
-		if len(out.Moves) == 0 && s.isCalm() {
-			out = s.atRest(order)
-		}
+		out = s.firstOf(order,
+			removeWasteful,    // 2. the candidates with the highest waste, all at once, and small groups beside them
+			removeSingle,      // 3. single nodes, onto any other candidate, or a group of up to three
+			removeLargeGroups, // 4. at the lowest threshold: large groups, with headroom
+			removeOneByOne)    // 5. at the lowest threshold: a group of up to three, one pod after the other
 	}
 	if len(out.Moves) == 0 {
-		out = s.result(nil, s.filled(order))
+		s.threshold = s.p.lowestThreshold()
+		out = s.firstOf(order,
+			replaceBundled) // 6. nodes whose pods all fit one cheaper node
 	}
 	out.Target = s.target
 	return out
 }
 
-// aim plans for all candidates at once, and says what that would cost, and whether room is scarce.
-func (s *scene) aim() trial {
-	all := make([]bool, len(s.candidates))
-	for i := range all {
-		all[i] = true
-	}
-	fresh := s.plan(all)
-	s.target = max(priceOf(fresh.plan.Machines)-priceOf(s.alone.Machines), 0)
-	s.thrifty = s.isScarce()
-	for i := range fresh.plan.Machines {
-		s.bestTypes = append(s.bestTypes, fresh.plan.Machines[i].Offerings[0].InstanceType)
-	}
-	return fresh
-}
-
-// bars are what a move must be worth at least, whatever its pool asks for: what is not worth the next one is only looked at when nothing is
-// worth the one before. Pods that are moved for little now are in the way of what moves them for more later.
-func (s *scene) bars() []float64 {
-	if high := ambition * s.share(s.price-s.target); high > apart*s.usual() {
-		return []float64{high, s.usual()}
-	}
-	return []float64{s.usual()}
-}
-
-// usual is the last bar.
-func (s *scene) usual() float64 { return Usual * s.unrest() }
-
-// unrest is how many times as much as elsewhere each move must be worth.
-func (s *scene) unrest() float64 {
-	if s.in.Restless {
-		return Unrest
-	}
-	return 1
-}
-
-// isLow reports whether the bar is the last one: then it is looked for moves with more patience.
-func (s *scene) isLow() bool { return s.bar <= s.usual() }
-
-// beyond looks for moves that are worth as much as the bar asks for; fresh is the trial in which all go.
-func (s *scene) beyond(fresh trial, order []int, wasteful int) Result {
-	s.begun, s.arriving = s.made, worst
-	best := trial{gone: make([]bool, len(s.candidates))}
-	may := s.within(order)
-	if len(may) == len(order) {
-		if s.judge(&fresh); fresh.score > 0 {
-			s.bind(&fresh)
-			best = fresh
+// firstOf returns the result of the first strategy that finds moves, else of the last.
+func (s *search) firstOf(order []int, strategies ...strategy) Result {
+	var out Result
+	for _, find := range strategies {
+		if out = s.result(find(s, order)); len(out.Moves) > 0 {
+			break
 		}
-	}
-	best = s.search(best, may, min(wasteful, len(may)))
-	best = s.settle(s.replanned(best))
-	return s.result(best.moves, s.more(best, order))
-}
-
-// atRest looks for moves where there are no others, or those that there are would not come to their end, and nobody is on the way.
-func (s *scene) atRest(order []int) Result {
-	out := s.result(nil, s.opened(order))
-	if len(out.Moves) == 0 && s.isLow() {
-		out = s.result(nil, s.last(order))
-	}
-	if len(out.Moves) == 0 && s.isLow() {
-		out = s.result(nil, s.oneByOne(order))
 	}
 	return out
 }
 
-// result is the moves of the best trial, and more.
-func (s *scene) result(best, more []Move) Result {
-	moves := s.spared(slices.Concat(best, more))
+// result returns the moves that remain schedulable when all of them are made at once, with the numbers of the search.
+func (s *search) result(found []Move) Result {
+	moves := s.keepEquivalentNodes(found)
 	slices.SortFunc(moves, byWorth)
-	kept := s.jointly(moves)
-	if len(kept) < len(moves) { // those that spread evenly with the others may not without
-		kept = s.proven(trial{gone: make([]bool, len(s.candidates)), plan: s.alone}, kept)
+	kept := s.p.bestTogether(moves)
+	if len(kept) < len(moves) { // the others can have made the spread of these pods even
+		kept = s.verified(attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}, kept)
 	}
-	out := Result{Moves: kept, Price: s.price, Trials: s.made}
-	number(out.Moves)
+	out := Result{Moves: kept, Price: s.p.price, Plans: s.plans}
+	nameNodes(out.Moves)
 	for i := range out.Moves {
 		out.Saving += out.Moves[i].Saving
 	}
-	out.Declined = s.leftOut(out.Moves)
-	return out
-}
-
-// order returns the candidates, the most waste for its cost first, and how many of them waste anything.
-func (s *scene) order(fresh packing.Plan) (order []int, wasteful int) {
-	waste := make([]float64, len(s.candidates))
-	for i := range s.candidates {
-		waste[i] = s.candidates[i].Price.Dollars()
-	}
-	pods := map[string]*resident{}
-	for i := range s.pods {
-		pods[s.pods[i].pod.ID()] = &s.pods[i]
-	}
-	for i := range fresh.Machines {
-		m := &fresh.Machines[i]
-		total := 0.0
-		parts := make([]float64, len(m.Pods))
-		for n, id := range m.Pods {
-			if r := pods[id]; r != nil {
-				parts[n] = part(&r.pod, m)
-			}
-			total += parts[n]
-		}
-		for n, id := range m.Pods {
-			if r := pods[id]; r != nil && total > 0 {
-				waste[r.of] -= m.Price().Dollars() * parts[n] / total
-			}
-		}
-	}
-	order = make([]int, len(s.candidates))
-	for i := range order {
-		order[i] = i
-	}
-	value := func(c int) float64 { return waste[c] / (s.candidates[c].Cost + 1) }
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(value(b), value(a)) })
-	for wasteful < len(order) && waste[order[wasteful]] > 0 {
-		wasteful++
-	}
-	return order, wasteful
-}
-
-// part returns the pod's share of the planned node's requests: the mean over all resources except the number of pods, which is rarely the
-// limit.
-func part(p *cluster.Pod, m *packing.Machine) float64 {
-	sum, n := 0.0, 0
-	for _, name := range m.Requests.Names() {
-		if total := m.Requests.Of(name); total > 0 && name != resources.Pods {
-			sum += float64(p.Requests.Of(name)) / float64(total)
-			n++
-		}
-	}
-	return sum / float64(max(n, 1))
-}
-
-// first returns the first n of the order as those who go.
-func (s *scene) first(order []int, n int) []bool {
-	gone := make([]bool, len(s.candidates))
-	for _, c := range order[:n] {
-		gone[c] = true
-	}
-	return gone
-}
-
-// tryFirst lets the first n of the order go, as far as it is worth it. The plan for that does not depend on the bar, and is made once.
-func (s *scene) tryFirst(order []int, n int) trial {
-	t, known := s.begins[n]
-	if !known {
-		t = s.plan(s.first(order, n))
-		s.begins[n] = t
-	}
-	s.judge(&t)
-	return t
-}
-
-// within returns those of the order that may go together: the first of each pool, as many as it has room for.
-func (s *scene) within(order []int) []int {
-	taken := map[string]int{}
-	return slices.DeleteFunc(slices.Clone(order), func(c int) bool {
-		pool := s.candidates[c].node.Pool
-		room, bound := s.in.Rooms[pool]
-		taken[pool]++
-		return bound && taken[pool] > room
-	})
-}
-
-// search tries beginnings of the order of different lengths, and returns the best trial.
-func (s *scene) search(best trial, order []int, wasteful int) trial {
-	at, tried := len(order), map[int]bool{}
-	try := func(n int) {
-		if n < 1 || n > len(order) || n == len(s.candidates) || tried[n] {
-			return
-		}
-		tried[n] = true
-		if t := s.tryFirst(order, n); t.score > best.score {
-			if s.bind(&t); t.score > best.score {
-				best, at = t, n
-			}
-		}
-	}
-	n := wasteful
-	try(len(order))
-	for range steps {
-		try(n)
-		n /= 2
-	}
-	gap := at / 4
-	for range closer / 2 {
-		center := at
-		try(center - gap)
-		try(center + gap)
-		gap /= 2
-	}
-	return best
-}
-
-// settle makes sure that the moves of a trial need none of those that were left out: the checker must accept the plan that is left. If
-// it does not, they are planned by themselves.
-func (s *scene) settle(t trial) trial {
-	for range settles {
-		if t.whole || len(t.moves) == 0 {
-			return t
-		}
-		gone := make([]bool, len(s.candidates))
-		for i := range t.moves {
-			for _, name := range t.moves[i].Nodes {
-				gone[s.byNode[name]] = true
-			}
-		}
-		if left := s.rest(t, gone); len(verify.Check(s.without(gone), s.in.Market, left)) == 0 {
-			return t
-		}
-		t = s.try(gone)
-		s.bind(&t)
-	}
-	if !t.whole {
-		t.moves, t.score = nil, 0
-	}
-	return t
-}
-
-// rest is the plan of the trial for those who are gone.
-func (s *scene) rest(t trial, gone []bool) packing.Plan {
-	out := packing.Plan{Placements: slices.Clone(t.plan.Placements), Refusals: t.plan.Refusals}
-	goes := func(id string) bool {
-		c, ok := s.byPod[id]
-		return !ok || gone[c]
-	}
-	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !goes(p.Pod) })
-	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !goes(r.Pod) })
-	for _, m := range t.plan.Machines {
-		if goes(m.Pods[0]) {
-			out.Machines = append(out.Machines, m)
-			out.Price += m.Price()
-		}
-	}
+	out.Declined = s.declinedMoves(out.Moves)
 	return out
 }

@@ -185,7 +185,7 @@ func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move
 			}
 		}
 	}
-	lost := consolidation.Unbound(s, plan, goes, nil)
+	lost := consolidation.Unschedulable(s, plan, goes, nil)
 	saved := catalog.Price(0)
 	for _, m := range moves {
 		isLost := slices.ContainsFunc(nodeIn(&in, m.Nodes[0]).Pods, func(p cluster.Pod) bool { return slices.Contains(lost, p.ID()) })
@@ -260,7 +260,7 @@ func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round
 		}
 	}
 	for _, m := range moves {
-		for _, id := range m.Turns {
+		for _, id := range m.EvictionOrder {
 			target[id] = roomiest(tb, nodes, pods[id])
 			n := nodes[target[id]]
 			n.Requested = n.Requested.Add(pods[id].Requests)

@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// parts is into how many plans nodes that must go are shared out: up to so many each have one of their own, and are one
-// move each; of more, some are planned together, so that the work does not grow with them.
-const parts = 16
+// replacePlans is the number of plans for the nodes that must be removed. Up to this number, each node has a plan and a move of its own. With more
+// nodes, some are planned together, so that the work does not grow with their number.
+const replacePlans = 16
 
 // Stuck is a node that must be removed and cannot, because of a pod.
 type Stuck struct {
@@ -32,37 +32,37 @@ func Replace(in Input, nodes []string) Result {
 		goes[name] = in.Nodes[name]
 	}
 	in.Nodes = goes
-	s := newScene(in)
-	out := Result{Price: s.price}
-	if len(s.candidates) > 0 {
-		all := make([]int, len(s.candidates))
+	s := newSearch(in)
+	out := Result{Price: s.p.price}
+	if len(s.p.candidates) > 0 {
+		all := make([]int, len(s.p.candidates))
 		for i := range all {
 			all[i] = i
 		}
-		r := newRelay(s, all)
-		waiting := trial{gone: make([]bool, len(all))}
+		r := newSequence(s, all)
+		waiting := attempt{removed: make([]bool, len(all))}
 		if len(in.Snapshot.Pods) > 0 {
 			waiting.plan = s.solve(r.now)
 		}
-		r.begin(waiting)
-		for group := range slices.Chunk(all, (len(all)+parts-1)/parts) {
-			moves, stuck := r.leave(group)
+		r.start(waiting)
+		for group := range slices.Chunk(all, (len(all)+replacePlans-1)/replacePlans) {
+			moves, stuck := r.removeGroup(group)
 			out.Moves, out.Stuck = append(out.Moves, moves...), append(out.Stuck, stuck...)
 		}
 	}
 	slices.SortFunc(out.Moves, func(a, b Move) int { return slices.Compare(a.Nodes, b.Nodes) })
 	slices.SortFunc(out.Stuck, func(a, b Stuck) int { return cmp.Compare(a.Node, b.Node) })
-	number(out.Moves)
+	nameNodes(out.Moves)
 	for i := range out.Moves {
 		out.Saving += out.Moves[i].Saving
 		out.Target += priceOf(out.Moves[i].Machines)
 	}
-	out.Trials = s.made
+	out.Plans = s.plans
 	return out
 }
 
-// number gives planned nodes unique names, because each plan numbers its own from one.
-func number(moves []Move) {
+// nameNodes gives planned nodes unique names, because each plan numbers its own from one.
+func nameNodes(moves []Move) {
 	count := map[string]int{}
 	for i := range moves {
 		for n := range moves[i].Machines {
@@ -71,45 +71,4 @@ func number(moves []Move) {
 			m.Name = fmt.Sprintf("%s-%d", m.Pool, count[m.Pool])
 		}
 	}
-}
-
-// leave lets those candidates go, on top of who went before.
-func (r *relay) leave(group []int) ([]Move, []Stuck) {
-	var stuck []Stuck
-	for len(group) > 0 {
-		t := trial{gone: make([]bool, len(r.candidates))}
-		for _, c := range group {
-			t.gone[c] = true
-		}
-		t.plan = r.solve(r.with(t.gone))
-		left := r.stay(t.plan)
-		if len(left) == 0 {
-			r.apply(t)
-			return r.fallApart(t), stuck
-		}
-		stuck = append(stuck, left...)
-		group = slices.DeleteFunc(slices.Clone(group), func(c int) bool {
-			return slices.ContainsFunc(left, func(s Stuck) bool { return s.Node == r.candidates[c].node.Name })
-		})
-	}
-	return nil, stuck
-}
-
-// stay returns the candidates of which the plan refuses a pod.
-func (r *relay) stay(plan packing.Plan) []Stuck {
-	var out []Stuck
-	at := map[int]int{} // index into out, by candidate
-	for _, refusal := range plan.Refusals {
-		c, ok := r.byPod[refusal.Pod]
-		if !ok {
-			continue
-		}
-		i, known := at[c]
-		if !known {
-			i = len(out)
-			at[c], out = i, append(out, Stuck{Node: r.candidates[c].node.Name, Refusal: refusal})
-		}
-		out[i].Pods++
-	}
-	return out
 }

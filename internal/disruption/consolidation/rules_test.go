@@ -113,7 +113,7 @@ func TestRules(t *testing.T) {
 			for _, m := range out.Moves {
 				goes, machines = append(goes, m.Nodes...), append(machines, m.Machines...)
 				twice := m.Price - m.Saving // the price of the planned nodes
-				if got, want := m.PaysBack(time.Hour).Hours(), float64(twice)/float64(m.Saving); math.Abs(got-want) > 1e-6 {
+				if got, want := m.PaybackTime(time.Hour).Hours(), float64(twice)/float64(m.Saving); math.Abs(got-want) > 1e-6 {
 					t.Errorf("it pays back after %v hours, want %v", got, want)
 				}
 			}
@@ -187,7 +187,7 @@ func TestRooms(t *testing.T) {
 	}
 	for room, want := range map[int]int{0: 0, 1: 1, 4: 4, 6: 6, 9: 6, 12: 6} {
 		in := rows(market, halves...)
-		in.Rooms = map[string]int{"general": room, "another": 0}
+		in.MaxRemovals = map[string]int{"general": room, "another": 0}
 		out := consolidation.Find(in)
 		gone := 0
 		for _, m := range out.Moves {

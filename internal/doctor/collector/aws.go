@@ -8,16 +8,16 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
 // account returns the requests to EKS and STS that depend on nothing.
 func (c *collector) account(ctx context.Context) []func() {
-	e, a := &c.e, c.Access
-	if a == nil {
+	e := &c.e
+	if c.EKS == nil {
 		c.noAWS()
 		return nil
 	}
@@ -25,8 +25,8 @@ func (c *collector) account(ctx context.Context) []func() {
 		func() { e.Caller = ask(ctx, c, "sts:GetCallerIdentity", c.caller) },
 		into(ctx, c, &e.Cluster, "eks:DescribeCluster "+c.Doors.Cluster, c.cluster),
 		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
-		into(ctx, c, &e.NodeGroups, "eks:ListNodegroups", a.NodeGroups),
-		into(ctx, c, &e.Fargate, "eks:ListFargateProfiles", a.FargateProfiles),
+		into(ctx, c, &e.NodeGroups, "eks:ListNodegroups", c.EKS.NodeGroups),
+		into(ctx, c, &e.Fargate, "eks:ListFargateProfiles", c.EKS.FargateProfiles),
 		list(ctx, c, &e.Instances, "ec2:DescribeInstances", c.EC2.Witnessed),
 		into(ctx, c, &e.Impaired, "ec2:DescribeInstanceStatus", c.impaired),
 		into(ctx, c, &e.Images, "ec2:DescribeImages", c.images),
@@ -35,7 +35,7 @@ func (c *collector) account(ctx context.Context) []func() {
 
 // caller returns the ARN of the caller, and records its account.
 func (c *collector) caller(ctx context.Context) (string, error) {
-	who, err := c.Access.Identity(ctx)
+	who, err := c.IAM.Identity(ctx)
 	c.e.Account = who.Account
 	return who.ARN, err
 }
@@ -63,7 +63,7 @@ func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
 }
 
 func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
-	f, err := c.Access.Facts(ctx)
+	f, err := c.EKS.Facts(ctx)
 	if err != nil {
 		return diagnosis.Cluster{}, err
 	}
@@ -73,7 +73,7 @@ func (c *collector) cluster(ctx context.Context) (diagnosis.Cluster, error) {
 
 // entries returns no access entries for a cluster that does not read them, because EKS answers with an error about the mode.
 func (c *collector) entries(ctx context.Context) ([]diagnosis.Entry, error) {
-	all, err := c.Access.Entries(ctx)
+	all, err := c.EKS.Entries(ctx)
 	out := []diagnosis.Entry{}
 	if awserr.Is(err, awserr.Misconfigured) && strings.Contains(err.Error(), "authentication mode") {
 		return out, nil
@@ -84,14 +84,14 @@ func (c *collector) entries(ctx context.Context) ([]diagnosis.Entry, error) {
 	return out, err
 }
 
-func entryOf(e access.Entry) diagnosis.Entry {
+func entryOf(e eks.Entry) diagnosis.Entry {
 	return diagnosis.Entry{Principal: e.Principal, Type: e.Type, Username: e.Username, Groups: e.Groups, Created: e.Created.UTC()}
 }
 
 // region returns the requests about the VPC, and for the console output of instances that have not joined.
 func (c *collector) region(ctx context.Context) []func() {
 	e, n := &c.e, c.Network
-	if c.Access == nil {
+	if c.EKS == nil {
 		return nil
 	}
 	out := []func(){func() { c.consoles(ctx) }}
@@ -144,7 +144,7 @@ func (c *collector) consoles(ctx context.Context) {
 
 // dependents returns the requests that depend on earlier answers: for roles, instance profiles, and permissions of the controller.
 func (c *collector) dependents(ctx context.Context) []func() {
-	if c.Access == nil {
+	if c.EKS == nil {
 		return nil
 	}
 	c.controllerRole(ctx)
@@ -161,7 +161,7 @@ func (c *collector) dependents(ctx context.Context) []func() {
 		out = append(out, func() { c.profile(ctx, name, &mu) })
 		if who, role := c.e.Controller.Value.Role, c.roleARN(class); who != "" && role != "" {
 			out = append(out, func() {
-				item := ask(ctx, c, "iam:SimulatePrincipalPolicy "+who, func(ctx context.Context) (bool, error) { return c.Access.MayPass(ctx, who, role) })
+				item := ask(ctx, c, "iam:SimulatePrincipalPolicy "+who, func(ctx context.Context) (bool, error) { return c.IAM.MayPass(ctx, who, role) })
 				mu.Lock()
 				defer mu.Unlock()
 				c.e.PassRole[role] = item
@@ -173,7 +173,7 @@ func (c *collector) dependents(ctx context.Context) []func() {
 
 // role requests one role; mu guards the map that it writes.
 func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
-	item := ask(ctx, c, "iam:GetRole "+name, func(ctx context.Context) (diagnosis.Role, error) { return c.Access.Role(ctx, name) })
+	item := ask(ctx, c, "iam:GetRole "+name, func(ctx context.Context) (diagnosis.Role, error) { return c.IAM.Role(ctx, name) })
 	mu.Lock()
 	defer mu.Unlock()
 	c.e.Roles[name] = item
@@ -182,7 +182,7 @@ func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
 // profile requests one instance profile; mu guards the map that it writes.
 func (c *collector) profile(ctx context.Context, name string, mu *sync.Mutex) {
 	item := ask(ctx, c, "iam:GetInstanceProfile "+name, func(ctx context.Context) (diagnosis.Profile, error) {
-		p, err := c.Access.Profile(ctx, name)
+		p, err := c.IAM.Profile(ctx, name)
 		return diagnosis.Profile{ARN: p.ARN, Role: p.RoleARN, Created: p.Created.UTC()}, err
 	})
 	mu.Lock()
@@ -208,7 +208,7 @@ func (c *collector) controllerRole(ctx context.Context) {
 	if !c.e.Controller.Known() || own.Role != "" || own.Account == "" {
 		return
 	}
-	role := ask(ctx, c, "eks:ListPodIdentityAssociations", func(ctx context.Context) (string, error) { return c.Access.PodRole(ctx, own.Namespace, own.Account) })
+	role := ask(ctx, c, "eks:ListPodIdentityAssociations", func(ctx context.Context) (string, error) { return c.EKS.PodRole(ctx, own.Namespace, own.Account) })
 	if role.Value != "" {
 		own.Role, own.How = role.Value, "pod identity"
 	}

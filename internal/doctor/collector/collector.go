@@ -13,10 +13,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/kube"
@@ -25,10 +26,11 @@ import (
 // The clients of the sources of evidence. A nil client disables its requests.
 type Doors struct {
 	Kube    *kube.Witness
-	Access  *access.Door
-	EC2     *ec2.Door
-	Images  *ami.Door
-	Network *vpc.Door
+	EKS     *eks.Client
+	IAM     *iam.Client
+	EC2     *ec2.Client
+	Images  *ami.Client
+	Network *vpc.Client
 
 	// NoKube and NoAWS are the reasons why the client is nil, for the user.
 	NoKube, NoAWS string

@@ -10,9 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"github.com/joiner-sh/joiner/internal/aws/access"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
@@ -44,17 +45,17 @@ func newStand(t *testing.T) stand {
 	if err := account.AttachPolicy("node", "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = estate.Region.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
+	_, err = estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
 		VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for role, kind := range map[string]string{"node": world.EntryEC2Linux, "fargate": world.EntryFargateLinux} {
-		if _, err := estate.Region.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: arn(role), Kind: kind}); err != nil {
+		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: arn(role), Kind: kind}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = estate.Region.CreateFargateProfile(now, "prod", world.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
+	_, err = estate.Region.EKS.CreateFargateProfile(now, "prod", world.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
 		Selectors: []world.FargateSelector{{Namespace: "kube-system"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func newStand(t *testing.T) stand {
 	t.Cleanup(srv.Close)
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
-	a, err := access.New(cfg, access.Cluster{Name: "prod"})
+	k, err := eks.New(cfg, "prod")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func newStand(t *testing.T) stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.doors = collector.Doors{Access: a, EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
+	s.doors = collector.Doors{EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: "prod"}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
 	return s
 }
 
@@ -137,7 +138,8 @@ func TestAbsent(t *testing.T) {
 		t.Error("the others are not there")
 	}
 	s.doors.Cluster = "staging"
-	s.doors.Access, _ = access.New(aws.Config{Region: "us-east-1"}, access.Cluster{Name: "staging"})
+	s.doors.EKS, _ = eks.New(aws.Config{Region: "us-east-1"}, "staging")
+	s.doors.IAM = iam.New(aws.Config{Region: "us-east-1"}, iam.Cluster{Name: "staging"})
 	s.doors.Patience = time.Nanosecond
 	if e := collector.Collect(t.Context(), s.doors); !e.Cluster.Is(diagnosis.Failed) || e.Cluster.Why != "there was no answer in time" {
 		t.Errorf("cluster %+v", e.Cluster)
@@ -152,7 +154,7 @@ func TestOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.server.Do(func(*world.World, time.Time) {
-		if _, err := s.estate.Region.DeleteCluster("prod"); err != nil {
+		if _, err := s.estate.Region.EKS.DeleteCluster("prod"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -32,7 +32,7 @@ func (c *collector) joining(ctx context.Context) {
 		})
 		c.count()
 	}
-	if c.Access == nil || w == nil {
+	if c.EKS == nil || w == nil {
 		c.noAWS()
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Guests are the DaemonSet pods of planned nodes, as far as affinity, anti-affinity and spread rules match them. For a rule over a
+// DaemonPods are the DaemonSet pods of planned nodes, as far as affinity, anti-affinity and spread rules match them. For a rule over a
 // label other than the host name, they count for pods on their own node only: what they mean to the rest of a zone is known only
 // when the nodes are planned. nil means none.
 type Guests struct {
@@ -251,7 +251,7 @@ func (t *Ground) FewestGuests(group, minDomains int) int {
 	return 1
 }
 
-// IsCrowded reports whether a node of the offering has so many DaemonSet pods that a host spread allows no pod of the profile.
+// IsCrowded reports whether a node of the offering has too many DaemonSet pods for a host spread to allow a pod of the profile.
 func (t *Ground) IsCrowded(b *topology.Book, p *topology.Profile, offer int) bool {
 	if t.Guests == nil || t.Guests.hosts[offer] == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// text is two nodes in two zones, another that takes no pods in a third, and what could be bought in a fourth.
+// text is two nodes in two zones, another that takes no pods in a third, and an offering in a fourth.
 const text = `# Zones.
 catalog
   m5.large us-east-1d spot 0.0400 cpu=2 mem=8Gi pods=110
@@ -50,7 +50,7 @@ func ground(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.Ground) {
 	return q, rooms, existing.NewGround(q, st.Accept(q), rooms, s.Snapshot.Nodes)
 }
 
-// TestGround: a zone counts where a node stays or a machine can be bought, and pods count where they are.
+// TestGround: a zone counts where a node stays or can be launched, and pods count where they are.
 func TestGround(t *testing.T) {
 	t.Parallel()
 	q, rooms, g := ground(t)

@@ -67,24 +67,22 @@ type Worths struct {
 // Least returns a lower bound on the price of any set of offers that holds all
 // the demands.
 //
-// Why it is one: let each pod be worth something, such that no machine can hold
-// pods which together are worth more than its price. The machines of a plan hold all pods, so
-// they cost at least what all the pods are worth. That is so whatever the
-// worths are; Least looks for such whose sum is large. The largest sum is the
-// optimum of a linear program, whose dual spreads the pods in fractions over machines
-// that each hold whole pods.
+// The proof: give each pod a dual price, such that no node can hold pods whose dual prices together
+// exceed its price. The nodes of a plan hold all pods, so they cost at least the sum of all dual
+// prices. That is so for any such dual prices; Least searches for ones with a large sum. The largest
+// sum is the optimum of a linear program, whose dual spreads the pods in fractions over nodes that
+// each hold whole pods.
 //
-// Demands that share no offer, such as those of two architectures, never share a
-// machine: each such part is bounded by itself. And a part costs no less than
-// the pods of one demand, or of one group, do alone, which is worked out with
-// whole machines (cover).
+// Demands that share no offer, such as those of two architectures, never share a node: each such part
+// has a bound of its own. And a part costs no less than the pods of one demand, or of one group, do
+// alone, which is computed with whole nodes (cover).
 func Least(p Problem) Answer { return New(p).Least() }
 
-// Solver answers for one problem, and for parts of its pods. Least may be at
-// work while somebody asks for Worth; Worth is for one at a time.
+// Solver solves one problem, and the problems of parts of its pods. Least and Worth may run
+// concurrently, but Worth must not be called concurrently with itself.
 type Solver struct {
 	problem Problem
-	parts   []*ascent // never begun
+	parts   []*ascent // never started
 	worth   []*ascent // those for Worth
 
 	begun []*ascent // those for Least, once the soft worths are found
@@ -101,7 +99,7 @@ func New(p Problem) *Solver {
 	return s
 }
 
-// Soft returns the soft worths for the whole problem, from which Least goes on; it is for before Least has begun.
+// Soft returns the soft dual prices of the whole problem, from which Least continues. It must not be called once Least has started.
 func (s *Solver) Soft() Worths {
 	if s.soft.Worth != nil {
 		return s.soft
@@ -138,8 +136,8 @@ func (s *Solver) Least() Answer {
 	return out
 }
 
-// Worth is what pods are worth when there are so many of each demand, at most as
-// many as in the problem, which takes a small part of the time: the soft worths, or the hard ones.
+// Worth returns the soft or the hard dual prices for these numbers of pods of each demand, at most
+// those of the problem. It takes a small part of the time of Least.
 func (s *Solver) Worth(counts []int, hard bool) Worths {
 	out := s.worths()
 	for _, a := range s.worth {
@@ -161,8 +159,8 @@ func (s *Solver) worths() Worths {
 // goes above no plan; the errors of the sums are far below a part in 1e12.
 func floor(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
 
-// counts returns the pods by class, where there are so many of each demand;
-// nil: as many as in the problem.
+// counts returns the pods by class for these numbers of pods of each demand; nil means those of the
+// problem.
 func (p *part) counts(byDemand []int) []float64 {
 	out := make([]float64, len(p.classes))
 	for i := range p.classes {
@@ -186,8 +184,9 @@ func (p *part) total(worth []float64) float64 {
 	return sum
 }
 
-// beyond returns the most that pods on a machine of the kind, or of an offer that the kind makes superfluous,
-// can be worth beyond what they pay at those rates; all the room at the rates is the most that they pay.
+// beyond returns by how much the dual prices of the pods on one node can exceed what they pay at those
+// rates. The node is of the kind, or of an offer that the kind makes superfluous. The pods pay at most
+// the rates of all its room.
 func (p *part) beyond(k *kind, per, worth []float64) float64 {
 	sum := 0.0
 	for _, i := range k.classes {

@@ -67,7 +67,7 @@ func TestLeast(t *testing.T) {
 }
 
 // TestLargePods has more kinds of pods than go through column generation, of
-// which no two, or no three, fit on one machine.
+// which no two, or no three, fit on one node.
 func TestLargePods(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ least, spread, together int64 }{{510, 480, 1}, {340, 150, 2}, {260, 70, 3}, {201, 48, 4}} {
@@ -82,8 +82,8 @@ func TestLargePods(t *testing.T) {
 	}
 }
 
-// TestApartOnAnySize has machines of 400 sizes that each keep a little for themselves, and a fifth of the pods in a
-// group of which a machine takes one: each of those pays for that little.
+// TestApartOnAnySize has nodes of 400 sizes that each reserve a little, and a fifth of the pods in a
+// group of which a node takes one: each of those pays for the reserved part.
 func TestApartOnAnySize(t *testing.T) {
 	t.Parallel()
 	p := lowerbound.Problem{Sets: [][]int{nil}, Caps: []int{1, 1, 1, 1, 1}}

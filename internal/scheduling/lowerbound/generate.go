@@ -19,18 +19,18 @@ import (
 // shrinks where it was wrong, and moves with what is proved.
 type generation struct {
 	*part
-	used    []int       // by group: pods on a machine; 0 between uses
+	used    []int       // by group: pods on a node; 0 between uses
 	worth   []float64   // the best proved, by class
 	value   float64     // of all pods
 	alone   []float64   // by class: what a pod costs if all are of its class, which no worth is above
-	columns []column    // machines, in parts of the pods that there are
+	columns []column    // nodes, in parts of the pods that there are
 	proofs  []proof     // by kind: the last
 	asked   [][]float64 // worths that were to be proved
 	nodes   int         // mostNodes, but for tests
 	steps   int
 }
 
-// take is a number of pods of a class on one machine.
+// take is a number of pods of a class on one node.
 type take struct {
 	class int
 	n     float64 // an integer, except for fractional pods
@@ -43,7 +43,7 @@ type proof struct {
 }
 
 const (
-	mostGenerated = 160 // classes: with more of them, whole pods fill machines nearly as cut ones do
+	mostGenerated = 160 // classes: with more of them, whole pods fill nodes nearly as well as fractions do
 	mostMasters   = 200
 	firstSpan     = 0.1
 	aloneSpan     = 0.1 // the box of a worth is never smaller than that of this part of alone
@@ -79,7 +79,7 @@ func (p *part) generate(worth []float64, effort int) *generation {
 	return g
 }
 
-// begin adds the cheapest machine that is full of the class.
+// begin adds the cheapest node that is full of the class.
 func (g *generation) begin(c int) {
 	g.alone[c] = math.Inf(1)
 	var best *kind
@@ -101,8 +101,8 @@ func (g *generation) add(k *kind, takes []take) {
 	g.columns = append(g.columns, c)
 }
 
-// prove cuts the worths until no machine holds more than its price, and adds
-// the machines that held more.
+// prove lowers the dual prices until no node holds more than its price, and adds the nodes that held
+// more.
 func (g *generation) prove(worth []float64) []float64 {
 	proved := slices.Clone(worth)
 	growth := make([]float64, len(g.asked)) // by index of asked: result of grown; 0: not computed yet
@@ -124,12 +124,12 @@ func (g *generation) prove(worth []float64) []float64 {
 	return proved
 }
 
-// mostCuts bounds the cuts by one machine each.
+// mostCuts bounds the reductions that are each due to one node.
 const mostCuts = 2
 
-// cut cuts the worths until it is proved that a machine of the kind holds no
-// more than its price, and returns how much it holds: first by the machines that hold
-// most, one after the other, then, if that does not do, of all classes alike.
+// cut lowers the dual prices until it is proved that a node of the kind holds no more than its price,
+// and returns how much it holds. It first lowers them for the nodes that hold most, one after the
+// other, and if that is not enough, for all classes alike.
 func (g *generation) cut(k *kind, worth []float64) float64 {
 	for cuts := 0; ; cuts++ {
 		most, found := g.load(k, worth, k.price)

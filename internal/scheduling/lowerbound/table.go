@@ -24,12 +24,12 @@ type table struct {
 const (
 	mostUnits   = 4096
 	mostEntries = 1 << 20
-	cellsEach   = 2000 // cells by pod on the machine: each is cut off by less than one
-	mostLoaded  = 40   // pods on a machine: with more of them, cut pods prove nearly as much as whole ones
+	cellsEach   = 2000 // cells by pod on the node: each is cut off by less than one
+	mostLoaded  = 40   // pods on a node: with more of them, cut pods prove nearly as much as whole ones
 )
 
-// tabulate makes the table for the order, where so many pods fill a machine.
-func (m *machine) tabulate(pods int) *table {
+// tabulate makes the table for the order, given how many pods fill a node.
+func (m *knapsack) tabulate(pods int) *table {
 	t := &table{only: -1}
 	total := 0.0
 	for _, rate := range m.relaxed.rates {
@@ -72,7 +72,7 @@ func (p *part) scratch(rows, n int) [][]float64 {
 }
 
 // unit returns the largest amount of which the room asked for by every class is a multiple.
-func (m *machine) unit(r int) float64 {
+func (m *knapsack) unit(r int) float64 {
 	unit := int64(0)
 	for _, i := range m.order {
 		for a := int64(m.classes[m.kind.classes[i]].ask[r]); a != 0; {

@@ -142,14 +142,14 @@ func (st *Stock) hasHole(offers []int) bool {
 		o := &st.Offers[i]
 		kept.Add(i)
 		models.Add(o.Model)
-		zones, ways = zones|o.zoneBit, ways|o.wayBit
+		zones, ways = zones|o.zoneBit, ways|o.capacityTypeBit
 	}
 	hole := false
 	models.Each(func(n int) {
 		m := st.Models[n]
 		for i := m.from; i < m.to && !hole; i++ {
 			o := &st.Offers[i]
-			hole = !kept.Has(i) && o.zoneBit&zones != 0 && o.wayBit&ways != 0 && st.available.Has(i)
+			hole = !kept.Has(i) && o.zoneBit&zones != 0 && o.capacityTypeBit&ways != 0 && st.available.Has(i)
 		}
 	})
 	return hole

@@ -61,8 +61,8 @@ type Offer struct {
 	Model   int // index into Stock.Models
 	Reserve int // index into Stock.Reserves; -1: no capacity reservation
 
-	shape           int
-	zoneBit, wayBit uint64 // one bit for the zone, one for the way of paying
+	shape                    int
+	zoneBit, capacityTypeBit uint64 // one bit for the zone, one for the capacity type
 }
 
 // New numbers the offers that the pools of the snapshot have in the market, for the pods of a queue. It calls queue
@@ -112,7 +112,7 @@ func (st *Stock) numberPlaces() {
 	}
 	for i := range st.Offers {
 		o := &st.Offers[i]
-		o.zoneBit, o.wayBit = bit(&zones, o.Zone), bit(&ways, o.CapacityType)
+		o.zoneBit, o.capacityTypeBit = bit(&zones, o.Zone), bit(&ways, o.CapacityType)
 	}
 }
 
@@ -138,7 +138,7 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *podgro
 		}
 		st.reserveRoom(allowed)
 		for _, a := range allowed {
-			// What is reserved is a model of its own: no machine is one or the other.
+			// Reserved offerings are a model of their own: no planned node has both kinds.
 			bought, reserved := a.split()
 			st.addModel(a.typ, bought)
 			for i := range reserved {
@@ -295,7 +295,7 @@ func (st *Stock) TypeOf(o int) *catalog.Type { return st.Models[st.Offers[o].Mod
 // ShapeOf returns the shape of the offer.
 func (st *Stock) ShapeOf(o int) *Shape { return &st.Shapes[st.Offers[o].shape] }
 
-// Room returns what a machine of the offer leaves for pods.
+// Room returns the room for pods on a node of the offering.
 func (st *Stock) Room(o int) resources.Vector { return st.Shapes[st.Offers[o].shape].Room }
 
 // OffersOf returns the offers of the variant.

@@ -9,30 +9,42 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
+// bindingCheck removes the pods from a solution that kube-scheduler would not bind.
+type bindingCheck struct {
+	problem *problem
+	queue   *queue
+	sol     *solution
+}
+
+func newBindingCheck(sol *solution) bindingCheck {
+	return bindingCheck{problem: sol.problem, queue: sol.queue, sol: sol}
+}
+
 // simulateBinding removes the pods from the plan that topology rules would keep kube-scheduler from
 // binding. Pods that a rule relied on may be unplaced, or on nodes where the rule does not count
 // them.
 //
 // kube-scheduler binds one pod at a time, so the plan is valid if the pods can be bound in some
 // order. Usually every order works. r is the existing nodes before the plan placed pods.
-func (pl *planner) simulateBinding(ground *existing.Ground, r *existing.Rooms) {
-	bs := newBindSimulator(pl, ground, r)
+func (bk bindingCheck) simulateBinding(ground *existing.Ground) {
+	bs := newBindSimulator(bk.sol, ground)
 	if bs.anyOrderBinds() && !bs.usesMinDomains {
 		return
 	}
-	if bs.ground = pl.groundAfterPlan(ground); bs.anyOrderBinds() {
+	if bs.ground = newDomainProjection(bk.sol).groundAfterPlan(ground); bs.anyOrderBinds() {
 		return
 	}
 	for _, step := range bs.bindInOrder() {
-		pl.removeAt(step.class, step.host, step.left)
+		bk.sol.removeAt(step.class, step.host, step.left)
 	}
-	pl.planned = slices.DeleteFunc(pl.planned, func(pn plannedNode) bool { return pn.copies == 0 || len(pn.allocations) == 0 })
-	pl.placements = slices.DeleteFunc(pl.placements, func(p existingPlacement) bool { return p.n == 0 })
+	bk.sol.planned = slices.DeleteFunc(bk.sol.planned, func(pn plannedNode) bool { return pn.copies == 0 || len(pn.allocations) == 0 })
+	bk.sol.placements = slices.DeleteFunc(bk.sol.placements, func(p existingPlacement) bool { return p.n == 0 })
 }
 
 // bindSimulator binds the pods of a plan step by step, as kube-scheduler does.
 type bindSimulator struct {
-	*planner
+	sol            *solution
+	queue          *queue
 	ground         *existing.Ground
 	initialRooms   *existing.Rooms // the existing nodes before the plan placed pods
 	census         *topology.Census
@@ -69,23 +81,23 @@ func (step *bindStep) rank() int {
 // anyHost is the host of pods whose exact node does not matter, only their domains.
 const anyHost = -1
 
-func newBindSimulator(pl *planner, ground *existing.Ground, r *existing.Rooms) *bindSimulator {
-	bs := &bindSimulator{planner: pl, ground: ground, initialRooms: r}
-	sv := pl.newSpreadVisibility()
-	hostMatters := make([]bool, len(pl.q.classes)) // by class: the node of its pods matters
+func newBindSimulator(sol *solution, ground *existing.Ground) *bindSimulator {
+	bs := &bindSimulator{sol: sol, queue: sol.queue, ground: ground, initialRooms: sol.problem.rooms}
+	sv := newSpreadVisibility(sol)
+	hostMatters := make([]bool, len(sol.queue.classes)) // by class: the node of its pods matters
 	any := false
-	for c := range pl.q.classes {
-		p := &pl.q.classes[c]
+	for c := range sol.queue.classes {
+		p := &sol.queue.classes[c]
 		if hostMatters[c] = bs.hasHostAffinity(p) || p.domains != nil && sv.mayBeUncounted(p); hostMatters[c] {
 			any = true
-		} else if n := pl.unitCount(c) - pl.left[c]; p.domains != nil && n > 0 {
+		} else if n := sol.queue.unitCount(c) - sol.queue.left[c]; p.domains != nil && n > 0 {
 			bs.addStep(bindStep{class: c, left: n, host: anyHost})
 		}
 	}
 	if !any {
 		return bs
 	}
-	for _, loc := range pl.podLocations() {
+	for _, loc := range sol.podLocations() {
 		if hostMatters[loc.class] {
 			bs.addStep(bindStep{class: loc.class, left: loc.n, host: loc.host, uncounted: sv.uncountedBy(loc)})
 		}
@@ -95,7 +107,7 @@ func newBindSimulator(pl *planner, ground *existing.Ground, r *existing.Rooms) *
 
 func (bs *bindSimulator) addStep(step bindStep) {
 	step.slack = math.MaxInt
-	for _, r := range bs.q.profile(&bs.q.classes[step.class]).Domain {
+	for _, r := range bs.queue.profile(&bs.queue.classes[step.class]).Domain {
 		if r.Form == topology.Spread && r.Weight == 0 {
 			most := 2 * r.MaxSkew
 			if r.Self {
@@ -112,9 +124,9 @@ func (bs *bindSimulator) addStep(step bindStep) {
 // hasHostAffinity reports whether pods of the class have required host affinity, or are the target
 // of one.
 func (bs *bindSimulator) hasHostAffinity(c *class) bool {
-	p := bs.q.profile(c)
+	p := bs.queue.profile(c)
 	return p.Follows() || slices.ContainsFunc(p.HostIn, func(g int) bool {
-		return bs.q.Book.Groups[g].Form == topology.Near && bs.q.Book.Groups[g].Hard
+		return bs.queue.pods.Book.Groups[g].Form == topology.Near && bs.queue.pods.Book.Groups[g].Hard
 	})
 }
 
@@ -139,11 +151,11 @@ func (bs *bindSimulator) anyOrderBinds() bool {
 
 // countPods adds n pods of the step to the census.
 func (bs *bindSimulator) countPods(step *bindStep, n int) {
-	c := &bs.q.classes[step.class]
+	c := &bs.queue.classes[step.class]
 	if c.domains == nil {
 		return
 	}
-	bs.census.Add(bs.q.profile(c), c.domains, n)
+	bs.census.Add(bs.queue.profile(c), c.domains, n)
 	for _, u := range step.uncounted {
 		bs.census.Resident(u.group, u.domain, -n)
 	}
@@ -152,22 +164,22 @@ func (bs *bindSimulator) countPods(step *bindStep, n int) {
 // blockingRule returns the domain rule that keeps a pod of the step from being bound now; nil if
 // none does.
 func (bs *bindSimulator) blockingRule(step *bindStep) *topology.Rule {
-	c := &bs.q.classes[step.class]
+	c := &bs.queue.classes[step.class]
 	if c.domains == nil {
 		return nil
 	}
-	return bs.census.Refusal(bs.q.profile(c), c.domains)
+	return bs.census.Refusal(bs.queue.profile(c), c.domains)
 }
 
 // missingGroup returns the group of a required host affinity that has no pod on the step's host
 // yet; -1 if there is none.
 func (bs *bindSimulator) missingGroup(step *bindStep) int {
-	for _, rule := range bs.q.profile(&bs.q.classes[step.class]).Host {
+	for _, rule := range bs.queue.profile(&bs.queue.classes[step.class]).Host {
 		if rule.Form != topology.Near || rule.Weight > 0 || bs.podOnHost[groupHost{rule.Group, step.host}] {
 			continue
 		}
 		there := step.host < len(bs.initialRooms.Nodes) && bs.initialRooms.Hosts[step.host].Matched(rule.Group) > 0
-		first := rule.Self && !bs.podAnywhere[rule.Group] && !bs.hasPodOn(bs.initialRooms, rule.Group)
+		first := rule.Self && !bs.podAnywhere[rule.Group] && !bs.sol.hasPodOn(bs.initialRooms, rule.Group)
 		if !there && !first {
 			return rule.Group
 		}
@@ -185,7 +197,7 @@ func (bs *bindSimulator) bind(step *bindStep, n int) bool {
 		if step.host == anyHost {
 			continue
 		}
-		for _, g := range bs.q.profile(&bs.q.classes[step.class]).HostIn {
+		for _, g := range bs.queue.profile(&bs.queue.classes[step.class]).HostIn {
 			bs.podOnHost[groupHost{g, step.host}], bs.podAnywhere[g] = true, true
 		}
 	}
@@ -258,7 +270,7 @@ func (bs *bindSimulator) neededPods() neededPods {
 		} else if r := bs.blockingRule(step); r != nil && r.Form == topology.Spread {
 			needed.spreads[r.Group] = true
 		} else if r != nil && r.Form == topology.Near {
-			needed.inDomain[groupDomain{r.Group, bs.domainOf(&bs.q.classes[step.class], r.Group)}] = true
+			needed.inDomain[groupDomain{r.Group, bs.domainOf(&bs.queue.classes[step.class], r.Group)}] = true
 		}
 	}
 	return needed
@@ -266,8 +278,8 @@ func (bs *bindSimulator) neededPods() neededPods {
 
 // unblocks reports whether binding a pod of the step helps a blocked one.
 func (bs *bindSimulator) unblocks(step *bindStep, needed neededPods) bool {
-	c := &bs.q.classes[step.class]
-	profile := bs.q.profile(c)
+	c := &bs.queue.classes[step.class]
+	profile := bs.queue.profile(c)
 	first := func(g int) bool {
 		loc := groupHost{g, step.host}
 		return needed.onHost[loc] && !bs.podOnHost[loc]
@@ -280,7 +292,7 @@ func (bs *bindSimulator) unblocks(step *bindStep, needed neededPods) bool {
 // domainOf returns the class's domain of the group's topology key; -1 if the class is not split by
 // that key.
 func (bs *bindSimulator) domainOf(c *class, group int) int {
-	if k := slices.Index(bs.q.profile(c).Keys, bs.q.Book.Groups[group].Key); k >= 0 {
+	if k := slices.Index(bs.queue.profile(c).Keys, bs.queue.pods.Book.Groups[group].Key); k >= 0 {
 		return c.domains[k]
 	}
 	return -1

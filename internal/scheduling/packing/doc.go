@@ -6,6 +6,10 @@
 //
 // # How Solve works
 //
+// The input is a problem, which does not change (problem.go). Each attempt has a solution: the pods
+// that are placed so far, and on which nodes (solution.go), and the progress of each class (queue.go).
+// Every step below is a type of its own that changes the solution.
+//
 // Pods with equal requirements form a pod group, here a class (package podgroup). Package
 // offering numbers what can be launched. A class has stages: the sets of offerings that it
 // accepts, with fewer preferences from one to the next. Package existing has the nodes, and
@@ -28,8 +32,8 @@
 //  5. If a domain cannot take its pods, or new nodes add domains, planning restarts with that
 //     knowledge (restart.go, projection.go). Binding is then simulated, and pods that
 //     kube-scheduler would not bind are removed (bindorder.go, affinitycycle.go).
-//  6. Unplaced pods are retried against the finished plan (retry.go). The rest is explained: each
-//     offering is checked step by step for the cause and the smallest fix (refusal.go, hint.go).
+//  6. Unplaced pods are retried against the finished plan (retry.go). Package refusal
+//     explains the rest: the causes, and the smallest change that would help.
 //
 // Each new node keeps every offering that fits its pods, cheapest first (launchoptions.go).
 package packing

@@ -11,16 +11,22 @@ import (
 
 // domainProjection computes how the planned nodes change topology domains and host counts.
 type domainProjection struct {
-	*planner
+	problem     *problem
+	queue       *queue
+	ground      *existing.Ground
+	sol         *solution
 	possible    []bitset.Set // by planned node: the offerings that it may be launched as; filled on demand
 	allPossible bitset.Set   // the union of possible over all planned nodes; nil until needed
+}
+
+func newDomainProjection(sol *solution) *domainProjection {
+	return &domainProjection{problem: sol.problem, queue: sol.queue, ground: sol.ground, sol: sol}
 }
 
 // projectDomains returns the topology ground as it will be once the planned nodes exist. Every new
 // node makes its domain count, and is a host with few or no pods of a spread, whichever pods it was
 // planned for. It returns nil if the plan already counted with all of that.
-func (pl *planner) projectDomains(ground *existing.Ground) *existing.Ground {
-	dp := &domainProjection{planner: pl}
+func (dp *domainProjection) projectDomains(ground *existing.Ground) *existing.Ground {
 	domains, hosts := dp.addedDomains(), dp.emptierHostGroups()
 	if len(domains) == 0 && len(hosts) == 0 {
 		return nil
@@ -42,7 +48,7 @@ func (pl *planner) projectDomains(ground *existing.Ground) *existing.Ground {
 // count then.
 func (dp *domainProjection) addedDomains() map[int][]bool {
 	out := map[int][]bool{}
-	for g := range dp.q.Book.Groups {
+	for g := range dp.queue.pods.Book.Groups {
 		if counted, more := dp.withPlannedDomains(g, dp.ground.Domains[g]); more {
 			out[g] = counted
 		}
@@ -53,18 +59,18 @@ func (dp *domainProjection) addedDomains() map[int][]bool {
 // withPlannedDomains adds the domains that planned nodes may have to the domains that count for a
 // spread group. It reports whether that adds any.
 func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool, more bool) {
-	if !dp.q.Book.Groups[g].Hard || !slices.Contains(counted, false) {
+	if !dp.queue.pods.Book.Groups[g].Hard || !slices.Contains(counted, false) {
 		return counted, false
 	}
 	if dp.allPossible == nil {
-		dp.allPossible = bitset.New(len(dp.stock.Offers))
-		for i := range dp.planned {
+		dp.allPossible = bitset.New(len(dp.problem.stock.Offers))
+		for i := range dp.sol.planned {
 			dp.allPossible.Or(dp.possibleOffers(i))
 		}
 	}
 	visible := dp.allPossible.Both(dp.countedOffers(g))
 	all = slices.Clone(counted)
-	for d, set := range dp.ground.Keys[dp.q.Book.Groups[g].Key].Offers[:len(counted)] {
+	for d, set := range dp.ground.Keys[dp.queue.pods.Book.Groups[g].Key].Offers[:len(counted)] {
 		if !counted[d] && visible.Meets(set) {
 			all[d], more = true, true
 		}
@@ -75,8 +81,7 @@ func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []boo
 // groundAfterPlan returns the ground as kube-scheduler will see it once the plan is carried out.
 // Only the domains of existing and planned nodes count, and not those that could be launched
 // besides.
-func (pl *planner) groundAfterPlan(ground *existing.Ground) *existing.Ground {
-	dp := &domainProjection{planner: pl}
+func (dp *domainProjection) groundAfterPlan(ground *existing.Ground) *existing.Ground {
 	out := ground.Fork()
 	out.Domains = slices.Clone(ground.Domains)
 	for g, counted := range ground.There {
@@ -86,7 +91,7 @@ func (pl *planner) groundAfterPlan(ground *existing.Ground) *existing.Ground {
 		out.Domains[g], _ = dp.withPlannedDomains(g, counted)
 		out.Census.Count(g, out.Domains[g])
 	}
-	for i := range dp.planned {
+	for i := range dp.sol.planned {
 		out.Bring(dp.possibleOffers(i))
 	}
 	return out
@@ -95,10 +100,10 @@ func (pl *planner) groundAfterPlan(ground *existing.Ground) *existing.Ground {
 // possibleOffers returns the offerings that a planned node may be launched as.
 func (dp *domainProjection) possibleOffers(node int) bitset.Set {
 	if dp.possible == nil {
-		dp.possible = make([]bitset.Set, len(dp.planned))
+		dp.possible = make([]bitset.Set, len(dp.sol.planned))
 	}
 	if dp.possible[node] == nil {
-		dp.possible[node] = dp.feasibleOffers(&dp.planned[node])
+		dp.possible[node] = dp.sol.nodeOffers.feasibleOffers(&dp.sol.planned[node])
 	}
 	return dp.possible[node]
 }
@@ -106,18 +111,18 @@ func (dp *domainProjection) possibleOffers(node int) bitset.Set {
 // countedOffers returns the offerings whose nodes count for a spread group: those that the pod with
 // the rule accepts.
 func (dp *domainProjection) countedOffers(group int) bitset.Set {
-	return existing.Sees(dp.stock, dp.q.Queue, group)
+	return existing.Sees(dp.problem.stock, dp.queue.pods, group)
 }
 
 // emptierHostGroups returns the groups of host spreads that a planned node could violate: it would
 // have so few of the group's pods that existing nodes exceed the maxSkew.
 func (dp *domainProjection) emptierHostGroups() map[int]bool {
 	least := map[int]int{} // by group: the number of pods that each planned node must have
-	for _, at := range dp.placements {
-		dp.eachProfile(at.class, func(p *topology.Profile) {
+	for _, at := range dp.sol.placements {
+		dp.queue.eachProfile(at.class, func(p *topology.Profile) {
 			for _, r := range p.Host {
 				if r.Form == topology.Spread && r.Weight == 0 && !dp.ground.Bare[r.Group] {
-					least[r.Group] = max(least[r.Group], dp.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
+					least[r.Group] = max(least[r.Group], dp.sol.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
 				}
 			}
 		})
@@ -135,21 +140,10 @@ func (dp *domainProjection) emptierHostGroups() map[int]bool {
 // its pods.
 func (dp *domainProjection) anyNodeBelow(group, pods int) bool {
 	visible := dp.countedOffers(group)
-	for i := range dp.planned {
-		if dp.matchedPods(&dp.planned[i], group) < pods && visible.Meets(dp.possibleOffers(i)) {
+	for i := range dp.sol.planned {
+		if dp.queue.matchedPods(&dp.sol.planned[i], group) < pods && visible.Meets(dp.possibleOffers(i)) {
 			return true
 		}
 	}
 	return false
-}
-
-// eachProfile visits the topology profile of the class, or those of the members of a bundle.
-func (pl *planner) eachProfile(class int, visit func(*topology.Profile)) {
-	c := &pl.q.classes[class]
-	if c.members == nil {
-		visit(pl.q.profile(c))
-	}
-	for _, m := range c.members {
-		visit(pl.q.profile(&pl.q.classes[m.class]))
-	}
 }

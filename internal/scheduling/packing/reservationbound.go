@@ -10,6 +10,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 )
 
+// planBound computes the lower bound of a solution's price.
+type planBound struct {
+	problem *problem
+	queue   *queue
+	prices  *pricer
+	sol     *solution
+}
+
+func newPlanBound(sol *solution) planBound {
+	return planBound{problem: sol.problem, queue: sol.queue, prices: sol.prices, sol: sol}
+}
+
 // planLowerBound returns the lower bound of the plan: no plan for the pods on its new nodes costs
 // less.
 //
@@ -20,38 +32,38 @@ import (
 // allows no more of them than it has instances left, or than pods that accept it. So the plan costs
 // at least the bound minus the credit. It also costs at least as much as the pods that accept no
 // reservation.
-func (pl *planner) planLowerBound() catalog.Price {
-	if len(pl.stock.Reserves) == 0 {
-		return pl.lowerBound()
+func (pb planBound) planLowerBound() catalog.Price {
+	if len(pb.problem.stock.Reserves) == 0 {
+		return pb.lowerBound()
 	}
 	units := map[demand]int{}
-	for _, pn := range pl.planned {
+	for _, pn := range pb.sol.planned {
 		for _, a := range pn.allocations {
-			pl.addBaseDemand(units, a.class, a.n*pn.copies)
+			pb.queue.addBaseDemand(units, a.class, a.n*pn.copies)
 		}
 	}
 	all := sortedDemands(units)
-	unreservable := slices.DeleteFunc(slices.Clone(all), func(d demand) bool { return pl.accepts.Sets[d.set].Meets(pl.stock.Reserved) })
-	alone := pl.pricingFor(unreservable, true).lowerBound()
+	unreservable := slices.DeleteFunc(slices.Clone(all), func(d demand) bool { return pb.problem.accepts.Sets[d.set].Meets(pb.problem.stock.Reserved) })
+	alone := pb.prices.pricingFor(unreservable, true).lowerBound()
 	if len(unreservable) == len(all) {
 		return alone
 	}
-	rc := newReservationCredit(pl, all)
-	withReplacements := pl.pricingFor(rc.demands, true).lowerBound() - rc.total(rc.demands)
-	return max(alone, withReplacements, pl.dualPriceBound(all))
+	rc := newReservationCredit(pb.problem, pb.queue, all)
+	withReplacements := pb.prices.pricingFor(rc.demands, true).lowerBound() - rc.total(rc.demands)
+	return max(alone, withReplacements, pb.dualPriceBound(all))
 }
 
 // dualPriceBound returns another lower bound of the demands: the sum of their dual prices, minus
 // the most that the instances of capacity reservations can hold. It holds because no node can hold
 // pods whose dual prices exceed its price. It is the tighter bound where reserved instances are
 // large or unusual and their replacements expensive.
-func (pl *planner) dualPriceBound(demands []demand) catalog.Price {
-	p := pl.pricingFor(demands, true)
-	rc := &reservationCredit{planner: pl, demands: demands, savings: make([]catalog.Price, len(pl.stock.Reserves))}
-	for n := range pl.stock.Reserves {
-		for _, o := range pl.stock.Reserves[n].Offers {
+func (pb planBound) dualPriceBound(demands []demand) catalog.Price {
+	p := pb.prices.pricingFor(demands, true)
+	rc := &reservationCredit{problem: pb.problem, queue: pb.queue, demands: demands, savings: make([]catalog.Price, len(pb.problem.stock.Reserves))}
+	for n := range pb.problem.stock.Reserves {
+		for _, o := range pb.problem.stock.Reserves[n].Offers {
 			holds := catalog.Price(min(rc.maxValue(o, p.dualPrices(true).Worth), float64(maxSavings))) + 1
-			rc.savings[n] = max(rc.savings[n], holds-pl.stock.Offers[o].Price)
+			rc.savings[n] = max(rc.savings[n], holds-pb.problem.stock.Offers[o].Price)
 		}
 	}
 	sum := 0.0
@@ -68,9 +80,9 @@ const maxSavings = 1_000_000 * catalog.Dollar
 // If no pod's dual price exceeds given rates for its requests, no node holds more than its room at
 // these rates. Several ratios between rates are tried.
 func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
-	room := rc.stock.Room(o)
+	room := rc.problem.stock.Room(o)
 	least := math.Inf(1)
-	for _, rates := range rateRatios(rc.stock.Dims) {
+	for _, rates := range rateRatios(rc.problem.stock.Dims) {
 		amount := func(v resources.Vector) float64 {
 			sum := 0.0
 			for r, n := range v {
@@ -80,7 +92,7 @@ func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
 		}
 		most := 0.0
 		for i, d := range rc.demands {
-			if ask := rc.q.classes[d.class].Ask; prices[i] > 0 && rc.accepts.Sets[d.set].Has(o) && ask.Fits(room) {
+			if ask := rc.queue.classes[d.class].Ask; prices[i] > 0 && rc.problem.accepts.Sets[d.set].Has(o) && ask.Fits(room) {
 				most = max(most, prices[i]/amount(ask)) // infinite if the pod requests none of these resources
 			}
 		}
@@ -114,29 +126,30 @@ func rateRatios(dims resources.Dimensions) [][]float64 {
 
 // reservationCredit is an upper limit for what capacity reservations can save.
 type reservationCredit struct {
-	*planner
+	problem *problem
+	queue   *queue
 	lots    []offering.Lot
 	demands []demand        // the demands that unreserved offerings can serve too
 	savings []catalog.Price // by reservation: the most that one instance saves
 	options map[demand]int  // number of lots that each demand accepts
 }
 
-func newReservationCredit(pl *planner, demands []demand) *reservationCredit {
+func newReservationCredit(pr *problem, q *queue, demands []demand) *reservationCredit {
 	sets := make([]int, len(demands))
 	for i, d := range demands {
 		sets[i] = d.set
 	}
-	rc := &reservationCredit{planner: pl, lots: pl.accepts.Lots(sets), savings: make([]catalog.Price, len(pl.stock.Reserves)), options: map[demand]int{}}
+	rc := &reservationCredit{problem: pr, queue: q, lots: pr.accepts.Lots(sets), savings: make([]catalog.Price, len(pr.stock.Reserves)), options: map[demand]int{}}
 	for _, d := range demands {
 		for _, l := range rc.lots {
-			if pl.accepts.Sets[d.set].Has(l.Offer) {
+			if pr.accepts.Sets[d.set].Has(l.Offer) {
 				rc.options[d]++
 			}
 		}
 	}
 	rc.demands = slices.DeleteFunc(slices.Clone(demands), func(d demand) bool { return rc.options[d] == 0 })
-	for n := range pl.stock.Reserves {
-		for _, o := range pl.stock.Reserves[n].Offers {
+	for n := range pr.stock.Reserves {
+		for _, o := range pr.stock.Reserves[n].Offers {
 			rc.savings[n] = max(rc.savings[n], rc.replacementCost(o))
 		}
 	}
@@ -148,20 +161,20 @@ func newReservationCredit(pl *planner, demands []demand) *reservationCredit {
 // A bound for some of the pods is a bound for all.
 func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 	for {
-		users := slices.DeleteFunc(slices.Clone(rc.demands), func(d demand) bool { return !rc.accepts.Sets[d.set].Has(o) })
+		users := slices.DeleteFunc(slices.Clone(rc.demands), func(d demand) bool { return !rc.problem.accepts.Sets[d.set].Has(o) })
 		if len(users) == 0 {
 			return 0
 		}
 		best := catalog.Price(-1)
 		for _, l := range rc.lots {
-			lacks := func(d demand) bool { return !rc.accepts.Sets[d.set].Has(l.Offer) }
-			if price := rc.stock.Offers[l.Offer].Price; (best < 0 || price < best) && rc.stock.Room(o).Fits(rc.stock.Room(l.Offer)) &&
+			lacks := func(d demand) bool { return !rc.problem.accepts.Sets[d.set].Has(l.Offer) }
+			if price := rc.problem.stock.Offers[l.Offer].Price; (best < 0 || price < best) && rc.problem.stock.Room(o).Fits(rc.problem.stock.Room(l.Offer)) &&
 				!slices.ContainsFunc(users, lacks) {
 				best = price
 			}
 		}
 		if best >= 0 {
-			return max(best-rc.stock.Offers[o].Price, 0)
+			return max(best-rc.problem.stock.Offers[o].Price, 0)
 		}
 		first := slices.MinFunc(users, func(a, b demand) int { return cmp.Compare(rc.options[a], rc.options[b]) })
 		rc.demands = slices.DeleteFunc(rc.demands, func(d demand) bool { return d == first })
@@ -171,12 +184,12 @@ func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 // total returns the most that all instances of all reservations can save for these demands.
 func (rc *reservationCredit) total(demands []demand) catalog.Price {
 	sum := catalog.Price(0)
-	for n := range rc.stock.Reserves {
-		r := &rc.stock.Reserves[n]
+	for n := range rc.problem.stock.Reserves {
+		r := &rc.problem.stock.Reserves[n]
 		pods := 0
 		for _, d := range demands {
-			if slices.ContainsFunc(r.Offers, rc.accepts.Sets[d.set].Has) {
-				pods += d.n * rc.q.classes[d.class].podsPerUnit
+			if slices.ContainsFunc(r.Offers, rc.problem.accepts.Sets[d.set].Has) {
+				pods += d.n * rc.queue.classes[d.class].podsPerUnit
 			}
 		}
 		sum += rc.savings[n] * catalog.Price(max(min(r.Left, pods), 0))

@@ -1,12 +1,11 @@
 // Package parallel does pure work on more than one core.
 //
-// In: functions that alter nothing which another one looks at.
-// Out: what they would have come to one after the other, sooner.
-// Never: a result that depends on which was faster, or work that goes on
-// after nobody waits for it any more.
+// In: functions that change nothing that another one reads.
+// Out: the results that they would have one after the other, sooner.
+// Never: a result that depends on which function was faster, or work that continues after its caller
+// stopped waiting.
 //
-// It is the one place where decisions may come by a goroutine: what it offers
-// has the same outcome on one core as on many.
+// Decision packages start goroutines only through it: the results are the same on one core as on many.
 package parallel
 
 import (

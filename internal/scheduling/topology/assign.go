@@ -8,9 +8,9 @@ import (
 // Place is a combination of domains where pods of a profile may go.
 type Place struct {
 	Domains []int // by key of the profile
-	Most    int   // no more than so many have room, or can be bought for
-	Rank    int   // lower goes first, as far as demands and wishes allow
-	Free    int   // so many have room on what is there already: they go there first
+	Most    int   // at most this number has room, on existing nodes or on nodes that may be launched
+	Rank    int   // lower goes first, as far as rules and preferences allow
+	Free    int   // this number has room on existing nodes, which are used first
 	Price   float64
 }
 
@@ -169,7 +169,7 @@ func (a *assignment) pass(n int) int {
 		low := a.fewest()
 		a.census.Add(a.profile, a.places[i].Domains, step)
 		if a.fewest() != low {
-			a.lookAgain()
+			a.reorder()
 		}
 		a.counts[i] += step
 		given += step
@@ -180,9 +180,9 @@ func (a *assignment) pass(n int) int {
 	return given
 }
 
-// lookAgain puts the places in order anew: where the fewest pods are more now,
-// what was out of the question may be possible, and a wish met.
-func (a *assignment) lookAgain() {
+// reorder sorts the places again: once the domains with the fewest pods have more, a place that was
+// impossible may be possible, and a preference may be satisfied.
+func (a *assignment) reorder() {
 	for i := range a.queue.entries {
 		a.queue.entries[i] = a.entry(a.queue.entries[i].place)
 	}
@@ -211,18 +211,18 @@ func (a *assignment) fewest() int {
 
 // placeEntry is a place with its current sort criteria, the most important first.
 type placeEntry struct {
-	place   int
-	small   bool // not all have room there, who must stay together
-	full    bool // it has no free room
-	strains int  // spreads of others that it would make uneven
-	penalty int  // the weights of the wishes that it does not meet
-	rank    int
-	wished  int // pods of the groups of wished spreads
-	step    int // of the price, so that nobody goes uneven for a trifle
-	pods    int // of the groups of demanded spreads
-	price   float64
-	crowd   int // pods of the groups of spreads that count the pods themselves
-	load    int // pods sent to its domains so far
+	place     int
+	small     bool // not all have room there, who must stay together
+	full      bool // it has no free room
+	strains   int  // spreads of others that it would make uneven
+	penalty   int  // the weights of the preferences that it does not satisfy
+	rank      int
+	preferred int // pods of the groups of preferred spreads
+	step      int // of the price, so that small price differences do not make a spread uneven
+	pods      int // of the groups of demanded spreads
+	price     float64
+	crowd     int // pods of the groups of spreads that count the pods themselves
+	load      int // pods sent to its domains so far
 }
 
 func (e *placeEntry) before(f *placeEntry) bool {
@@ -237,8 +237,8 @@ func (e *placeEntry) before(f *placeEntry) bool {
 		return e.penalty < f.penalty
 	case e.rank != f.rank:
 		return e.rank < f.rank
-	case e.wished != f.wished:
-		return e.wished < f.wished
+	case e.preferred != f.preferred:
+		return e.preferred < f.preferred
 	case e.step != f.step:
 		return e.step < f.step
 	case e.pods != f.pods:
@@ -267,7 +267,7 @@ func (a *assignment) entry(i int) placeEntry {
 		case r.Form == Spread && r.Weight == 0:
 			e.pods += k.matched[d]
 		case r.Form == Spread:
-			e.wished += k.matched[d]
+			e.preferred += k.matched[d]
 			if k.matched[d]+one(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				e.penalty += r.Weight
 			}

@@ -88,6 +88,19 @@ func (p *Profile) IsPlain() bool {
 	return len(p.Domain) == 0 && len(p.Host) == 0 && len(p.In) == 0 && len(p.HostIn) == 0
 }
 
+// RequiredHostGroups returns the groups of the required host affinities, and whether all of them
+// select the pods themselves.
+func (p *Profile) RequiredHostGroups() (groups []int, self bool) {
+	self = true
+	for i := range p.Host {
+		if r := &p.Host[i]; r.Form == Near && r.Weight == 0 {
+			groups = append(groups, r.Group)
+			self = self && r.Self
+		}
+	}
+	return groups, self
+}
+
 // Follows reports whether the pods have a required affinity over host names.
 func (p *Profile) Follows() bool {
 	return slices.ContainsFunc(p.Host, func(r Rule) bool { return r.Form == Near && r.Weight == 0 })
@@ -277,8 +290,8 @@ func (b *Book) rules(p Wanted) []Rule {
 	return out
 }
 
-// keysBeside returns the labels of the other spreads that are demands like this one, or wishes like
-// it: kube-scheduler leaves out nodes that lack one of them. Every node has a host name.
+// keysBeside returns the labels of the other required spreads if this one is required, else of the
+// other preferred ones: kube-scheduler ignores nodes that lack one of them. Every node has a host name.
 func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
 	var out []string
 	for _, other := range all {

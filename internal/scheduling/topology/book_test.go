@@ -271,10 +271,10 @@ func TestGroupsOf(t *testing.T) {
 	both.Selector.Labels = requirements.Requirements{"tier": requirements.Any(), "app": requirements.OneOf("web")}
 	b := bookOf(nil, pod("x",
 		spread(Zone, 1, "web"), // 0
-		spread(Zone, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} }), // 1: nobody
+		spread(Zone, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} }), // 1: no pod
 		away(everywhere, not, both),                                                                    // 2, 3, 4
-		away(cluster.Term{Key: Zone, Namespaces: []string{"default"}}),                                 // 5: everybody in the namespace
-		away(cluster.Term{Key: Zone, AllNamespaces: true, Selector: cluster.Selector{Nothing: true}}),  // 6: nobody
+		away(cluster.Term{Key: Zone, Namespaces: []string{"default"}}),                                 // 5: all pods of the namespace
+		away(cluster.Term{Key: Zone, AllNamespaces: true, Selector: cluster.Selector{Nothing: true}}),  // 6: no pod
 		away(cluster.Term{Key: Zone, Namespaces: []string{"a", "other"}, Selector: apps("db", "web")}), // 7
 		volume("default/data"), // 8: those with the volume, whatever their labels
 	))

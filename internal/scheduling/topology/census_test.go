@@ -194,7 +194,7 @@ func TestCensusKeepsLow(t *testing.T) {
 	})
 }
 
-// A pod that nobody's rule binds may still be one too many for those who are spread where it goes.
+// A pod without rules of its own may still be one too many for pods with a spread in its domain.
 func TestStrains(t *testing.T) {
 	t.Parallel()
 	free := cluster.Pod{Namespace: "default", Labels: requirements.Labels{"app": "web"}}

@@ -31,9 +31,9 @@ func (b *Book) Standing(kind *cluster.Kind) *Standing {
 	return s
 }
 
-// forget drops the groups, from own on, that count none of the pods which were looked for
-// so far: those are rules of residents that keep nobody away, and there may be thousands.
-// What was found for the pods before is given the new numbers.
+// forget drops the groups, from own on, that count none of the pods that were matched so far. Those are
+// anti-affinity rules of running pods that exclude no pending pod, and there may be thousands. The
+// matches of earlier pods get the new numbers.
 func (b *Book) forget(own int) {
 	numbers := make([]int, len(b.Groups)) // by number as it was: the new one plus one, 0 for none
 	for _, in := range b.seen {

@@ -19,8 +19,8 @@ const (
 // What a book holds: how often a pod with demands of its own is counted by a rule, over all pods and rules. Beyond that,
 // the preferences of the pods with the most rules are left out, and pods whose demands alone are too many wait for another plan.
 const (
-	mostWished   = 60_000
-	mostDemanded = 250_000
+	mostPreferred = 60_000
+	mostDemanded  = 250_000
 )
 
 // mostLevels is into how many steps the weights of one pod's preferences go at most: those of one step are one rule.
@@ -36,7 +36,7 @@ type wide struct {
 	lists  map[string]int // numbers of lists of labels
 	counts []bitset.Set   // by group: its members, nil for those of volumes
 
-	wished, demanded int // how often pods are counted so far
+	preferred, required int // how often pods are counted so far
 }
 
 // draft is a rule and its group that may become part of the book.
@@ -163,19 +163,19 @@ func (w *wide) rulesOf(pods []Wanted, like []bool, of []int) [][]Rule {
 	rules := make([][]Rule, len(pods))
 	for _, i := range order {
 		drafts := w.drafts(pods[i], of[i])
-		wished, demanded := w.charge(drafts)
-		if w.demanded+demanded > mostDemanded {
+		preferred, required := w.charge(drafts)
+		if w.required+required > mostDemanded {
 			w.Deferred[i] = true
 			continue
 		}
-		if w.wished+wished > mostWished {
-			w.wished = mostWished // what comes after has more of them
+		if w.preferred+preferred > mostPreferred {
+			w.preferred = mostPreferred // what comes after has more of them
 			w.Omitted[i] = len(drafts)
 			drafts = slices.DeleteFunc(drafts, func(d draft) bool { return d.rule.Weight > 0 })
 			w.Omitted[i] -= len(drafts)
-			wished = 0
+			preferred = 0
 		}
-		w.wished, w.demanded = w.wished+wished, w.demanded+demanded
+		w.preferred, w.required = w.preferred+preferred, w.required+required
 		for _, d := range drafts {
 			rules[i] = append(rules[i], w.enter(d, pods[i]))
 		}
@@ -189,11 +189,11 @@ func (w *wide) rulesOf(pods []Wanted, like []bool, of []int) [][]Rule {
 }
 
 // charge returns how often pods are counted by those of the groups that are new, by preferences and by demands.
-func (w *wide) charge(drafts []draft) (wished, demanded int) {
+func (w *wide) charge(drafts []draft) (preferred, required int) {
 	for i := range drafts {
 		d := &drafts[i]
 		if d.rule.Volume {
-			continue // its group is told by the name of the volume
+			continue // the name of the volume identifies its group
 		}
 		d.group.set = w.setNumber(d.members)
 		if _, ok := w.numbers[string(groupKey(nil, &d.group))]; ok {
@@ -201,12 +201,12 @@ func (w *wide) charge(drafts []draft) (wished, demanded int) {
 		}
 		n := w.crowd.weigh(d.members) + len(d.members)/mostRules + 1
 		if d.rule.Weight > 0 {
-			wished += n
+			preferred += n
 		} else {
-			demanded += n
+			required += n
 		}
 	}
-	return wished, demanded
+	return preferred, required
 }
 
 // setNumber returns the number of the set, from 1 on.
@@ -301,24 +301,24 @@ func (w *wide) listNumber(list []string) int {
 	return n
 }
 
-// near returns the rules of affinity terms: of those that are demanded one for each label, for one and the same pod must match all
-// of them. What is wished and counts the same pods is one rule.
+// near returns the rules of affinity terms. Required terms give one rule for each topology key, because
+// one pod must match all of them. Preferred terms that count the same pods are one rule.
 func (w *wide) near(terms []cluster.Term) []draft {
-	var demanded bitset.Set
+	var required bitset.Set
 	var out []draft
 	levels := levelsOf(terms)
 	for i := range terms {
 		if t := &terms[i]; t.Weight == 0 {
-			if members := w.crowd.matched(t); demanded == nil {
-				demanded = members
+			if members := w.crowd.matched(t); required == nil {
+				required = members
 			} else {
-				demanded.And(members)
+				required.And(members)
 			}
 		}
 	}
 	for i := range terms {
 		t := &terms[i]
-		d := draft{group: Group{Form: Near, Key: t.Key, Nodes: -1, Hard: t.Weight == 0}, rule: Rule{Form: Near, Weight: levels[t.Weight]}, members: demanded}
+		d := draft{group: Group{Form: Near, Key: t.Key, Nodes: -1, Hard: t.Weight == 0}, rule: Rule{Form: Near, Weight: levels[t.Weight]}, members: required}
 		if t.Weight > 0 {
 			d.members = w.crowd.matched(t)
 		}
@@ -342,8 +342,9 @@ func together(key string, a, b int) int {
 	return a + b
 }
 
-// apart returns the rules of anti-affinity terms: whoever must not be near pods of one term, or of another, must not be
-// near those of both. Preferences are taken together likewise, those of about the same weight.
+// apart returns the rules of anti-affinity terms. A pod that must not be near the pods of two terms must
+// not be near the union of both, so they are one rule. Preferences of about the same weight are
+// combined in the same way.
 func (w *wide) apart(terms []cluster.Term) []draft {
 	levels := levelsOf(terms)
 	var out []draft

@@ -43,7 +43,7 @@ func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
 	return p
 }
 
-// TestWideIsTheSame: a book of sets of pods judges pods on a machine, and in zones, as one of selectors does.
+// TestWideIsTheSame: a book of sets of pods judges pods on a node, and in zones, as one of selectors does.
 func TestWideIsTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,7 +89,7 @@ func TestWideIsTheSame(t *testing.T) {
 	})
 }
 
-// settleKind notes a resident on the machine, and in the first zone.
+// settleKind notes a resident on the node, and in the first zone.
 func settleKind(b *Book, kind *cluster.Kind, tally *Tally, census *Census) {
 	s := b.Standing(kind)
 	for _, g := range s.In {
@@ -136,7 +136,7 @@ func TestWideIsBounded(t *testing.T) {
 			p := &b.Profiles[b.Of[i]]
 			counted += len(p.HostIn)
 		}
-		if most := max(mostWished, mostDemanded) * 2; counted > most {
+		if most := max(mostPreferred, mostDemanded) * 2; counted > most {
 			t.Errorf("weight %d: pods are counted %d times, want at most %d", weight, counted, most)
 		}
 		left := 0

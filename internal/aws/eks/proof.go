@@ -1,0 +1,140 @@
+package eks
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Local is what the cluster itself says of who it is. What it does not say is empty.
+type Local struct {
+	CA       []byte // PEM that its API server is trusted by
+	Issuer   string // of its service account tokens
+	Endpoint string // URL of its API server, as we reach it
+	Region   string // that our calls to AWS go to
+}
+
+// Mark is one fact that distinguishes clusters. It is a closed set.
+type Mark string
+
+// The marks, the surest first: no two clusters have one issuer, and nothing that stands between us and the API server alters it.
+const (
+	ByIssuer    Mark = "issuer"
+	ByEndpoint  Mark = "endpoint"
+	ByAuthority Mark = "authority"
+	ByRegion    Mark = "region"
+)
+
+// Marks returns all of them, the surest first.
+func Marks() []Mark { return []Mark{ByIssuer, ByEndpoint, ByAuthority, ByRegion} }
+
+// Proof is what became of comparing the cluster that EKS describes with the one that we reach.
+type Proof struct {
+	Same   []Mark            // on which both agree, the surest first
+	Differ map[Mark][]string // on which they do not: what EKS says, what the cluster says; for authorities, which are long, neither
+}
+
+// Prove compares the two. A mark that one of them does not have proves nothing.
+func (f Facts) Prove(l Local) Proof {
+	p := Proof{Differ: map[Mark][]string{}}
+	note := func(mark Mark, eks, ours string) {
+		switch {
+		case eks == "" || ours == "":
+		case eks == ours:
+			p.Same = append(p.Same, mark)
+		default:
+			p.Differ[mark] = []string{eks, ours}
+		}
+	}
+	note(ByIssuer, strings.TrimSuffix(f.Issuer, "/"), strings.TrimSuffix(l.Issuer, "/"))
+	note(ByEndpoint, ClusterOf(f.Endpoint), ClusterOf(l.Endpoint))
+	if theirs, err := base64.StdEncoding.DecodeString(f.CA); err == nil {
+		switch same, known := SameAuthority(theirs, l.CA); {
+		case known && same:
+			p.Same = append(p.Same, ByAuthority)
+		case known:
+			p.Differ[ByAuthority] = nil
+		}
+	}
+	if parts := strings.Split(f.ARN, ":"); len(parts) > 3 {
+		note(ByRegion, parts[3], l.Region)
+	}
+	return p
+}
+
+// Refuted reports whether it is certain that they are two clusters. The surest mark decides: a proxy before the API server has an
+// address and certificates of its own.
+func (p Proof) Refuted() bool {
+	for _, mark := range Marks() {
+		if _, differs := p.Differ[mark]; differs {
+			return true
+		}
+		if slices.Contains(p.Same, mark) {
+			return false
+		}
+	}
+	return false
+}
+
+// Proven reports whether it is certain that they are one cluster.
+func (p Proof) Proven() bool {
+	return !p.Refuted() && slices.ContainsFunc(p.Same, func(m Mark) bool { return m != ByRegion })
+}
+
+// String says in words what differs; empty if nothing does.
+func (p Proof) String() string {
+	var out []string
+	for _, mark := range Marks() {
+		values, differs := p.Differ[mark]
+		switch {
+		case !differs:
+		case mark == ByAuthority:
+			out = append(out, "their certificate authorities differ")
+		default:
+			out = append(out, fmt.Sprintf("EKS says that its %s is %s, the cluster says %s", mark, values[0], values[1]))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// SameAuthority reports whether two PEM texts have a certificate in common; known is false where one of them has none.
+func SameAuthority(a, b []byte) (same, known bool) {
+	ours, theirs := certificates(a), certificates(b)
+	for _, one := range ours {
+		if slices.ContainsFunc(theirs, func(other []byte) bool { return bytes.Equal(one, other) }) {
+			return true, true
+		}
+	}
+	return false, len(ours) > 0 && len(theirs) > 0
+}
+
+func certificates(text []byte) [][]byte {
+	var out [][]byte
+	for {
+		var block *pem.Block
+		block, text = pem.Decode(text)
+		if block == nil {
+			return out
+		}
+		out = append(out, block.Bytes)
+	}
+}
+
+// ClusterOf is what an endpoint of EKS begins with, which no two clusters share; "" for any other address.
+func ClusterOf(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(u.Hostname())
+	isEKS := strings.Contains(host, ".eks.amazonaws.com") || strings.Contains(host, ".eks-cluster.") && strings.HasSuffix(host, ".api.aws")
+	id, _, ok := strings.Cut(host, ".")
+	if !ok || !isEKS {
+		return ""
+	}
+	return id
+}

@@ -1,0 +1,46 @@
+package eks
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"strings"
+	"testing"
+)
+
+// TestProve: what EKS says of the cluster's name against what the cluster says of itself.
+func TestProve(t *testing.T) {
+	t.Parallel()
+	authority := func(name string) []byte {
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(name)})
+	}
+	facts := Facts{
+		ARN: "arn:aws:eks:us-east-1:111122223333:cluster/c", Issuer: "https://oidc.eks.us-east-1.amazonaws.com/id/AAAA",
+		Endpoint: "https://AAAA.gr7.us-east-1.eks.amazonaws.com", CA: base64.StdEncoding.EncodeToString(authority("a")),
+	}
+	const other = "https://oidc.eks.us-east-1.amazonaws.com/id/BBBB"
+	for name, c := range map[string]struct {
+		facts           Facts
+		local           Local
+		proven, refuted bool
+		says            string
+	}{
+		"all agree":                {facts, Local{CA: authority("a"), Issuer: facts.Issuer + "/", Endpoint: "https://aaaa.gr7.us-east-1.eks.amazonaws.com:443", Region: "us-east-1"}, true, false, ""},
+		"nothing is known":         {facts, Local{}, false, false, ""},
+		"EKS was not asked":        {Facts{}, Local{CA: authority("b"), Issuer: other}, false, false, ""},
+		"the region alone":         {facts, Local{Region: "us-east-1"}, false, false, ""},
+		"another issuer":           {facts, Local{CA: authority("a"), Issuer: other}, false, true, "issuer is " + facts.Issuer + ", the cluster says " + other},
+		"another authority":        {facts, Local{CA: authority("b")}, false, true, "certificate authorities differ"},
+		"another endpoint":         {facts, Local{Endpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, false, true, "its endpoint is aaaa, the cluster says bbbb"},
+		"another region":           {facts, Local{Region: "eu-west-1"}, false, true, "its region is us-east-1, the cluster says eu-west-1"},
+		"a proxy of one's own":     {facts, Local{CA: authority("proxy"), Issuer: facts.Issuer, Endpoint: "https://proxy.example"}, true, false, "certificate authorities differ"},
+		"an address inside":        {facts, Local{CA: authority("a"), Endpoint: "https://172.20.0.1:443"}, true, false, ""},
+		"certificates not in PEM":  {facts, Local{CA: []byte("nonsense")}, false, false, ""},
+		"one of two certificates":  {facts, Local{CA: append(authority("b"), authority("a")...)}, true, false, ""},
+		"several differ, all told": {facts, Local{CA: authority("b"), Issuer: other}, false, true, "; their certificate"},
+	} {
+		p := c.facts.Prove(c.local)
+		if p.Proven() != c.proven || p.Refuted() != c.refuted || !strings.Contains(p.String(), c.says) || c.says == "" && p.String() != "" {
+			t.Errorf("%s: proven %t, refuted %t, %q", name, p.Proven(), p.Refuted(), p)
+		}
+	}
+}

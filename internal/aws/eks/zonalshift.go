@@ -1,0 +1,73 @@
+package eks
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
+	shifttypes "github.com/aws/aws-sdk-go-v2/service/arczonalshift/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+)
+
+// ZonalShifts is the client of Amazon Application Recovery Controller for one cluster. It is safe for concurrent use.
+type ZonalShifts struct {
+	client  *arczonalshift.Client
+	cluster string // its ARN
+}
+
+// Shift is a zonal shift of the cluster that is in force.
+type Shift struct {
+	ZoneID string    // "use1-az1"
+	Until  time.Time // zero: until AWS, which has started it, ends it
+}
+
+// NewZonalShifts returns the client for the EKS cluster with the ARN, in the region and account of cfg.
+func NewZonalShifts(cfg aws.Config, cluster string) *ZonalShifts {
+	return &ZonalShifts{client: arczonalshift.NewFromConfig(awserr.Genuine(cfg)), cluster: cluster}
+}
+
+// Shifts returns the shifts that are in force at now, sorted by zone, of each zone the one that lasts longest. Those that AWS
+// starts (autoshifts) are among them, and practice runs. The error is awserr.Misconfigured if the cluster takes no part.
+func (z *ZonalShifts) Shifts(ctx context.Context, now time.Time) ([]Shift, error) {
+	const op = "GetManagedResource"
+	out, err := z.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(z.cluster)})
+	err = awserr.Sort(op, err)
+	if awserr.Is(err, awserr.Gone) {
+		return nil, awserr.Misuse(op, "ZonalShiftNotEnabled", "the cluster %s takes no part in zonal shifts: "+
+			"aws eks update-cluster-config --name NAME --zonal-shift-config enabled=true, or leave out --enable-zonal-shift", z.cluster)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []Shift
+	for _, s := range out.ZonalShifts {
+		until := aws.ToTime(s.ExpiryTime)
+		if s.AppliedStatus == shifttypes.AppliedStatusApplied && now.Before(until) {
+			found = append(found, Shift{aws.ToString(s.AwayFrom), until})
+		}
+	}
+	for _, s := range out.Autoshifts {
+		if s.AppliedStatus == shifttypes.AutoshiftAppliedStatusApplied {
+			found = append(found, Shift{ZoneID: aws.ToString(s.AwayFrom)})
+		}
+	}
+	slices.SortFunc(found, func(a, b Shift) int { return cmp.Or(cmp.Compare(a.ZoneID, b.ZoneID), -compareEnds(a, b)) })
+	return slices.CompactFunc(found, func(a, b Shift) bool { return a.ZoneID == b.ZoneID }), nil
+}
+
+// compareEnds orders shifts by their ends; one without an end is the last.
+func compareEnds(a, b Shift) int {
+	switch {
+	case a.Until.IsZero() && b.Until.IsZero():
+		return 0
+	case a.Until.IsZero():
+		return 1
+	case b.Until.IsZero():
+		return -1
+	}
+	return a.Until.Compare(b.Until)
+}

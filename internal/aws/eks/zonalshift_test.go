@@ -1,0 +1,94 @@
+package eks_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
+	awseks "github.com/aws/aws-sdk-go-v2/service/eks"
+	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestShifts: what users and AWS shift away from is found as long as it is in force, and nothing else.
+func TestShifts(t *testing.T) {
+	t.Parallel()
+	began := time.Now().UTC().Truncate(time.Second)
+	now := began
+	server := &emulator.Server{World: &world.World{}, Now: func() time.Time { return now }}
+	srv := httptest.NewServer(server)
+	t.Cleanup(srv.Close)
+	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL),
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+	var region *world.Region
+	var arn string
+	server.Do(func(w *world.World, now time.Time) {
+		region = w.Region(emulator.DefaultAccount, "us-east-1")
+		made, err := region.EKS.CreateCluster(now, world.Cluster{Name: "prod"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		arn = made.ARN
+	})
+	d := eks.NewZonalShifts(cfg, arn)
+	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Misconfigured) || !strings.Contains(err.Error(), "--zonal-shift-config") {
+		t.Fatalf("a cluster that takes no part: %v", err)
+	}
+	_, err := awseks.NewFromConfig(cfg).UpdateClusterConfig(t.Context(), &awseks.UpdateClusterConfigInput{
+		Name: aws.String("prod"), ZonalShiftConfig: &ekstypes.ZonalShiftConfigRequest{Enabled: aws.Bool(true)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, want ...eks.Shift) {
+		t.Helper()
+		got, err := d.Shifts(t.Context(), now)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
+		}
+	}
+	check("none yet")
+	users := arczonalshift.NewFromConfig(cfg)
+	begin := func(zone, lasts string) string {
+		out, err := users.StartZonalShift(t.Context(), &arczonalshift.StartZonalShiftInput{
+			ResourceIdentifier: aws.String(arn), AwayFrom: aws.String(zone), ExpiresIn: aws.String(lasts), Comment: aws.String("test")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *out.ZonalShiftId
+	}
+	id := begin("use1-az2", "2h")
+	check("a user's", eks.Shift{ZoneID: "use1-az2", Until: began.Add(2 * time.Hour)})
+	if _, err := users.CancelZonalShift(t.Context(), &arczonalshift.CancelZonalShiftInput{ZonalShiftId: aws.String(id)}); err != nil {
+		t.Fatal(err)
+	}
+	check("cancelled")
+	begin("use1-az1", "30m")
+	now = now.Add(31 * time.Minute)
+	check("expired")
+	server.Do(func(_ *world.World, now time.Time) {
+		if err := region.ZonalShifts.StartAutoshift(now, arn, "use1-az3"); err != nil {
+			t.Error(err)
+		}
+	})
+	check("AWS's own", eks.Shift{ZoneID: "use1-az3"})
+	begin("use1-az1", "1h")
+	check("a user's is applied before AWS's", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
+	server.Do(func(*world.World, time.Time) { region.ZonalShifts.EndAutoshift(arn) })
+	check("AWS's own has ended", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
+
+	server.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Denials = []world.Denial{{Call: "arc-zonal-shift:GetManagedResource"}}
+	})
+	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Denied) {
+		t.Errorf("not allowed: %v", err)
+	}
+}

@@ -1,0 +1,222 @@
+package iam_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// stand is an account with a role "node", and one under a path.
+type stand struct {
+	server  *emulator.Server
+	cfg     aws.Config
+	estate  world.Estate
+	account *world.Account
+}
+
+func newStand(t *testing.T) stand {
+	t.Helper()
+	now := time.Now().UTC()
+	w, estate, err := world.New(now, world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stand{server: &emulator.Server{World: w}, estate: estate, account: w.Account(emulator.DefaultAccount)}
+	for _, r := range []world.Role{{Name: "node"}, {Name: "other"}, {Name: "deep", Path: "/team/a/"}} {
+		if _, err := s.account.CreateRole(now, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv := httptest.NewServer(s.server)
+	t.Cleanup(srv.Close)
+	s.cfg = aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
+	return s
+}
+
+func (s stand) client(t *testing.T, uid string) *iam.Client {
+	t.Helper()
+	return iam.New(s.cfg, iam.Cluster{Name: "prod", UID: uid})
+}
+
+// profiles returns the profiles that exist, name → role.
+func (s stand) profiles() map[string]string {
+	out := map[string]string{}
+	s.server.Do(func(*world.World, time.Time) {
+		for _, p := range s.account.Profiles("/") {
+			out[p.Name] = p.Role
+		}
+	})
+	return out
+}
+
+func TestProfile(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	d := s.client(t, "uid-1")
+	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "node", Tags: map[string]string{"team": "a"}}
+	first, err := d.EnsureProfile(t.Context(), class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := d.Profile(t.Context(), first.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := iam.Profile{Name: d.ProfileName(class), Path: "/karpenter/us-east-1/prod/class-1/", Role: "node",
+		ARN:     "arn:aws:iam::" + emulator.DefaultAccount + ":instance-profile/karpenter/us-east-1/prod/class-1/" + first.Name,
+		RoleARN: "arn:aws:iam::" + emulator.DefaultAccount + ":role/node",
+		Tags: map[string]string{"team": "a", "kubernetes.io/cluster/prod": "owned", "eks:eks-cluster-name": "prod", "karpenter.k8s.aws/ec2nodeclass": "default",
+			"topology.kubernetes.io/region": "us-east-1", "joiner.sh/cluster-uid": "uid-1"}}
+	if seen.Created.IsZero() {
+		t.Error("the profile has no time")
+	}
+	want.Created = seen.Created
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("profile (-want +got):\n%s", diff)
+	}
+	// Again, by another process: nothing is made, and it costs one call.
+	before := s.server.Calls()
+	again, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
+	if err != nil || again.Name != first.Name {
+		t.Errorf("the second time: %s, %v", again.Name, err)
+	}
+	after := s.server.Calls()
+	if after["iam:CreateInstanceProfile"] != before["iam:CreateInstanceProfile"] || after["iam:GetInstanceProfile"] != before["iam:GetInstanceProfile"]+1 {
+		t.Errorf("the second time made calls: %v", after)
+	}
+	// Another role: another profile, so that instances with the old one keep it.
+	class.Role = "other"
+	second, err := d.EnsureProfile(t.Context(), class)
+	if err != nil || second.Name == first.Name {
+		t.Fatalf("another role: %s, %v", second.Name, err)
+	}
+	if diff := cmp.Diff(map[string]string{first.Name: "node", second.Name: "other"}, s.profiles()); diff != "" {
+		t.Errorf("profiles (-want +got):\n%s", diff)
+	}
+	if err := d.DeleteProfiles(t.Context(), "class-1"); err != nil || len(s.profiles()) != 0 {
+		t.Errorf("after deletion there are %v, %v", s.profiles(), err)
+	}
+	if err := d.DeleteProfile(t.Context(), first.Name); err != nil {
+		t.Errorf("deleting what is not there: %v", err)
+	}
+}
+
+// TestProfileRolePath: IAM gives role names without their path; a profile must be
+// made once and then be found to be right.
+func TestProfileRolePath(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "team/a/deep"}
+	for range 3 {
+		p, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
+		if err != nil || p.Role != "deep" {
+			t.Fatalf("%+v, %v", p, err)
+		}
+	}
+	calls := s.server.Calls()
+	if calls["iam:CreateInstanceProfile"] != 1 || calls["iam:AddRoleToInstanceProfile"] != 1 || len(s.profiles()) != 1 {
+		t.Errorf("made %d profiles in %v", len(s.profiles()), calls)
+	}
+}
+
+// TestProfileOfAnotherPath: a role that is called as ours is, but is not it.
+func TestProfileOfAnotherPath(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	for role, want := range map[string]string{
+		"team/b/deep":  "RolePathMismatch",
+		"/team/a/deep": "",
+		"arn:aws:iam::" + emulator.DefaultAccount + ":role/team/a/deep": "",
+		"arn:aws:iam::999999999999:role/node":                           "RolePathMismatch",
+		"deep":                                                          "",
+		"team/":                                                         "InvalidRole",
+		"my role":                                                       "InvalidRole",
+	} {
+		class := iam.NodeClass{Name: "default", UID: fmt.Sprintf("class-%x", role), Role: role}
+		for range 2 { // as found out, and as remembered by IAM
+			_, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
+			e := awserr.Of(err)
+			switch {
+			case want == "" && err != nil:
+				t.Errorf("%s: %v", role, err)
+			case want != "" && (e == nil || e.Kind != awserr.Misconfigured || e.Reason != want || !strings.Contains(err.Error(), "spec.role")):
+				t.Errorf("%s: %v, want %s and the name of the field", role, err, want)
+			}
+		}
+	}
+}
+
+func TestProfileTrouble(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	d := s.client(t, "uid-1")
+	_, err := d.EnsureProfile(t.Context(), iam.NodeClass{Name: "default", UID: "class-1", Role: "nobody"})
+	if e := awserr.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"nobody"`) || !strings.Contains(err.Error(), "spec.role") {
+		t.Errorf("no such role: %v", err)
+	}
+	// The profile was made before the crash, the role is not in it yet.
+	class := iam.NodeClass{Name: "default", UID: "class-2", Role: "node"}
+	s.server.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Answers = []*world.Answer{{Call: "iam:AddRoleToInstanceProfile", Count: 1, Status: 503, Code: "ServiceUnavailable"}}
+	})
+	if _, err := d.EnsureProfile(t.Context(), class); !awserr.Is(err, awserr.Transient) {
+		t.Errorf("IAM fails: %v, want a transient error", err)
+	}
+	if p, err := d.EnsureProfile(t.Context(), class); err != nil || s.profiles()[p.Name] != "node" {
+		t.Errorf("and then: %+v, %v", p, err)
+	}
+	s.server.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "iam:*"}} })
+	_, err = d.EnsureProfile(t.Context(), class)
+	if !awserr.Is(err, awserr.Denied) {
+		t.Errorf("IAM denies: %v", err)
+	}
+}
+
+// TestProfileNamesake: a cluster of our name and another UID has its own profiles.
+func TestProfileNamesake(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	class := iam.NodeClass{Name: "default", UID: "class-1", Role: "node"} // restored from a backup: the same UID
+	a, err := s.client(t, "uid-a").EnsureProfile(t.Context(), class)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := s.client(t, "uid-b")
+	b, err := other.EnsureProfile(t.Context(), class)
+	if err != nil || a.Name == b.Name {
+		t.Fatalf("%s and %s, %v; want two profiles", a.Name, b.Name, err)
+	}
+	if err := other.DeleteProfile(t.Context(), a.Name); !awserr.Is(err, awserr.Refused) {
+		t.Errorf("deleting the other's: %v, want a refusal", err)
+	}
+	if err := other.DeleteProfiles(t.Context(), "class-1"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{a.Name: "node"}, s.profiles()); diff != "" {
+		t.Errorf("left over (-want +got):\n%s", diff)
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	d := newStand(t).client(t, "")
+	me, err := d.Identity(t.Context())
+	if err != nil || me.Account != emulator.DefaultAccount || me.ARN == "" {
+		t.Errorf("identity %+v, %v", me, err)
+	}
+	if role := (iam.Identity{ARN: "arn:aws:sts::1:assumed-role/joiner/i-0123"}).Role(); role != "joiner" {
+		t.Errorf("role %q", role)
+	}
+}

@@ -1,0 +1,282 @@
+package iam
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+)
+
+// The tags of an instance profile: Karpenter's, and the UID of our cluster.
+const (
+	tagCluster   = "kubernetes.io/cluster/"
+	tagName      = "eks:eks-cluster-name"
+	tagNodeClass = "karpenter.k8s.aws/ec2nodeclass"
+	tagRegion    = "topology.kubernetes.io/region"
+	tagUID       = "joiner.sh/cluster-uid"
+)
+
+// NodeClass is whom an instance profile is for.
+type NodeClass struct {
+	Name string            // of the EC2NodeClass
+	UID  string            // of the EC2NodeClass
+	Role string            // spec.role: a role's name, perhaps with a path before it
+	Tags map[string]string // spec.tags
+}
+
+// Profile is an instance profile as IAM shows it.
+type Profile struct {
+	Name, ARN, Path string            // of the instance profile
+	Role            string            // name of its role, without path; empty if it has none
+	RoleARN         string            // ARN of its role; empty if it has none
+	Created         time.Time         // zero if IAM did not say
+	Tags            map[string]string // of the instance profile
+}
+
+// ProfileName returns the name of the instance profile for a NodeClass' role. The same
+// class and role always have the same name; another role has another one, so that
+// instances which run with the old one keep it.
+func (d *Client) ProfileName(c NodeClass) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{d.cluster.Region, d.cluster.UID, c.UID, roleName(c.Role)}, "/")))
+	const longest, digits = 128, 20 // IAM's limit, and what the hash takes of it
+	name := d.cluster.Name
+	return name[:min(len(name), longest-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// path is where all profiles of our cluster's NodeClasses are.
+func (d *Client) path() string { return "/karpenter/" + d.cluster.Region + "/" + d.cluster.Name + "/" }
+
+// roleName cuts the path off a role: instance profiles know roles by name alone.
+func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }
+
+// EnsureProfile returns the instance profile of the NodeClass' role, making it if it is
+// not there. It may be called as often as one likes and costs one call if all is well.
+func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error) {
+	switch {
+	case d.cluster.UID == "" || c.UID == "":
+		return Profile{}, errors.New("ensure instance profile: the UIDs of the cluster and of the NodeClass must be known")
+	case !isRoleName(roleName(c.Role)):
+		return Profile{}, awserr.Misuse("CreateInstanceProfile", "InvalidRole", "spec.role %q of EC2NodeClass %s names no role: write the name of one, as IAM lists it", c.Role, c.Name)
+	}
+	name := d.ProfileName(c)
+	p, err := d.Profile(ctx, name)
+	if awserr.Is(err, awserr.Gone) {
+		p, err = d.create(ctx, name, c)
+	}
+	if err != nil {
+		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
+	}
+	if err := d.own(p); err != nil {
+		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
+	}
+	if p.Role != roleName(c.Role) {
+		if err := d.attach(ctx, p, roleName(c.Role)); err != nil {
+			return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
+		}
+		p.Role, p.RoleARN = roleName(c.Role), ""
+	}
+	if err := d.samePath(ctx, &p, c); err != nil {
+		return Profile{}, fmt.Errorf("ensure instance profile of EC2NodeClass %s: %w", c.Name, err)
+	}
+	return p, nil
+}
+
+// isRoleName reports whether IAM could have a role of that name.
+func isRoleName(name string) bool {
+	const longest = 64
+	return name != "" && len(name) <= longest && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-") == ""
+}
+
+// samePath makes sure that a role given with a path, or as an ARN, is the one that IAM has by its name: another path, or
+// another account, is a mistake that would otherwise show when nodes are refused.
+func (d *Client) samePath(ctx context.Context, p *Profile, c NodeClass) error {
+	if !strings.Contains(c.Role, "/") {
+		return nil
+	}
+	if p.RoleARN == "" { // IAM may take some seconds to show the role that was just put into the profile
+		now, err := d.Profile(ctx, p.Name)
+		if err != nil {
+			return err
+		}
+		if now.RoleARN == "" {
+			return &awserr.Error{Op: "GetInstanceProfile", Kind: awserr.Transient, Reason: "ProfileNotSettled",
+				Message: "the role of instance profile " + p.Name + " is not shown yet", Hint: "IAM takes some seconds to show a change"}
+		}
+		p.RoleARN = now.RoleARN
+	}
+	if p.RoleARN == c.Role || strings.HasSuffix(p.RoleARN, ":role/"+strings.TrimPrefix(c.Role, "/")) {
+		return nil
+	}
+	return awserr.Misuse("AddRoleToInstanceProfile", "RolePathMismatch",
+		"spec.role of EC2NodeClass %s is %q, but the role of that name in this account is %s: write its name alone, %q", c.Name, c.Role, p.RoleARN, p.Role)
+}
+
+// Profile returns the instance profile with that name, of any owner. The error is awserr.Gone if there is none.
+func (d *Client) Profile(ctx context.Context, name string) (Profile, error) {
+	out, err := d.iam.GetInstanceProfile(ctx, &awsiam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if err != nil {
+		return Profile{}, awserr.Sort("GetInstanceProfile "+name, err)
+	}
+	if out.InstanceProfile == nil {
+		return Profile{}, &awserr.Error{Op: "GetInstanceProfile " + name, Kind: awserr.Transient, Reason: "EmptyAnswer", Message: "IAM returned no profile"}
+	}
+	return profileOf(*out.InstanceProfile), nil
+}
+
+func profileOf(i iamtypes.InstanceProfile) Profile {
+	p := Profile{Name: aws.ToString(i.InstanceProfileName), ARN: aws.ToString(i.Arn), Path: aws.ToString(i.Path),
+		Created: aws.ToTime(i.CreateDate), Tags: map[string]string{}}
+	if len(i.Roles) > 0 {
+		p.Role, p.RoleARN = aws.ToString(i.Roles[0].RoleName), aws.ToString(i.Roles[0].Arn)
+	}
+	for _, t := range i.Tags {
+		p.Tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
+	}
+	return p
+}
+
+// own returns an error if this cluster does not own the profile. A profile with a name of this cluster and without its UID was
+// made by hand.
+func (d *Client) own(p Profile) error {
+	if p.Tags[tagName] == d.cluster.Name && p.Tags[tagUID] == d.cluster.UID {
+		return nil
+	}
+	return awserr.Refuse("change instance profile "+p.Name, "NotOurs", "it does not carry the tags of cluster %s with uid %s", d.cluster.Name, d.cluster.UID)
+}
+
+func (d *Client) create(ctx context.Context, name string, c NodeClass) (Profile, error) {
+	tags := map[string]string{}
+	maps.Copy(tags, c.Tags)
+	tags[tagCluster+d.cluster.Name] = "owned"
+	tags[tagName], tags[tagNodeClass] = d.cluster.Name, c.Name
+	tags[tagRegion], tags[tagUID] = d.cluster.Region, d.cluster.UID
+	in := &awsiam.CreateInstanceProfileInput{InstanceProfileName: aws.String(name), Path: aws.String(d.path() + c.UID + "/")}
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		in.Tags = append(in.Tags, iamtypes.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
+	}
+	out, err := d.iam.CreateInstanceProfile(ctx, in)
+	err = awserr.Sort("CreateInstanceProfile "+name, err)
+	if e := awserr.Of(err); e != nil && e.Code == "EntityAlreadyExists" {
+		return d.Profile(ctx, name) // made by the process before us, a moment ago
+	}
+	if err != nil {
+		return Profile{}, err
+	}
+	p := Profile{Name: name, Tags: tags}
+	if out.InstanceProfile != nil {
+		p.ARN, p.Path = aws.ToString(out.InstanceProfile.Arn), aws.ToString(out.InstanceProfile.Path)
+	}
+	return p, nil
+}
+
+// attach makes role the one of the profile; IAM allows one only.
+func (d *Client) attach(ctx context.Context, p Profile, role string) error {
+	if p.Role != "" {
+		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &awsiam.RemoveRoleFromInstanceProfileInput{
+			InstanceProfileName: aws.String(p.Name), RoleName: aws.String(p.Role)})
+		if err := awserr.Sort("RemoveRoleFromInstanceProfile "+p.Name, err); err != nil && !awserr.Is(err, awserr.Gone) {
+			return err
+		}
+	}
+	_, err := d.iam.AddRoleToInstanceProfile(ctx, &awsiam.AddRoleToInstanceProfileInput{
+		InstanceProfileName: aws.String(p.Name), RoleName: aws.String(role)})
+	err = awserr.Sort("AddRoleToInstanceProfile "+p.Name, err)
+	switch e := awserr.Of(err); {
+	case e == nil:
+		return nil
+	case e.Kind == awserr.Gone:
+		return awserr.Misuse("AddRoleToInstanceProfile", "RoleNotFound",
+			"there is no role %q in this account: correct spec.role of the EC2NodeClass, or create the role", role)
+	case e.Code == "LimitExceeded":
+		// Attached a moment ago by the process before us, and not shown yet.
+		now, err := d.Profile(ctx, p.Name)
+		if err == nil && now.Role == role {
+			return nil
+		}
+		return &awserr.Error{Op: e.Op, Kind: awserr.Transient, Reason: "ProfileNotSettled", Code: e.Code, Message: e.Message,
+			Hint: "IAM takes some seconds to show a change"}
+	}
+	return err
+}
+
+// Profiles returns the profiles under our cluster's path that carry our UID, sorted by
+// name. It costs a call for each, because IAM's list leaves tags out.
+func (d *Client) Profiles(ctx context.Context) ([]Profile, error) {
+	var out []Profile
+	pages := awsiam.NewListInstanceProfilesPaginator(d.iam, &awsiam.ListInstanceProfilesInput{PathPrefix: aws.String(d.path())})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, awserr.Sort("ListInstanceProfiles", err)
+		}
+		for _, listed := range page.InstanceProfiles {
+			p, err := d.Profile(ctx, aws.ToString(listed.InstanceProfileName))
+			if awserr.Is(err, awserr.Gone) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if d.own(p) == nil {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Profile) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// DeleteProfile deletes an instance profile of ours; it refuses (fault.Refused) one
+// that does not carry our UID. One that is not there is success.
+func (d *Client) DeleteProfile(ctx context.Context, name string) error {
+	p, err := d.Profile(ctx, name)
+	if awserr.Is(err, awserr.Gone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete instance profile: %w", err)
+	}
+	if err := d.own(p); err != nil {
+		return err
+	}
+	if p.Role != "" {
+		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &awsiam.RemoveRoleFromInstanceProfileInput{
+			InstanceProfileName: aws.String(name), RoleName: aws.String(p.Role)})
+		if err := awserr.Sort("RemoveRoleFromInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
+			return err
+		}
+	}
+	_, err = d.iam.DeleteInstanceProfile(ctx, &awsiam.DeleteInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	if err := awserr.Sort("DeleteInstanceProfile "+name, err); err != nil && !awserr.Is(err, awserr.Gone) {
+		return err
+	}
+	return nil
+}
+
+// DeleteProfiles deletes all of our profiles of a NodeClass, by its UID: for when it is deleted.
+func (d *Client) DeleteProfiles(ctx context.Context, nodeClassUID string) error {
+	all, err := d.Profiles(ctx)
+	if err != nil {
+		return fmt.Errorf("delete instance profiles: %w", err)
+	}
+	for _, p := range all {
+		if !strings.HasPrefix(p.Path, d.path()+nodeClassUID+"/") {
+			continue
+		}
+		if err := d.DeleteProfile(ctx, p.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

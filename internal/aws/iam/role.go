@@ -1,0 +1,155 @@
+package iam
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// Role returns what IAM knows of a role by its name, without path; the error is fault.Gone if there is none.
+func (d *Client) Role(ctx context.Context, name string) (diagnosis.Role, error) {
+	got, err := d.iam.GetRole(ctx, &awsiam.GetRoleInput{RoleName: aws.String(name)})
+	if err != nil {
+		return diagnosis.Role{}, awserr.Sort("GetRole "+name, err)
+	}
+	if got.Role == nil {
+		return diagnosis.Role{}, &awserr.Error{Op: "GetRole " + name, Kind: awserr.Transient, Reason: "EmptyAnswer", Message: "IAM does not describe the role"}
+	}
+	out := diagnosis.Role{ARN: aws.ToString(got.Role.Arn), Created: aws.ToTime(got.Role.CreateDate)}
+	if out.Trusts, err = trusts(aws.ToString(got.Role.AssumeRolePolicyDocument)); err != nil {
+		return diagnosis.Role{}, fmt.Errorf("read trust policy of role %s: %w", name, err)
+	}
+	attached := awsiam.NewListAttachedRolePoliciesPaginator(d.iam, &awsiam.ListAttachedRolePoliciesInput{RoleName: aws.String(name)})
+	for attached.HasMorePages() {
+		page, err := attached.NextPage(ctx)
+		if err != nil {
+			return diagnosis.Role{}, awserr.Sort("ListAttachedRolePolicies "+name, err)
+		}
+		for _, p := range page.AttachedPolicies {
+			out.Policies = append(out.Policies, aws.ToString(p.PolicyArn))
+		}
+	}
+	slices.Sort(out.Policies)
+	inline := awsiam.NewListRolePoliciesPaginator(d.iam, &awsiam.ListRolePoliciesInput{RoleName: aws.String(name)})
+	for inline.HasMorePages() {
+		page, err := inline.NextPage(ctx)
+		if err != nil {
+			return diagnosis.Role{}, awserr.Sort("ListRolePolicies "+name, err)
+		}
+		out.Inline += len(page.PolicyNames)
+	}
+	return out, nil
+}
+
+// trusts returns the principals that a trust policy, as IAM writes it, allows to assume the role, sorted.
+func trusts(document string) ([]string, error) {
+	text, err := url.QueryUnescape(document)
+	if err != nil {
+		return nil, err
+	}
+	if text == "" {
+		return nil, nil
+	}
+	var policy struct{ Statement json.RawMessage }
+	if err := json.Unmarshal([]byte(text), &policy); err != nil {
+		return nil, err
+	}
+	type statement struct {
+		Effect    string
+		Principal json.RawMessage
+	}
+	var statements []statement
+	if err := oneOrMore(policy.Statement, &statements); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, s := range statements {
+		if s.Effect != "Allow" {
+			continue
+		}
+		var byKind map[string]json.RawMessage
+		if json.Unmarshal(s.Principal, &byKind) != nil { // "*"
+			var all []string
+			if err := oneOrMore(s.Principal, &all); err != nil {
+				return nil, err
+			}
+			out = append(out, all...)
+		}
+		for _, raw := range byKind {
+			var names []string
+			if err := oneOrMore(raw, &names); err != nil {
+				return nil, err
+			}
+			out = append(out, names...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// oneOrMore reads a list, or the one thing that IAM takes in place of a list of one.
+func oneOrMore[T any](raw json.RawMessage, into *[]T) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if raw[0] == '[' {
+		return json.Unmarshal(raw, into)
+	}
+	var one T
+	if err := json.Unmarshal(raw, &one); err != nil {
+		return err
+	}
+	*into = []T{one}
+	return nil
+}
+
+// MayPass asks IAM whether a role or user may pass a role to instances. Policies of the organization are not looked at.
+func (d *Client) MayPass(ctx context.Context, who, role string) (bool, error) {
+	out, err := d.iam.SimulatePrincipalPolicy(ctx, &awsiam.SimulatePrincipalPolicyInput{
+		PolicySourceArn: aws.String(who), ActionNames: []string{"iam:PassRole"}, ResourceArns: []string{role},
+		ContextEntries: []iamtypes.ContextEntry{{ContextKeyName: aws.String("iam:PassedToService"), ContextKeyType: iamtypes.ContextKeyTypeEnumString,
+			ContextKeyValues: []string{"ec2.amazonaws.com"}}},
+	})
+	if err != nil {
+		return false, awserr.Sort("SimulatePrincipalPolicy "+who, err)
+	}
+	return len(out.EvaluationResults) > 0 && out.EvaluationResults[0].EvalDecision == iamtypes.PolicyEvaluationDecisionTypeAllowed, nil
+}
+
+// Forbidden asks IAM which of the actions a role or user may not do to one of the resources, with these condition keys. Policies of the
+// organization are not looked at.
+func (d *Client) Forbidden(ctx context.Context, who string, actions, resources []string, keys map[string][]string) ([]string, error) {
+	in := &awsiam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(who), ActionNames: actions, ResourceArns: resources}
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		kind := iamtypes.ContextKeyTypeEnumString
+		if len(keys[name]) > 1 {
+			kind = iamtypes.ContextKeyTypeEnumStringList
+		}
+		in.ContextEntries = append(in.ContextEntries, iamtypes.ContextEntry{ContextKeyName: aws.String(name), ContextKeyType: kind, ContextKeyValues: keys[name]})
+	}
+	var out []string
+	pages := awsiam.NewSimulatePrincipalPolicyPaginator(d.iam, in)
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, awserr.Sort("SimulatePrincipalPolicy "+who, err)
+		}
+		for _, r := range page.EvaluationResults {
+			if r.EvalDecision != iamtypes.PolicyEvaluationDecisionTypeAllowed {
+				out = append(out, aws.ToString(r.EvalActionName))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}

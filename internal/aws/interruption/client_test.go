@@ -1,0 +1,157 @@
+package interruption_test
+
+import (
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+const region = "us-east-1"
+
+// bench is an emulated AWS with a clock, and the client of its queue "demo".
+type bench struct {
+	*emulator.Server
+	*interruption.Client
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{now: noon}
+	b.Server = &emulator.Server{Now: func() time.Time {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.now
+	}}
+	srv := httptest.NewServer(b.Server)
+	t.Cleanup(srv.Close)
+	b.Client = interruption.New(aws.Config{Region: region, BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}, "demo")
+	return b
+}
+
+func (b *bench) pass(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = b.now.Add(d)
+}
+
+func (b *bench) makeQueue(t *testing.T, bodies ...string) {
+	t.Helper()
+	b.Do(func(w *world.World, now time.Time) {
+		r := w.Region(emulator.DefaultAccount, region)
+		if _, err := r.SQS.CreateQueue(now, "demo", nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, body := range bodies {
+			if _, err := r.SQS.SendMessage(now, "demo", body); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func (b *bench) receive(t *testing.T) []interruption.Message {
+	t.Helper()
+	got, err := b.Receive(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// TestClient receives, leaves and deletes messages.
+func TestClient(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.makeQueue(t, "a", "b", "c")
+	got := b.receive(t)
+	if len(got) != 3 || got[0].Body != "a" || got[0].Received != 1 || !got[0].Sent.Equal(noon) {
+		t.Fatalf("received %+v", got)
+	}
+	if n, err := b.Delete(t.Context(), got[:2]); n != 2 || err != nil {
+		t.Fatalf("deleted %d, %v", n, err)
+	}
+	if n, err := b.Delete(t.Context(), nil); n != 0 || err != nil {
+		t.Fatalf("deleted %d of none, %v", n, err)
+	}
+	if hidden := b.receive(t); len(hidden) != 0 {
+		t.Errorf("what was received is not hidden: %+v", hidden)
+	}
+	b.pass(interruption.HiddenTime + time.Second)
+	if again := b.receive(t); len(again) != 1 || again[0].Body != "c" || again[0].Received != 2 {
+		t.Errorf("left: %+v", again)
+	}
+	// An old receipt deletes nothing, and is no error: the message will come again.
+	if _, err := b.Delete(t.Context(), got[2:]); err != nil {
+		t.Error(err)
+	}
+	b.pass(interruption.HiddenTime + time.Second)
+	if again := b.receive(t); len(again) != 1 || again[0].Received != 3 {
+		t.Errorf("an old receipt deleted the message: %+v", again)
+	}
+}
+
+// TestClientWaits: who waits gets a message as soon as it is there.
+func TestClientWaits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.makeQueue(t)
+	var got []interruption.Message
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		got, err = b.Receive(t.Context(), interruption.LongPoll)
+	}()
+	b.Do(func(w *world.World, now time.Time) {
+		_, _ = w.Region(emulator.DefaultAccount, region).SQS.SendMessage(now, "demo", "late")
+	})
+	<-done
+	if err != nil || len(got) != 1 || got[0].Body != "late" {
+		t.Errorf("received %+v, %v", got, err)
+	}
+}
+
+// TestNoQueue: a queue that is not there, or not any more, is an error that says what to do, and is found once it is.
+func TestNoQueue(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	missing := func() {
+		t.Helper()
+		_, err := b.Receive(t.Context(), 0)
+		if e := awserr.Of(err); e == nil || e.Kind != awserr.Gone || e.Hint == "" {
+			t.Fatalf("no queue: %v", err)
+		}
+	}
+	missing()
+	b.makeQueue(t, "a")
+	if got := b.receive(t); len(got) != 1 {
+		t.Fatalf("received %+v", got)
+	}
+	b.Do(func(w *world.World, _ time.Time) {
+		_ = w.Region(emulator.DefaultAccount, region).SQS.DeleteQueue("demo")
+	})
+	missing()
+	missing()
+	b.makeQueue(t, "b")
+	if got := b.receive(t); len(got) != 1 || got[0].Body != "b" {
+		t.Errorf("received %+v", got)
+	}
+	b.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "sqs:*"}} })
+	_, err := b.Receive(t.Context(), 0)
+	if e := awserr.Of(err); e == nil || e.Kind != awserr.Denied || e.Hint == "" {
+		t.Errorf("denied: %v", err)
+	}
+}

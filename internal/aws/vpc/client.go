@@ -1,0 +1,147 @@
+// Package vpc resolves the selector terms of an EC2NodeClass to subnets and security groups.
+//
+// In: selector terms, and the VPC of the cluster.
+// Out: subnets with their zones and free addresses, security groups, and the terms that found nothing.
+// Never: a change to a network, or a choice between instance types.
+package vpc
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsec2 "github.com/aws/aws-sdk-go-v2/service/ec2"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+)
+
+// Client is the client for subnets and security groups. It is safe for concurrent use.
+type Client struct{ client *awsec2.Client }
+
+// New returns a client with the endpoint, region and credentials of cfg.
+func New(cfg aws.Config) *Client {
+	cfg = awserr.Genuine(cfg)
+	return &Client{client: awsec2.NewFromConfig(cfg)}
+}
+
+// Term selects subnets or security groups: by ID if that is set, else by Name
+// (group names only), else by Tags, all of which must match. The tag value "*"
+// means any value.
+type Term struct {
+	ID   string // "subnet-0123" or "sg-0123"
+	Name string // of a security group: its group name, not its tag Name
+	Tags map[string]string
+}
+
+// String writes the term as a user would: "id=subnet-1" or "tags{a=b,c=*}".
+func (t Term) String() string {
+	switch {
+	case t.ID != "":
+		return "id=" + t.ID
+	case t.Name != "":
+		return "name=" + t.Name
+	}
+	var pairs []string
+	for _, k := range slices.Sorted(maps.Keys(t.Tags)) {
+		pairs = append(pairs, k+"="+t.Tags[k])
+	}
+	return "tags{" + strings.Join(pairs, ",") + "}"
+}
+
+// filters returns EC2's filters for the term, under EC2's names for id and name.
+func (t Term) filters(id, name string) []awstypes.Filter {
+	switch {
+	case t.ID != "":
+		return []awstypes.Filter{{Name: aws.String(id), Values: []string{t.ID}}}
+	case t.Name != "":
+		return []awstypes.Filter{{Name: aws.String(name), Values: []string{t.Name}}}
+	}
+	var out []awstypes.Filter
+	for _, k := range slices.Sorted(maps.Keys(t.Tags)) {
+		if t.Tags[k] == "*" {
+			out = append(out, awstypes.Filter{Name: aws.String("tag-key"), Values: []string{k}})
+			continue
+		}
+		out = append(out, awstypes.Filter{Name: aws.String("tag:" + k), Values: []string{t.Tags[k]}})
+	}
+	return out
+}
+
+// empty reports whether the term selects by nothing: EC2 would answer with all there is.
+func (t Term) empty() bool { return t.ID == "" && t.Name == "" && len(t.Tags) == 0 }
+
+// scoped adds the VPC, when it is known: a tag that other clusters of the
+// account use as well must not bring their networks in.
+func scoped(filters []awstypes.Filter, vpc string) []awstypes.Filter {
+	if vpc == "" {
+		return filters
+	}
+	return append(filters, awstypes.Filter{Name: aws.String("vpc-id"), Values: []string{vpc}})
+}
+
+// Miss is a term that found nothing in the cluster's VPC.
+type Miss struct {
+	Term
+	Elsewhere []string // other VPCs that have what it selects, sorted
+}
+
+// String writes the term, and where it would have found something.
+func (m Miss) String() string {
+	if len(m.Elsewhere) == 0 {
+		return m.Term.String()
+	}
+	return m.Term.String() + " (only in " + strings.Join(m.Elsewhere, ", ") + ")"
+}
+
+// search is how things of one kind are found.
+type search[T any] struct {
+	ask func(ctx context.Context, t Term, vpc string) (map[string]T, error)
+	vpc func(T) string
+}
+
+// find asks for each term in turn and gathers what is found by id, in the VPC if it is known.
+func (s search[T]) find(ctx context.Context, vpc string, terms []Term) (found map[string]T, misses []Miss, err error) {
+	found = map[string]T{}
+	for _, t := range terms {
+		some, err := s.term(ctx, t, vpc)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(some) == 0 {
+			misses = append(misses, Miss{t, s.elsewhere(ctx, t, vpc)})
+		}
+		maps.Copy(found, some)
+	}
+	return found, misses, nil
+}
+
+func (s search[T]) term(ctx context.Context, t Term, vpc string) (map[string]T, error) {
+	if t.empty() {
+		return nil, nil
+	}
+	some, err := s.ask(ctx, t, vpc)
+	if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Misconfigured) && t.ID != "" {
+		// The ID is malformed or does not exist: it is returned as a miss, and the other terms are resolved.
+		return nil, nil
+	}
+	return some, err
+}
+
+// elsewhere returns the other VPCs in which the term finds something. It only serves to say more, so errors are none.
+func (s search[T]) elsewhere(ctx context.Context, t Term, vpc string) []string {
+	if vpc == "" {
+		return nil
+	}
+	some, err := s.term(ctx, t, "")
+	if err != nil {
+		return nil
+	}
+	vpcs := map[string]bool{}
+	for _, one := range some {
+		vpcs[s.vpc(one)] = true
+	}
+	return slices.Sorted(maps.Keys(vpcs))
+}

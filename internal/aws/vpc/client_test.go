@@ -1,0 +1,171 @@
+package vpc_test
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/emulator"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// open serves a region with subnets and returns the client of it.
+func open(t *testing.T) (*vpc.Client, world.Estate, *world.World) {
+	t.Helper()
+	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(&emulator.Server{World: w})
+	t.Cleanup(srv.Close)
+	return vpc.New(aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL),
+		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}), estate, w
+}
+
+func TestSubnets(t *testing.T) {
+	t.Parallel()
+	d, e, _ := open(t)
+	e.PrivateSubnets[1].Free = 9000
+	stranger, err := e.Region.Network.CreateVPC("10.9.0.0/16", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := e.Region.Network.CreateSubnet(stranger.ID, e.PrivateSubnets[0].Zone.Name, "10.9.0.0/24", map[string]string{"karpenter.sh/discovery": "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b, c := e.PrivateSubnets[0].ID, e.PrivateSubnets[1].ID, e.PrivateSubnets[2].ID
+	if c < a {
+		a, c = c, a
+	}
+	discovery := vpc.Term{Tags: map[string]string{"karpenter.sh/discovery": "prod"}}
+	for name, s := range map[string]struct {
+		vpc           string
+		terms         []vpc.Term
+		want          []string
+		wantUnmatched []string
+	}{
+		"tag, in the VPC":  {e.VPC.ID, []vpc.Term{discovery}, []string{b, a, c}, nil},
+		"any value":        {e.VPC.ID, []vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "*"}}}, []string{b, a, c}, nil},
+		"everywhere":       {"", []vpc.Term{{ID: other.ID}}, []string{other.ID}, nil},
+		"another VPC's":    {e.VPC.ID, []vpc.Term{{ID: other.ID}}, nil, []string{"id=" + other.ID + " (only in " + stranger.ID + ")"}},
+		"both say one":     {e.VPC.ID, []vpc.Term{{ID: b}, discovery}, []string{b, a, c}, nil},
+		"one finds none":   {e.VPC.ID, []vpc.Term{{ID: b}, {Tags: map[string]string{"x": "y", "a": "b"}}}, []string{b}, []string{"tags{a=b,x=y}"}},
+		"no such id":       {e.VPC.ID, []vpc.Term{{ID: "subnet-0123456789abcdef0"}}, nil, []string{"id=subnet-0123456789abcdef0"}},
+		"nothing to match": {e.VPC.ID, []vpc.Term{{}}, nil, []string{"tags{}"}},
+		"two tags":         {e.VPC.ID, []vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "prod", "Name": "nobody"}}}, nil, []string{"tags{Name=nobody,karpenter.sh/discovery=prod}"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, unmatched, err := d.Subnets(t.Context(), s.vpc, s.terms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids, missed []string
+			for _, one := range got {
+				ids = append(ids, one.ID)
+				if one.Zone == "" || one.ZoneID == "" || one.VPC == "" || one.Free == 0 {
+					t.Errorf("incomplete: %+v", one)
+				}
+			}
+			for _, u := range unmatched {
+				missed = append(missed, u.String())
+			}
+			if diff := cmp.Diff(s.want, ids); diff != "" {
+				t.Errorf("subnets (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(s.wantUnmatched, missed); diff != "" {
+				t.Errorf("unmatched (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	d, e, _ := open(t)
+	for name, s := range map[string]struct {
+		term vpc.Term
+		want string
+	}{
+		"tag":  {vpc.Term{Tags: map[string]string{"karpenter.sh/discovery": "prod"}}, e.NodeGroup.ID},
+		"name": {vpc.Term{Name: e.ClusterGroup.Name}, e.ClusterGroup.ID},
+		"id":   {vpc.Term{ID: e.NodeGroup.ID}, e.NodeGroup.ID},
+		"none": {vpc.Term{Name: "nobody"}, ""},
+		"gone": {vpc.Term{ID: "sg-0123456789abcdef0"}, ""},
+	} {
+		got, unmatched, err := d.Groups(t.Context(), e.VPC.ID, []vpc.Term{s.term})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := len(got) == 1 && got[0].ID == s.want && got[0].Name != "" && got[0].VPC == e.VPC.ID && unmatched == nil
+		missed := len(got) == 0 && s.want == "" && len(unmatched) == 1
+		if !found && !missed {
+			t.Errorf("%s: %v, unmatched %v; want %q", name, got, unmatched, s.want)
+		}
+	}
+}
+
+func TestPerZone(t *testing.T) {
+	t.Parallel()
+	all := []vpc.Subnet{{ID: "s1", Zone: "a", Free: 5}, {ID: "s3", Zone: "a", Free: 9}, {ID: "s2", Zone: "a", Free: 9}, {ID: "s4", Zone: "b"}}
+	got := vpc.PerZone(all, nil)
+	if got["a"].ID != "s2" || got["b"].ID != "s4" || len(got) != 2 {
+		t.Errorf("chosen: %v", got)
+	}
+	got = vpc.PerZone(all, func(s vpc.Subnet) bool { return s.Free == 0 || s.ID == "s2" })
+	if got["a"].ID != "s3" || len(got) != 1 {
+		t.Errorf("chosen with some left out: %v", got)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	all := []vpc.Subnet{{ID: "s1", Zone: "a", Free: 10}, {ID: "s2", Zone: "a", Free: 8}}
+	var a vpc.Addresses
+	a.Take(now, "s1", 4)
+	a.Take(now.Add(30*time.Second), "s1", 100)
+	if got := vpc.PerZone(a.Left(now, all), nil)["a"]; got.ID != "s2" {
+		t.Errorf("after many were taken of s1 the next goes to %s", got.ID)
+	}
+	if got := a.Left(now.Add(time.Minute), all)[0].Free; got != 0 {
+		t.Errorf("%d free, want 0 and never less", got)
+	}
+	if got := a.Left(now.Add(2*time.Minute), all)[0].Free; got != 10 {
+		t.Errorf("%d free, want what EC2 says once it must have seen the launches", got)
+	}
+}
+
+func TestAddressesHeld(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	all := []vpc.Subnet{{ID: "s1", Zone: "a", Free: 10}, {ID: "s2", Zone: "b", Free: 8}}
+	free := func(a *vpc.Addresses, at time.Time) [2]int {
+		left := a.Left(at, all)
+		return [2]int{left[0].Free, left[1].Free}
+	}
+	var a vpc.Addresses
+	a.Release("nobody")
+	a.Hold(now, "one", map[string]int{"s1": 3, "s2": 3})
+	a.Hold(now.Add(time.Minute), "two", map[string]int{"s1": 4})
+	if got := free(&a, now.Add(time.Minute)); got != [2]int{3, 5} {
+		t.Errorf("two launches under way leave %v", got)
+	}
+	a.Hold(now.Add(time.Minute), "two", map[string]int{"s2": 4})
+	if got := free(&a, now.Add(time.Minute)); got != [2]int{7, 1} {
+		t.Errorf("the second asks for another subnet: %v", got)
+	}
+	a.Release("two")
+	a.Take(now.Add(time.Minute), "s2", 4)
+	if got := free(&a, now.Add(time.Minute)); got != [2]int{7, 1} {
+		t.Errorf("the second was sold: %v", got)
+	}
+	if got := free(&a, now.Add(5*time.Minute)); got != [2]int{10, 8} {
+		t.Errorf("nobody ended the first: %v", got)
+	}
+}

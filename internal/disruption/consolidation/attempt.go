@@ -1,0 +1,169 @@
+package consolidation
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// attempt is a plan without some of the candidates, and the moves that are worth it.
+type attempt struct {
+	removed  []bool // by candidate
+	plan     packing.Plan
+	moves    []Move // that are worth it
+	complete bool   // all removed candidates are in moves
+
+	score float64 // saving less threshold times cost, as a share of the price of all candidates
+}
+
+// try plans the removal of those candidates and evaluates it.
+func (s *search) try(gone []bool) attempt {
+	t := s.plan(gone)
+	s.evaluateAttempt(&t)
+	return t
+}
+
+// plan plans the removal of those candidates, without evaluating it.
+func (s *search) plan(gone []bool) attempt {
+	return attempt{removed: gone, plan: s.solve(s.snapshotWithout(gone))}
+}
+
+// evaluateAttempt sets the moves of the attempt that are worth it, and the score.
+func (s *search) evaluateAttempt(t *attempt) {
+	stuck := s.p.unplaceable(t.plan)
+	t.complete, t.score, t.moves = true, 0, nil
+	for _, m := range s.p.splitIntoMoves(*t) {
+		worth, ok := s.evaluate(&m, stuck)
+		if !ok {
+			t.complete = false
+			continue
+		}
+		t.moves = append(t.moves, m)
+		t.score += worth
+	}
+}
+
+// unplaceable returns the candidates with a pod that the plan does not place.
+func (p *problem) unplaceable(plan packing.Plan) map[int]bool {
+	out := map[int]bool{}
+	for i := range plan.Refusals {
+		if c, ok := p.byPod[plan.Refusals[i].Pod]; ok {
+			out[c] = true
+		}
+	}
+	return out
+}
+
+// splitIntoMoves returns the independent moves of an attempt, in the order of their first nodes. Candidates whose pods share a planned node are one
+// move. Planned nodes for pending pods only are in no move: they are launched in any case.
+func (p *problem) splitIntoMoves(t attempt) []Move {
+	sets := newDisjointSets(len(p.candidates))
+	owner := make([]int, len(t.plan.Machines)) // of each planned node: one of its candidates, or -1
+	for i := range t.plan.Machines {
+		owner[i] = -1
+		for _, id := range t.plan.Machines[i].Pods {
+			c, ok := p.byPod[id]
+			switch {
+			case !ok:
+			case owner[i] < 0:
+				owner[i] = c
+			default:
+				sets.union(owner[i], c)
+			}
+		}
+	}
+	at := map[int]int{} // index into out, by representative
+	var out []Move
+	for c, is := range t.removed {
+		if !is {
+			continue
+		}
+		i, known := at[sets.find(c)]
+		if !known {
+			i = len(out)
+			at[sets.find(c)], out = i, append(out, Move{})
+		}
+		m, n := &out[i], &p.candidates[c]
+		m.Nodes = append(m.Nodes, n.node.Name)
+		m.Pods, m.Cost, m.Price = m.Pods+len(n.node.Pods), m.Cost+n.Cost, m.Price+n.Price
+	}
+	for i, c := range owner {
+		if c >= 0 {
+			m := &out[at[sets.find(c)]]
+			m.Machines = append(m.Machines, t.plan.Machines[i])
+		}
+	}
+	for _, placed := range t.plan.Placements {
+		if c, ok := p.byPod[placed.Pod]; ok {
+			m := &out[at[sets.find(c)]]
+			m.Placements = append(m.Placements, placed)
+		}
+	}
+	for i := range out {
+		out[i].Saving = out[i].Price - priceOf(out[i].Machines)
+	}
+	return out
+}
+
+// restrict returns the part of the attempt's plan that concerns the removed candidates and the pending pods.
+func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
+	out := packing.Plan{Placements: slices.Clone(t.plan.Placements), Refusals: t.plan.Refusals}
+	goes := func(id string) bool {
+		c, ok := p.byPod[id]
+		return !ok || gone[c]
+	}
+	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !goes(p.Pod) })
+	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !goes(r.Pod) })
+	for _, m := range t.plan.Machines {
+		if goes(m.Pods[0]) {
+			out.Machines = append(out.Machines, m)
+			out.Price += m.Price()
+		}
+	}
+	return out
+}
+
+// priceOf returns the price of the planned nodes, each at its cheapest offering.
+func priceOf(machines []packing.Machine) catalog.Price {
+	var sum catalog.Price
+	for i := range machines {
+		sum += machines[i].Price()
+	}
+	return sum
+}
+
+// byWorth orders moves: the highest saving for the cost first.
+func byWorth(a, b Move) int {
+	return cmp.Or(cmp.Compare(b.perCost(), a.perCost()), slices.Compare(a.Nodes, b.Nodes))
+}
+
+// perCost returns the saving per unit of cost, where each move costs one unit more.
+func (m *Move) perCost() float64 { return m.Saving.Dollars() / (m.Cost + 1) }
+
+// disjointSets is a union-find structure.
+type disjointSets []int
+
+func newDisjointSets(n int) disjointSets {
+	out := make(disjointSets, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// find returns the representative of the element's set.
+func (s disjointSets) find(i int) int {
+	for s[i] != i {
+		s[i] = s[s[i]]
+		i = s[i]
+	}
+	return i
+}
+
+// union merges the sets of both elements; the lower representative remains.
+func (s disjointSets) union(i, j int) {
+	a, b := s.find(i), s.find(j)
+	s[max(a, b)] = min(a, b)
+}

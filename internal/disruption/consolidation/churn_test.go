@@ -1,0 +1,124 @@
+package consolidation_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// TestChurn: pods that move are the same workload under any name. A pod that comes, goes or becomes larger is a change.
+func TestChurn(t *testing.T) {
+	t.Parallel()
+	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
+	of := func(nodes ...row) cluster.Snapshot { return rows(shop, nodes...).Snapshot }
+	node := func(pods ...int64) row { return row{4, catalog.OnDemand, catalog.Dollar, pods} }
+	first := of(node(1000, 500), node(500))
+	waits := of(node(1000), node(500))
+	waits.Pods = first.Nodes[0].Pods[1:]
+	leaves := of(node(1000), node(500))
+	leaves.Nodes[1].Leaving = true
+	for name, c := range map[string]struct {
+		then cluster.Snapshot
+		want bool
+	}{
+		"nothing has happened":            {then: first, want: true},
+		"a pod is elsewhere":              {then: of(node(1000), node(500, 500)), want: true},
+		"one has come":                    {then: of(node(1000, 500), node(500, 500))},
+		"one has gone":                    {then: of(node(1000, 500))},
+		"one has become larger":           {then: of(node(1000, 600), node(500))},
+		"one is on the way, not gone":     {then: waits, want: true},
+		"one is about to leave, not gone": {then: leaves, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s consolidation.ChurnDetector
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			if s.IsLow(now) {
+				t.Error("churn is low before the first observation")
+			}
+			s.Observe(first, now)
+			s.Observe(c.then, now.Add(time.Minute))
+			if s.IsLow(now.Add(time.Minute)) {
+				t.Error("churn is low after a minute")
+			}
+			s.Observe(c.then, now.Add(5*time.Minute))
+			if got := s.IsLow(now.Add(5 * time.Minute)); got != c.want {
+				t.Errorf("after five minutes churn is low: %v, want %v", got, c.want)
+			}
+			s.Observe(c.then, now.Add(6*time.Minute))
+			if !s.IsLow(now.Add(6 * time.Minute)) {
+				t.Error("churn is not low five minutes after the change")
+			}
+		})
+	}
+}
+
+// TestQuietPeriod: with regular changes, churn is low only after a multiple of their usual interval.
+func TestQuietPeriod(t *testing.T) {
+	t.Parallel()
+	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
+	seconds := func(n int) []time.Duration { return slices.Repeat([]time.Duration{time.Second}, n) }
+	for name, c := range map[string]struct {
+		gaps []time.Duration // between those who came
+		want time.Duration
+	}{
+		"no changes":                        {want: 5 * time.Minute},
+		"the first":                         {gaps: []time.Duration{time.Hour}, want: 5 * time.Minute},
+		"every few seconds":                 {gaps: seconds(30), want: 5 * time.Minute},
+		"every six minutes":                 {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
+		"every day":                         {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 3), want: time.Hour},
+		"many at once, and then a night":    {gaps: append(seconds(9), 12*time.Hour), want: 5 * time.Minute},
+		"often, and then hardly ever":       {gaps: append(seconds(30), slices.Repeat([]time.Duration{10 * time.Minute}, 6)...), want: 40 * time.Minute},
+		"hardly ever, and then very often":  {gaps: append(slices.Repeat([]time.Duration{time.Hour}, 30), seconds(6)...), want: 5 * time.Minute},
+		"by twos, some quarters of an hour": {gaps: []time.Duration{time.Second, 15 * time.Minute, 15 * time.Minute, time.Second, 15 * time.Minute}, want: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s consolidation.ChurnDetector
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			var pods []int64
+			look := func() { s.Observe(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+			look()
+			for _, gap := range c.gaps {
+				now, pods = now.Add(gap), append(pods, 1)
+				look()
+			}
+			if s.IsLow(now.Add(c.want - time.Second)) {
+				t.Errorf("churn is low before %s", c.want)
+			}
+			if !s.IsLow(now.Add(c.want)) {
+				t.Errorf("churn is not low after %s", c.want)
+			}
+		})
+	}
+}
+
+// TestChurnIsHigh: churn is high after as many changes as are remembered, until it is low again. A few changes, as of one rollout, are not enough.
+func TestChurnIsHigh(t *testing.T) {
+	t.Parallel()
+	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
+	for come, want := range map[int]bool{0: false, 1: false, 8: false, 9: true, 30: true} {
+		var s consolidation.ChurnDetector
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		var pods []int64
+		look := func() { s.Observe(rows(shop, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+		look()
+		for range come {
+			now, pods = now.Add(time.Second), append(pods, 1)
+			look()
+		}
+		if got := s.IsHigh(now); got != want {
+			t.Errorf("%d have come: restless is %v, want %v", come, got, want)
+		}
+		if now = now.Add(5*time.Minute - time.Second); s.IsHigh(now) != want {
+			t.Errorf("%d have come: restless is %v before five minutes, want %v", come, !want, want)
+		}
+		if now = now.Add(time.Second); s.IsHigh(now) {
+			t.Errorf("%d have come, the last five minutes ago, and it is restless", come)
+		}
+	}
+}

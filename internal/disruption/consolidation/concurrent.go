@@ -1,0 +1,118 @@
+package consolidation
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// maxConcurrencyRounds is how often the remaining moves are scheduled again.
+const maxConcurrencyRounds = 24
+
+// concurrentMoves are moves that are made at the same time.
+type concurrentMoves struct {
+	moves    []Move
+	incoming []incoming      // by move
+	orders   [][]incomingPod // pods of all moves, with the index of the move as group, in each order in which they may come
+}
+
+// bestTogether returns the moves that save most when all of them are made at once. Each move is schedulable after the ones before it. But nodes that are
+// launched together are ready together: pods of all moves then come at the same time, each to the emptiest node, whichever move launched it. A move with an
+// unschedulable pod cannot be completed, and its launches are wasted. They can also be the room that other moves need, so the result is computed with and
+// without them.
+func (p *problem) bestTogether(moves []Move) []Move {
+	if len(moves) == 1 && len(moves[0].EvictionOrder) > 0 {
+		return moves // no other pods come, and these in a known order
+	}
+	j := p.newConcurrentMoves(moves)
+	left := make([]int, len(moves)) // indices into moves
+	for i := range left {
+		left[i] = i
+	}
+	var best []int
+	most := catalog.Price(0)
+	for round := 0; round < maxConcurrencyRounds && len(left) > 0; round++ {
+		fails := p.failingTogether(j, left)
+		saved := catalog.Price(0)
+		var with, without []int
+		for _, i := range left {
+			switch m := &moves[i]; {
+			case !fails[i]:
+				saved, with, without = saved+m.Saving, append(with, i), append(without, i)
+			case len(m.Machines) > 0: // without planned nodes it gives no room to other moves
+				saved, with = saved-priceOf(m.Machines), append(with, i)
+			}
+		}
+		if saved > most {
+			most, best = saved, with
+		}
+		if len(fails) == 0 {
+			break
+		}
+		left = without
+	}
+	var out []Move
+	for _, i := range best {
+		out = append(out, moves[i])
+	}
+	return out
+}
+
+// newConcurrentMoves computes what does not change from round to round.
+func (p *problem) newConcurrentMoves(moves []Move) concurrentMoves {
+	out := concurrentMoves{moves: moves}
+	var all []incomingPod
+	for i := range moves {
+		theirs := p.incomingOf(&moves[i], func(k int) string { return fmt.Sprint("~", i, "/", k) }) // each plan numbers its nodes from one
+		for k := range theirs.pods {
+			theirs.pods[k].group = strconv.Itoa(i)
+		}
+		all = append(all, theirs.pods...)
+		out.incoming = append(out.incoming, theirs)
+	}
+	out.orders = (&simulation{order: drainOrders}).allOrders(all)
+	return out
+}
+
+// failingTogether returns the remaining moves with an unschedulable pod when all of them are made at once.
+func (p *problem) failingTogether(j concurrentMoves, left []int) map[int]bool {
+	goes, takesPart, pods := map[string]bool{}, map[string]bool{}, 0
+	least := resources.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
+	for _, i := range left {
+		takesPart[strconv.Itoa(i)] = true
+		for _, name := range j.moves[i].Nodes {
+			goes[name] = true
+		}
+		pods += len(j.incoming[i].pods)
+		for _, a := range j.incoming[i].pods {
+			least.CPU, least.Memory = min(least.CPU, a.pod.Requests.CPU), min(least.Memory, a.pod.Requests.Memory)
+		}
+	}
+	sim := newSimulation(p.in.Snapshot.Nodes, drainOrders, func(i int) bool {
+		n := &p.in.Snapshot.Nodes[i]
+		return goes[n.Name] || !least.Fits(n.Allocatable.Sub(n.Requested)) // a node without room for the smallest pod has no effect
+	})
+	p.reservePending(sim)
+	for _, i := range left {
+		for _, machine := range j.incoming[i].nodes {
+			sim.add(machine.name, machine)
+		}
+	}
+	lines := j.orders
+	if sim.orders(pods) < len(lines) { // few pods may come in any order
+		few := slices.DeleteFunc(slices.Clone(lines[0]), func(a incomingPod) bool { return !takesPart[a.group] })
+		lines = sim.allOrders(few)
+	}
+	lost := sim.unschedulable(lines, func(group string) bool { return takesPart[group] })
+	out := map[int]bool{}
+	for _, i := range left {
+		if _, fails := lost[strconv.Itoa(i)]; fails {
+			out[i] = true
+		}
+	}
+	return out
+}

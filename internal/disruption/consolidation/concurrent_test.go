@@ -1,0 +1,43 @@
+package consolidation_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// TestAllAtOnce: moves whose pods would take each other's room when they come at the same time are not in one result.
+func TestAllAtOnce(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	node := func(pods ...int64) row { return row{4, catalog.OnDemand, 5 * cent, pods} }
+	for name, c := range map[string]struct {
+		nodes []row
+		want  [][]string
+	}{
+		"the small pods leave two half empty machines to the large one": {
+			nodes: []row{node(2000, 2000), node(1000, 3000)}, want: [][]string{{"n0"}, {"n1"}},
+		},
+		"each finds its place": {nodes: []row{node(2000, 2000), node(2000, 2000)}, want: [][]string{{"n0", "n1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), c.nodes...)
+			for round, want := range c.want {
+				out := consolidation.Find(in)
+				judge(t, in, out)
+				var goes []string
+				for _, m := range out.Moves {
+					goes = append(goes, m.Nodes...)
+				}
+				slices.Sort(goes)
+				if !slices.Equal(goes, want) {
+					t.Fatalf("round %d: %v go, want %v", round, goes, want)
+				}
+				in = done(t, in, out.Moves, round)
+			}
+		})
+	}
+}

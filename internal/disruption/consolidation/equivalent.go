@@ -1,0 +1,155 @@
+package consolidation
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// maxEquivalentRounds is how often the moves are scheduled again because one that keeps a node is not schedulable.
+const maxEquivalentRounds = 4
+
+// isEquivalent reports whether the planned node at its cheapest offering equals the candidate and is not cheaper. Then the candidate can stay instead.
+func (p *problem) isEquivalent(c *candidate, m *packing.Machine) bool {
+	o, has := &m.Offerings[0], c.node.Labels
+	return c.Price > 0 && c.Price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
+		has[catalog.LabelInstanceType] == o.InstanceType && has[catalog.LabelZone] == o.Zone && has[catalog.LabelCapacityType] == o.CapacityType
+}
+
+// equivalentNode returns the candidate among the nodes of the move that is equivalent to the planned node, -1 if there is none. Taken ones are ignored.
+func (p *problem) equivalentNode(m *Move, machine *packing.Machine, taken map[int]bool) int {
+	for _, name := range m.Nodes {
+		if c := p.byNode[name]; !taken[c] && p.isEquivalent(&p.candidates[c], machine) {
+			return c
+		}
+	}
+	return -1
+}
+
+// withoutEquivalents returns the attempt, or a better one in which nodes stay that it would replace with equivalent nodes.
+func (s *search) withoutEquivalents(t attempt) attempt {
+	taken := map[int]bool{}
+	for i := range t.moves {
+		m := &t.moves[i]
+		for k := range m.Machines {
+			if c := s.p.equivalentNode(m, &m.Machines[k], taken); c >= 0 && len(m.Nodes) > 1 {
+				taken[c] = true
+			}
+		}
+	}
+	if len(taken) == 0 {
+		return t
+	}
+	gone := make([]bool, len(s.p.candidates))
+	for i := range t.moves {
+		for _, name := range t.moves[i].Nodes {
+			gone[s.p.byNode[name]] = !taken[s.p.byNode[name]]
+		}
+	}
+	other := s.try(gone)
+	s.keepSchedulable(&other)
+	if other.score > t.score {
+		return other
+	}
+	return t
+}
+
+// keepEquivalentNodes returns the moves. A move that replaces a node with an equivalent one keeps the node instead, and the other pods of the planned
+// node go there. If the pods are then not schedulable, the move is unchanged.
+func (s *search) keepEquivalentNodes(moves []Move) []Move {
+	out, isSpared := slices.Clone(moves), map[int]bool{}
+	for i := range out {
+		if m, ok := s.keepEquivalentOf(&out[i]); ok {
+			out[i], isSpared[i] = m, true
+		}
+	}
+	for range maxEquivalentRounds {
+		if len(isSpared) == 0 {
+			return moves
+		}
+		failed := s.firstUnschedulable(out)
+		if failed < 0 {
+			return out
+		}
+		if !isSpared[failed] {
+			return moves
+		}
+		delete(isSpared, failed)
+		out[failed] = moves[failed]
+	}
+	return moves
+}
+
+// firstUnschedulable returns the first move with an unschedulable pod when all are made, -1 if there is none.
+func (s *search) firstUnschedulable(moves []Move) int {
+	gone := map[string]bool{}
+	for i := range moves {
+		for _, name := range moves[i].Nodes {
+			gone[name] = true
+		}
+	}
+	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool { return gone[s.p.in.Snapshot.Nodes[i].Name] })
+	s.p.reservePending(sim)
+	for i := range moves {
+		if !s.p.schedule(sim, &moves[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// keepEquivalentOf returns the move without the nodes that it would replace with equivalent ones, and whether there are any.
+func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
+	out := *m
+	for k := len(out.Machines) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
+		machine := &out.Machines[k]
+		c := s.p.equivalentNode(&out, machine, nil)
+		if c < 0 || !s.p.hasRoomForAll(&s.p.candidates[c], machine) {
+			continue
+		}
+		stays := &s.p.candidates[c]
+		out.Nodes = slices.DeleteFunc(slices.Clone(out.Nodes), func(name string) bool { return name == stays.node.Name })
+		out.Pods, out.Cost, out.Price = out.Pods-len(stays.node.Pods), out.Cost-stays.Cost, out.Price-stays.Price
+		out.Placements = slices.Clone(out.Placements)
+		for _, id := range machine.Pods {
+			if s.p.byPod[id] != c {
+				out.Placements = append(out.Placements, packing.Placement{Pod: id, Node: stays.node.Name})
+			}
+		}
+		out.Machines = slices.Delete(slices.Clone(out.Machines), k, k+1)
+	}
+	if len(out.Nodes) == len(m.Nodes) {
+		return *m, false
+	}
+	slices.SortFunc(out.Placements, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
+	out.EvictionOrder = nil // the pods of the nodes that stay are among them
+	out.Saving = out.Price - priceOf(out.Machines)
+	_, ok := s.evaluate(&out, nil)
+	return out, ok
+}
+
+// hasRoomForAll reports whether all pods of the candidate are on the planned node, and the candidate has room for the other pods there. It returns false
+// if a pod is constrained.
+func (p *problem) hasRoomForAll(c *candidate, m *packing.Machine) bool {
+	asked, own := c.node.Requested, 0
+	for _, id := range m.Pods {
+		from, known := p.byPod[id]
+		if !known {
+			return false // it is pending, and no move places it
+		}
+		n := p.candidates[from].node
+		at := slices.IndexFunc(n.Pods, func(p cluster.Pod) bool { return p.ID() == id })
+		if at < 0 || isNotSimulated(n.Pods[at]) {
+			return false
+		}
+		if n == c.node {
+			own++
+			continue
+		}
+		asked = asked.Add(n.Pods[at].Requests)
+	}
+	return own == len(c.node.Pods) && asked.Fits(c.node.Allocatable)
+}

@@ -1,0 +1,246 @@
+package consolidation
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// estimator estimates the price of new nodes for a few pods in microseconds. It considers room, labels and taints, and ignores affinity, anti-affinity and
+// spread. It must not be used concurrently.
+//
+// A pod alone costs as much as the cheapest offering that holds it. Then the shared offering that saves most is filled, again and again, until none saves anything.
+// Each is filled with one class of pods after the other, in two orders: by the price alone for the share of the node, and by the price alone.
+//
+// The result is no plan and no bound: the least price may be lower.
+type estimator struct {
+	classes []podClass
+	shared  []sharedOffering
+	byPod   map[string]int // class, by ID
+
+	remaining    []int // by class: pods of the estimate without a node
+	filled, best []int // by class: pods on the node that is filled, and on the best one
+	room         resources.Vector
+}
+
+// podClass is pods with equal requirements.
+type podClass struct {
+	requests resources.Vector
+	alone    float64       // price of one pod alone, in billionths of a dollar per hour; infinite if no offering holds it
+	cheapest estimatedNode // of a pod alone
+}
+
+// sharedOffering is an offering for nodes that pods may share.
+type sharedOffering struct {
+	node   estimatedNode
+	price  float64
+	room   resources.Vector
+	orders [2][]int // of the classes that it accepts
+}
+
+// estimatedNode is a new node at its cheapest offering.
+type estimatedNode struct {
+	Type     *catalog.Type
+	Offering *catalog.Offering
+	Labels   requirements.Labels // of its pool
+	Taints   []requirements.Taint
+	Room     resources.Amounts // for pods
+}
+
+// estimateGroup is pods that are estimated together.
+type estimateGroup struct {
+	counts []int // by class
+	alone  float64
+}
+
+// newEstimator prepares estimates for the pending pods of the snapshot. Pods share nodes of the instance types in shared, by name: an estimate takes longer with
+// more of them, and few are useful.
+func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *estimator {
+	q := offering.Queue(s, market)
+	st := offering.New(s, market, func() *podgroup.Queue { return q })
+	accepts := st.Accept(q)
+	lots := accepts.Lots(accepts.Hard)
+	e := &estimator{byPod: map[string]int{}, room: make(resources.Vector, len(q.Dims))}
+	takes := func(l *offering.Lot, c *podgroup.Class) bool {
+		return accepts.Sets[accepts.Hard[c.Sig]].Has(l.Offer) && c.Ask.Fits(st.Room(l.Offer))
+	}
+	for i := range q.Classes {
+		c := &q.Classes[i]
+		one, cheapest := podClass{requests: c.Ask, alone: math.Inf(1)}, -1
+		for k := range lots {
+			if lots[k].Price < one.alone && takes(&lots[k], c) {
+				one.alone, cheapest = lots[k].Price, lots[k].Offer
+			}
+		}
+		if cheapest >= 0 {
+			one.cheapest = machineOf(st, cheapest)
+		}
+		e.classes = append(e.classes, one)
+		for _, p := range c.Pods {
+			e.byPod[p.ID()] = i
+		}
+	}
+	for k := range lots {
+		if shared[st.TypeOf(lots[k].Offer).Name] {
+			one := sharedOffering{node: machineOf(st, lots[k].Offer), price: lots[k].Price, room: st.Room(lots[k].Offer)}
+			e.add(one, func(class int) bool { return takes(&lots[k], &q.Classes[class]) })
+		}
+	}
+	e.remaining, e.filled, e.best = make([]int, len(e.classes)), make([]int, len(e.classes)), make([]int, len(e.classes))
+	return e
+}
+
+func machineOf(st *offering.Stock, offer int) estimatedNode {
+	m := estimatedNode{Type: st.TypeOf(offer), Offering: st.Offers[offer].Offering, Labels: st.VariantOf(offer).Labels, Taints: st.PoolOf(offer).Taints}
+	for i, name := range st.Dims {
+		m.Room = m.Room.With(name, st.Room(offer)[i])
+	}
+	return m
+}
+
+// add makes the offering one that pods may share.
+func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
+	var all []int
+	dense := make([]float64, len(e.classes)) // price of a pod alone for the largest share that it takes of any resource
+	for i := range e.classes {
+		if !takes(i) {
+			continue
+		}
+		all = append(all, i)
+		share := 0.0
+		for r, ask := range e.classes[i].requests {
+			if ask > 0 {
+				share = max(share, float64(ask)/float64(l.room[r]))
+			}
+		}
+		dense[i] = e.classes[i].alone / share
+	}
+	if len(all) == 0 {
+		return
+	}
+	l.orders = [2][]int{slices.Clone(all), all}
+	slices.SortStableFunc(l.orders[0], func(a, b int) int { return cmp.Compare(dense[b], dense[a]) })
+	slices.SortStableFunc(l.orders[1], func(a, b int) int { return cmp.Compare(e.classes[b].alone, e.classes[a].alone) })
+	e.shared = append(e.shared, l)
+}
+
+// group returns the pods, which must be pods of the snapshot, as a group for estimates.
+func (e *estimator) group(pods []cluster.Pod) estimateGroup {
+	g := estimateGroup{counts: make([]int, len(e.classes))}
+	for i := range pods {
+		c, known := e.byPod[pods[i].ID()]
+		if !known {
+			g.alone = math.Inf(1) // it is not in the snapshot
+			continue
+		}
+		g.counts[c]++
+		g.alone += e.classes[c].alone
+	}
+	return g
+}
+
+// samePods reports whether both have equal numbers of pods of each class. Neither may be empty.
+func samePods(a, b []estimateGroup) bool {
+	for c := range a[0].counts {
+		if count(a, c) != count(b, c) {
+			return false
+		}
+	}
+	return true
+}
+
+func count(groups []estimateGroup, class int) int {
+	n := 0
+	for i := range groups {
+		n += groups[i].counts[class]
+	}
+	return n
+}
+
+// size returns approximately how many numbers one estimate reads.
+func (e *estimator) size() int { return max(len(e.shared), 1) * max(len(e.classes), 1) }
+
+// estimate returns the price of new nodes for the pods of all groups, per hour; false if one of them has no offering.
+func (e *estimator) estimate(groups []estimateGroup) (catalog.Price, bool) {
+	price := e.reset(groups)
+	if math.IsInf(price, 1) {
+		return 0, false
+	}
+	for at, saves := e.fillBest(); at >= 0; at, saves = e.fillBest() {
+		price -= saves
+	}
+	return catalog.Price(math.Round(price)), true
+}
+
+// reset makes the pods of the groups remaining, and returns the sum of their prices alone.
+func (e *estimator) reset(groups []estimateGroup) (alone float64) {
+	clear(e.remaining)
+	for i := range groups {
+		for c, n := range groups[i].counts {
+			e.remaining[c] += n
+		}
+		alone += groups[i].alone
+	}
+	return alone
+}
+
+// plannedNodes returns the nodes of the estimate; none if one of the pods has no offering.
+func (e *estimator) plannedNodes(groups []estimateGroup) []estimatedNode {
+	if math.IsInf(e.reset(groups), 1) {
+		return nil
+	}
+	var out []estimatedNode
+	for at, _ := e.fillBest(); at >= 0; at, _ = e.fillBest() {
+		out = append(out, e.shared[at].node)
+	}
+	for c, n := range e.remaining {
+		for range n {
+			out = append(out, e.classes[c].cheapest)
+		}
+	}
+	return out
+}
+
+// fillBest puts pods on the shared offering that saves most, and returns its index and saving; -1 if none saves anything.
+func (e *estimator) fillBest() (at int, most float64) {
+	at = -1
+	for i := range e.shared {
+		for _, order := range e.shared[i].orders {
+			if saves := e.fill(&e.shared[i], order) - e.shared[i].price; saves > most {
+				at, most = i, saves
+				copy(e.best, e.filled)
+			}
+		}
+	}
+	if at >= 0 {
+		for c, n := range e.best {
+			e.remaining[c] -= n
+		}
+	}
+	return at, most
+}
+
+// fill fills a node of the offering, and returns what its pods would cost alone.
+func (e *estimator) fill(l *sharedOffering, order []int) float64 {
+	copy(e.room, l.room)
+	clear(e.filled)
+	alone := 0.0
+	for _, c := range order {
+		if e.remaining[c] == 0 {
+			continue
+		}
+		if n := e.classes[c].requests.Times(e.room, e.remaining[c]); n > 0 {
+			e.room.Take(e.classes[c].requests, n)
+			e.filled[c] = n
+			alone += float64(n) * e.classes[c].alone
+		}
+	}
+	return alone
+}

@@ -1,0 +1,140 @@
+package consolidation
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+const (
+	cent = catalog.Dollar / 100
+	gpu  = "nvidia.com/gpu"
+)
+
+// gpuType returns an instance type with these cores and GPUs.
+func gpuType(name string, cores, gpus int64, price catalog.Price) catalog.Type {
+	room := resources.Amounts{CPU: cores * 1000, Memory: cores * 4 << 30, Pods: 110}.With(gpu, gpus)
+	return catalog.Type{
+		Name: name, Capacity: room, Allocatable: room,
+		Labels:    requirements.Labels{catalog.LabelInstanceType: name, catalog.LabelArch: "amd64"},
+		Offerings: []catalog.Offering{{Zone: "us-east-1a", CapacityType: catalog.OnDemand, Price: price, Available: true}},
+	}
+}
+
+// gpuMarket has four instance types with GPUs and one without.
+func gpuMarket() catalog.Market {
+	return catalog.Market{"default": {Region: "us-east-1", Types: []catalog.Type{
+		gpuType("gpu-16", 16, 1, 120*cent), gpuType("gpu-4", 4, 1, 52*cent), gpuType("gpu-8", 8, 1, 75*cent), gpuType("gpu-96", 96, 8, 782*cent), gpuType("plain-8", 8, 0, 40*cent),
+	}}}
+}
+
+// gpuPods returns n pods with these cores and GPUs each.
+func gpuPods(name string, n int, cores, gpus int64) []cluster.Pod {
+	out := make([]cluster.Pod, n)
+	for i := range out {
+		out[i] = cluster.Pod{
+			Namespace: "default", Name: fmt.Sprint(name, "-", i),
+			Requests: resources.Amounts{CPU: cores * 1000, Memory: cores << 30, Pods: 1}.With(gpu, gpus),
+		}
+	}
+	return out
+}
+
+func pendingSnapshot(all []cluster.Pod) cluster.Snapshot {
+	return cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}, Pods: all}
+}
+
+var everything = map[string]bool{"gpu-16": true, "gpu-4": true, "gpu-8": true, "gpu-96": true, "plain-8": true}
+
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pods   []cluster.Pod
+		shared map[string]bool
+		want   catalog.Price
+	}{
+		"no pod":                         {want: 0},
+		"one alone":                      {pods: gpuPods("a", 1, 6, 1), shared: everything, want: 75 * cent},
+		"eight that fill a large one":    {pods: gpuPods("a", 8, 12, 1), shared: everything, want: 782 * cent},
+		"no shared type":                 {pods: gpuPods("a", 8, 12, 1), want: 8 * 120 * cent},
+		"small pods yield to large ones": {pods: append(gpuPods("a", 8, 12, 1), gpuPods("b", 3, 6, 1)...), shared: everything, want: (782 + 3*75) * cent},
+		"too few for a large one":        {pods: gpuPods("a", 5, 12, 1), shared: everything, want: 5 * 120 * cent},
+		"two share what has no GPU":      {pods: gpuPods("a", 2, 4, 0), shared: everything, want: 40 * cent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEstimator(pendingSnapshot(c.pods), gpuMarket(), c.shared)
+			half := len(c.pods) / 2
+			halves, whole := []estimateGroup{e.group(c.pods[:half]), e.group(c.pods[half:])}, []estimateGroup{e.group(c.pods)}
+			if got, ok := e.estimate(halves); !ok || got != c.want {
+				t.Errorf("%s, %v, want %s", got, ok, c.want)
+			}
+			if !samePods(halves, whole) || len(c.pods) > 1 && samePods(halves[:1], whole) {
+				t.Error("the two halves differ from the whole, or one half does not")
+			}
+			sum := catalog.Price(0)
+			for _, m := range e.plannedNodes(whole) {
+				sum += m.Offering.Price
+			}
+			if sum != c.want {
+				t.Errorf("the planned nodes cost %s, want %s", sum, c.want)
+			}
+		})
+	}
+}
+
+// TestEstimateWithoutOffering: a pod that no instance type holds or accepts has no estimate; the next pod has one.
+func TestEstimateWithoutOffering(t *testing.T) {
+	t.Parallel()
+	all := append(gpuPods("large", 1, 200, 0), gpuPods("small", 1, 6, 0)...)
+	picky := gpuPods("picky", 1, 1, 0)
+	picky[0].Required = []requirements.Requirements{{catalog.LabelArch: requirements.OneOf("arm64")}}
+	all = append(all, picky...)
+	e := newEstimator(pendingSnapshot(all), gpuMarket(), everything)
+	for i, want := range []bool{false, true, false} {
+		if price, ok := e.estimate([]estimateGroup{e.group(all[i : i+1])}); ok != want {
+			t.Errorf("%s: %s, %v, want %v", all[i].Name, price, ok, want)
+		}
+	}
+	if price, ok := e.estimate([]estimateGroup{e.group(gpuPods("stranger", 1, 1, 0))}); ok {
+		t.Errorf("a pod that is not of the snapshot costs %s", price)
+	}
+}
+
+// TestEstimateBounds: an estimate is never below the lower bound, and never above the sum of the pods' prices alone. On average, estimates are
+// at most a tenth above the prices of plans, which may use all instance types.
+func TestEstimateBounds(t *testing.T) {
+	t.Parallel()
+	plans, estimates := catalog.Price(0), catalog.Price(0)
+	rapid.Check(t, func(t *rapid.T) {
+		var all []cluster.Pod
+		alone := catalog.Price(0)
+		for i := range rapid.IntRange(1, 5).Draw(t, "kinds") {
+			some := gpuPods(fmt.Sprint("p", i), rapid.IntRange(1, 5).Draw(t, "pods"), rapid.Int64Range(1, 16).Draw(t, "cores"), rapid.Int64Range(0, 1).Draw(t, "gpus"))
+			one := packing.Solve(pendingSnapshot(some[:1]), gpuMarket(), packing.Usual)
+			if len(one.Refusals) > 0 {
+				continue // more cores than there are without a GPU
+			}
+			all, alone = append(all, some...), alone+one.Price*catalog.Price(len(some))
+		}
+		slices.SortFunc(all, func(a, b cluster.Pod) int { return len(a.ID()) - len(b.ID()) })
+		e := newEstimator(pendingSnapshot(all), gpuMarket(), everything)
+		got, ok := e.estimate([]estimateGroup{e.group(all)})
+		plan := packing.Solve(pendingSnapshot(all), gpuMarket(), packing.Usual)
+		if !ok || got > alone || got < plan.LowerBound {
+			t.Fatalf("%s, %v; no plan costs less than %s, and all of them alone %s", got, ok, plan.LowerBound, alone)
+		}
+		plans, estimates = plans+plan.Price, estimates+got
+	})
+	if estimates > plans*11/10 {
+		t.Errorf("estimates come to %s, plans to %s: more than a tenth more", estimates, plans)
+	}
+}

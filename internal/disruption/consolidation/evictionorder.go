@@ -1,0 +1,131 @@
+package consolidation
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// evictionOrder is the order in which moved pods arrive at kube-scheduler.
+type evictionOrder int
+
+const (
+	// smallFirst has small pods before large ones: since each pod goes to the emptiest node, the fewest pods fit in this order.
+	smallFirst evictionOrder = iota
+	// drainOrders are about the order in which package drain evicts pods: large ones first, pods of StatefulSets last, because they are created again
+	// only after the old ones have ended. The order is not known exactly, so all pods must be schedulable in several such orders. A few pods may come in
+	// any order.
+	drainOrders
+	// oneAtATime is a sequence that the simulation searches. Each pod is evicted after the one before is scheduled.
+	oneAtATime
+)
+
+const (
+	drainOrderCount  = 3   // number of drain orders
+	drainJitter      = 0.2 // by which a pod's size varies between drain orders
+	maxUnorderedPods = 8   // pods that may come in any order
+
+	maxSequences   = 24  // sequences that are tried
+	sequenceJitter = 2.0 // by which a pod's size varies between sequences
+)
+
+// incomingPod is a pod to schedule.
+type incomingPod struct {
+	pod      *cluster.Pod
+	from     string // the node that it leaves
+	group    string // see unschedulable
+	planned  string // node of the plan
+	node     int    // that it was scheduled on, as index
+	priority float64
+}
+
+// tries returns in how many orders the pods may be scheduled before the simulation fails.
+func (sim *simulation) tries() int {
+	if sim.order == oneAtATime {
+		return maxSequences
+	}
+	return 1
+}
+
+// orders returns in how many orders this number of pods may come.
+func (sim *simulation) orders(pods int) int {
+	if sim.order == smallFirst || pods <= maxUnorderedPods {
+		return 1
+	}
+	return drainOrderCount
+}
+
+// sort sorts the pods into order n.
+func (sim *simulation) sort(arrivals []incomingPod, n int) {
+	if sim.orders(len(arrivals)) > 1 {
+		sortAsDrained(arrivals, n)
+		return
+	}
+	slices.SortStableFunc(arrivals, func(one, other incomingPod) int {
+		return cmp.Or(rank(one.pod)-rank(other.pod), cmp.Compare(one.pod.Requests.CPU, other.pod.Requests.CPU), cmp.Compare(one.pod.Requests.Memory, other.pod.Requests.Memory))
+	})
+}
+
+// allOrders returns the pods in each of the orders in which they may come.
+func (sim *simulation) allOrders(arrivals []incomingPod) [][]incomingPod {
+	out := make([][]incomingPod, sim.orders(len(arrivals)))
+	for n := range out {
+		out[n] = slices.Clone(arrivals)
+		sim.sort(out[n], n)
+	}
+	return out
+}
+
+// sortAsDrained sorts the pods into drain order n. In order 0 all nodes evict at once, in the others some pods come earlier.
+func sortAsDrained(arrivals []incomingPod, n int) {
+	for i := range arrivals {
+		p := arrivals[i].pod
+		arrivals[i].priority = p.Requests.Bulk()
+		if n > 0 {
+			arrivals[i].priority *= 1 + drainJitter*pseudoRandom(p.ID(), n)
+		}
+	}
+	slices.SortFunc(arrivals, compareIncoming)
+	if n > 0 {
+		return
+	}
+	count := map[string]int{}
+	for i := range arrivals {
+		a := &arrivals[i]
+		a.priority = float64(-count[a.from])
+		count[a.from]++
+	}
+	slices.SortFunc(arrivals, compareIncoming)
+}
+
+// compareIncoming orders pods by their arrival.
+func compareIncoming(a, b incomingPod) int {
+	return cmp.Or(rank(a.pod)-rank(b.pod), replacedLate(a.pod)-replacedLate(b.pod), cmp.Compare(b.priority, a.priority), cmp.Compare(a.from, b.from), byID(*a.pod, *b.pod))
+}
+
+// pseudoRandom returns a number from 0 to 1 that differs by pod and order, and is always the same.
+func pseudoRandom(id string, n int) float64 {
+	h := fnv.New64a()
+	_, _ = h.Write(binary.LittleEndian.AppendUint64([]byte(id), uint64(n)))
+	return float64(h.Sum64()>>11) / (1 << 53)
+}
+
+// rank is lower for pods that have only one possible node.
+func rank(p *cluster.Pod) int {
+	if isConstrained(p) {
+		return 0
+	}
+	return 1
+}
+
+// replacedLate is higher for pods whose replacement is created only after the old pod has ended.
+func replacedLate(p *cluster.Pod) int {
+	if strings.HasPrefix(p.Owner, "StatefulSet/") {
+		return 1
+	}
+	return 0
+}

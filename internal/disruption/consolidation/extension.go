@@ -1,0 +1,289 @@
+package consolidation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
+)
+
+const (
+	firstGroupSize     = 8      // nodes of the first group
+	largestGroupSize   = 64     // nodes of the largest
+	maxExtensionPlans  = 96     // plans for a threshold until trySmallGroups ends
+	minExtensionPlans  = 32     // plans if there are many nodes
+	extensionPlanNodes = 64_000 // sum of the nodes of all plans, between the two
+)
+
+// extension adds moves to those of an attempt: further nodes are removed on top of it, in groups.
+type extension struct {
+	s    *search
+	p    *problem
+	seq  *sequence
+	base attempt // that is extended
+	sim  *simulation
+
+	removed       []bool          // by candidate
+	removedByPool map[string]int  // number of removed nodes
+	receiving     map[string]bool // nodes that stay because pods are moved to them
+	moves         []Move
+}
+
+// newExtension starts with the moves of the attempt. It returns nil if kube-scheduler would need a candidate of may for them.
+func (s *search) newExtension(best attempt, may []int) *extension {
+	x := &extension{s: s, p: s.p, seq: newSequence(s, may), removedByPool: map[string]int{}, receiving: map[string]bool{}}
+	base := attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}
+	for i := range best.moves {
+		for _, name := range best.moves[i].Nodes {
+			c := s.p.byNode[name]
+			base.removed[c] = true
+			x.removedByPool[s.p.candidates[c].node.Pool]++
+		}
+	}
+	closed := make([]bool, len(s.p.candidates))
+	for _, c := range may {
+		closed[c] = true
+	}
+	x.sim = newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
+		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
+		return ok && (closed[c] || base.removed[c])
+	})
+	s.p.reservePending(x.sim)
+	for i := range best.moves {
+		if !s.p.schedule(x.sim, &best.moves[i]) {
+			return nil
+		}
+	}
+	if len(best.moves) > 0 {
+		base.plan = s.p.restrict(best, base.removed)
+	}
+	for _, p := range append(base.plan.Placements, s.p.pendingPlan.Placements...) {
+		x.receiving[p.Node] = true
+	}
+	x.base, x.removed = base, slices.Clone(base.removed)
+	x.seq.start(base)
+	return x
+}
+
+// extend returns moves that are worth it beside those of the attempt, of nodes that are not in it.
+func (s *search) extend(best attempt, order []int) []Move {
+	x := s.newExtension(best, s.p.withinLimits(order))
+	if x == nil {
+		return nil
+	}
+	if !s.scarce {
+		x.removeOntoOthers(order)
+	}
+	if s.isLowest() {
+		x.trySmallGroups(order)
+	}
+	x.replaceBundles(order)
+	x.confirm(best.moves)
+	return x.result()
+}
+
+// trySmallGroups tries groups of nodes in their order. If nothing of a group can be removed, smaller groups are tried, down to one node: a plan for many
+// nodes is packed so tightly that kube-scheduler may not find it.
+func (x *extension) trySmallGroups(order []int) {
+	size := firstGroupSize
+	for len(order) > 0 && x.s.plans-x.s.plansBefore < x.s.extensionPlans() {
+		var group []int
+		group, order = x.nextGroup(order, size)
+		if len(group) == 0 {
+			break
+		}
+		switch went := x.try(group, headroom{}); {
+		case went == len(group):
+			size = min(2*size, largestGroupSize)
+		case went == 0 && len(group) > 1:
+			size = max(len(group)/4, 1)
+			order = append(group, order...)
+		}
+	}
+}
+
+// extensionPlans returns how many plans a threshold may use until trySmallGroups ends.
+func (s *search) extensionPlans() int {
+	return s.p.planLimit(extensionPlanNodes, minExtensionPlans, maxExtensionPlans)
+}
+
+// nextGroup takes the next nodes that may still be removed from the order, at most size, and returns the rest of the order.
+func (x *extension) nextGroup(order []int, size int) (group, rest []int) {
+	room := map[string]int{}
+	for len(order) > 0 && len(group) < size {
+		c := order[0]
+		pool := x.p.candidates[c].node.Pool
+		order = order[1:]
+		if x.mustStay(c) || room[pool] >= x.removalsLeft(pool) {
+			continue
+		}
+		room[pool]++
+		group = append(group, c)
+	}
+	return group, order
+}
+
+// try removes the nodes of the group as far as it is worth it and their pods are schedulable, and returns how many were removed. If some nodes of the
+// group stay, the rest of the plan must be valid by itself, because their pods stay too. Otherwise no node is removed.
+func (x *extension) try(group []int, e headroom) int {
+	t := attempt{removed: x.p.prefix(group, len(group))}
+	snapshot := x.seq.snapshotWith(t.removed)
+	e.inflateRequests(&snapshot)
+	t.plan = x.s.solve(snapshot)
+	e.restoreRequests(&t.plan, x.seq.podByID)
+	stuck := x.p.unplaceable(t.plan)
+	was := x.sim.clone()
+	for _, c := range group {
+		x.sim.cordon(x.p.candidates[c].node.Name, true)
+	}
+	kept, stay := make([]bool, len(x.p.candidates)), slices.Clone(group)
+	for _, m := range x.p.splitIntoMoves(t) {
+		if _, ok := x.s.evaluate(&m, stuck); !ok || !x.p.schedule(x.sim, &m) {
+			continue
+		}
+		t.moves = append(t.moves, m)
+		for _, name := range m.Nodes {
+			kept[x.p.byNode[name]] = true
+		}
+	}
+	stay = slices.DeleteFunc(stay, func(c int) bool { return kept[c] })
+	rest := x.p.restrict(t, kept)
+	if len(t.moves) == 0 || len(stay) > 0 && len(verify.Check(x.seq.snapshotWith(kept), x.p.in.Market, rest)) > 0 {
+		x.sim = was
+		return 0
+	}
+	for _, c := range stay {
+		x.sim.cordon(x.p.candidates[c].node.Name, false)
+	}
+	x.seq.apply(attempt{removed: kept, plan: rest})
+	for i := range t.moves {
+		x.accept(&t.moves[i])
+	}
+	return len(group) - len(stay)
+}
+
+// clone returns a copy, to return to if an attempt fails.
+func (x *extension) clone() extension {
+	out, r := *x, *x.seq
+	r.now.Nodes, r.now.Pools, r.nodes = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools), maps.Clone(r.nodes)
+	out.seq, out.sim, out.moves = &r, x.sim.clone(), slices.Clone(x.moves)
+	out.removed, out.removedByPool, out.receiving = slices.Clone(x.removed), maps.Clone(x.removedByPool), maps.Clone(x.receiving)
+	return out
+}
+
+// accept adds a move to the result.
+func (x *extension) accept(m *Move) {
+	x.moves = append(x.moves, *m)
+	for _, name := range m.Nodes {
+		c := x.p.byNode[name]
+		x.removed[c] = true
+		x.removedByPool[x.p.candidates[c].node.Pool]++
+	}
+	for _, p := range m.Placements {
+		x.receiving[p.Node] = true
+	}
+}
+
+// acceptBest accepts the best moves of the attempt, as many as may be removed.
+func (x *extension) acceptBest(t attempt) {
+	stuck := x.p.unplaceable(t.plan)
+	moves := x.p.splitIntoMoves(t)
+	slices.SortFunc(moves, byWorth)
+	for i := range moves {
+		m := &moves[i]
+		if _, ok := x.s.evaluate(m, stuck); ok && x.mayRemove(m.Nodes) && x.scheduleElsewhere(m) {
+			x.accept(m)
+		}
+	}
+}
+
+// mustStay reports whether the candidate may no longer be removed: it is removed already, or pods are moved to it.
+func (x *extension) mustStay(c int) bool {
+	n := x.p.candidates[c].node
+	return x.removed[c] || x.receiving[n.Name] || x.sim.hasNewPods(n.Name)
+}
+
+// removalsLeft returns how many more nodes of the pool may be removed.
+func (x *extension) removalsLeft(pool string) int {
+	if left, bound := x.p.in.MaxRemovals[pool]; bound {
+		return left - x.removedByPool[pool]
+	}
+	return len(x.p.candidates)
+}
+
+// mayRemove reports whether those nodes may be removed together.
+func (x *extension) mayRemove(nodes []string) bool {
+	need := map[string]int{}
+	for _, name := range nodes {
+		c := x.p.byNode[name]
+		pool := x.p.candidates[c].node.Pool
+		need[pool]++
+		if x.mustStay(c) || need[pool] > x.removalsLeft(pool) {
+			return false
+		}
+	}
+	return true
+}
+
+// scheduleElsewhere schedules the move's pods on other nodes than those that they come from.
+func (x *extension) scheduleElsewhere(m *Move) bool {
+	for _, name := range m.Nodes {
+		x.sim.cordon(name, true)
+	}
+	ok := x.p.schedule(x.sim, m)
+	for _, name := range m.Nodes {
+		x.sim.cordon(name, ok)
+	}
+	return ok
+}
+
+// cordon excludes the candidates from scheduling, or includes those again that are not removed.
+func (x *extension) cordon(group []int, is bool) {
+	for _, c := range group {
+		if is || !x.removed[c] {
+			x.sim.cordon(x.p.candidates[c].node.Name, is)
+		}
+	}
+}
+
+// confirm keeps the moves whose pods are schedulable while candidates that stay take pods too. Until now they were excluded. A move that cannot be
+// completed would be started and undone again and again.
+func (x *extension) confirm(before []Move) {
+	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.order, func(i int) bool {
+		c, ok := x.p.byNode[x.p.in.Snapshot.Nodes[i].Name]
+		return ok && x.removed[c]
+	})
+	x.p.reservePending(sim)
+	for i := range before {
+		x.p.schedule(sim, &before[i])
+	}
+	x.moves = slices.DeleteFunc(x.moves, func(m Move) bool { return !x.p.schedule(sim, &m) })
+}
+
+// result returns the moves, or as many of the first as verify accepts together with those of the attempt. Each group is valid after the ones before it,
+// but a planned node that may launch in any zone can break a spread constraint of another move.
+func (x *extension) result() []Move { return x.s.verified(x.base, x.moves) }
+
+// verified returns the moves, or the first half, quarter and so on that verify accepts when all of them are made beside the attempt.
+func (s *search) verified(base attempt, moves []Move) []Move {
+	for ; len(moves) > 0; moves = moves[:len(moves)/2] {
+		gone, plan := slices.Clone(base.removed), base.plan
+		plan.Machines, plan.Placements = slices.Clone(plan.Machines), slices.Clone(plan.Placements)
+		for i := range moves {
+			for _, name := range moves[i].Nodes {
+				gone[s.p.byNode[name]] = true
+			}
+			plan.Placements = append(plan.Placements, moves[i].Placements...)
+			plan.Machines = append(plan.Machines, moves[i].Machines...)
+			plan.Price += priceOf(moves[i].Machines)
+		}
+		for i := range plan.Machines { // each plan numbers its nodes from one
+			plan.Machines[i].Name = fmt.Sprint("~", i)
+		}
+		if len(verify.Check(s.snapshotWithout(gone), s.p.in.Market, plan)) == 0 {
+			return moves
+		}
+	}
+	return nil
+}

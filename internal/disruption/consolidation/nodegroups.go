@@ -1,0 +1,225 @@
+package consolidation
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+const (
+	maxGroupNodes      = 3          // nodes of a group
+	maxPodsOfGroupNode = 12         // pods of a node in a group
+	maxPairedNodes     = 256        // nodes that are paired with each other
+	maxExtendedPairs   = 100        // pairs that are extended by a third node
+	maxEstimateWork    = 40_000_000 // numbers read for all pairs, and again for all triples: some tenths of a second
+	maxGroupPlans      = 48         // plans
+	minGroupPlans      = 4          // plans if there are many nodes
+	groupPlanNodes     = 10_000     // sum of the nodes of all plans, between the two
+	extraPodHeadroom   = 4          // percent of headroom of pods, if a plan without it fails
+)
+
+// nodeGroup is up to three nodes to remove together.
+type nodeGroup struct {
+	nodes []int
+	pods  []estimateGroup // by node
+	price catalog.Price   // of the nodes
+	cost  float64
+
+	saving catalog.Price // estimated
+	worth  float64       // saving for the cost
+}
+
+// tryNodeGroups adds moves of groups of up to three nodes with few pods. Few large pods leave an amount of free room that depends on their combination, so
+// other instance types, or one node less, may do for some groups. There are far too many groups to plan each. So the price of new nodes is estimated for each
+// group, and the simulation checks the best ones. Hardly one in a hundred remains, and is planned.
+func (x *extension) tryNodeGroups(order []int) {
+	nodes := x.withFewPods(order)
+	if len(nodes) == 0 {
+		return
+	}
+	l := x.s.newGroupSearch(nodes)
+	all, pairs := l.singlesAndPairs()
+	if x.tryBest(l, all) == 0 {
+		x.tryBest(l, l.triples(pairs))
+	}
+}
+
+// tryBest tries the groups, the best first, and returns how many were removed.
+func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (kept int) {
+	slices.SortStableFunc(all, byGroupWorth)
+	var failed []*nodeGroup
+	left := x.p.planLimit(groupPlanNodes, minGroupPlans, maxGroupPlans)
+	for i, deals := 0, 0; i < len(all) && left > 0 && deals < maxNodeChecks; i++ {
+		h := &all[i]
+		if slices.ContainsFunc(failed, h.isEquivalent) || !x.mayRemove(x.p.nodeNames(h.nodes)) {
+			continue
+		}
+		deals += x.p.podCount(h.nodes) * len(x.sim.nodes) * x.sim.tries()
+		if !x.wouldSchedule(h.nodes, l.estimator.plannedNodes(h.pods)) {
+			continue
+		}
+		left--
+		if x.try(h.nodes, headroom{}) == 0 && x.try(h.nodes, headroom{pods: extraPodHeadroom}) == 0 {
+			failed = append(failed, h)
+		} else {
+			if kept++; x.sim.order == oneAtATime {
+				break
+			}
+		}
+	}
+	return kept
+}
+
+// byGroupWorth orders groups: the highest worth first.
+func byGroupWorth(a, b nodeGroup) int { return cmp.Compare(b.worth, a.worth) }
+
+// isEquivalent reports whether both groups have equal pods and the same price: if one fails, so does the other.
+func (h *nodeGroup) isEquivalent(other *nodeGroup) bool {
+	return h.price == other.price && samePods(h.pods, other.pods)
+}
+
+// withFewPods returns the first candidates of the order that have few pods and may be removed.
+func (x *extension) withFewPods(order []int) []int {
+	var out []int
+	for _, c := range order {
+		n := x.p.candidates[c].node
+		if len(n.Pods) > 0 && len(n.Pods) <= maxPodsOfGroupNode && len(out) < maxPairedNodes && !x.mustStay(c) && x.removalsLeft(n.Pool) > 0 && !slices.ContainsFunc(n.Pods, x.isExcluded) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// isExcluded reports whether nodes with this pod are in no group.
+func (x *extension) isExcluded(p cluster.Pod) bool {
+	return isNotSimulated(p) || x.sim.order == oneAtATime && !isEvictedInSequence(&p)
+}
+
+// groupSearch estimates groups of nodes.
+type groupSearch struct {
+	s            *search
+	p            *problem
+	estimator    *estimator
+	nodes        []int
+	pods         map[int]estimateGroup // by node
+	maxEstimates int
+}
+
+// newGroupSearch prepares the estimates. Pods may share nodes of the instance types that the nodes have, or that would be launched if all candidates were
+// removed. If estimates take long, only the first nodes are used.
+func (s *search) newGroupSearch(nodes []int) *groupSearch {
+	types, gone := map[string]bool{}, make([]bool, len(s.p.candidates))
+	for _, name := range s.bestTypes {
+		types[name] = true
+	}
+	for i := range s.p.candidates {
+		if n := s.p.candidates[i].node; len(n.Pods) <= maxPodsOfGroupNode {
+			types[n.Labels[catalog.LabelInstanceType]] = true
+		}
+	}
+	for _, c := range nodes {
+		gone[c] = true
+	}
+	l := &groupSearch{s: s, p: s.p, estimator: newEstimator(s.snapshotWithout(gone), s.p.in.Market, types), pods: map[int]estimateGroup{}}
+	l.maxEstimates = maxEstimateWork / l.estimator.size()
+	l.nodes = nodes[:min(len(nodes), int(math.Sqrt(float64(2*l.maxEstimates))))]
+	for _, c := range l.nodes {
+		l.pods[c] = l.estimator.group(s.p.candidates[c].node.Pods)
+	}
+	return l
+}
+
+// singlesAndPairs returns the nodes and pairs of nodes that may be worth it, and all pairs that save anything.
+func (l *groupSearch) singlesAndPairs() (worth, saving []nodeGroup) {
+	for i, c := range l.nodes {
+		if h, ok := l.estimate(c); ok && l.mayBeWorth(&h) {
+			worth = append(worth, h)
+		}
+		for _, with := range l.nodes[:i] {
+			if h, ok := l.estimate(with, c); ok {
+				saving = append(saving, h)
+			}
+		}
+	}
+	for i := range saving {
+		if l.mayBeWorth(&saving[i]) {
+			worth = append(worth, saving[i])
+		}
+	}
+	return worth, saving
+}
+
+// triples returns the pairs that save most, each with each other node, as far as they may be worth it.
+func (l *groupSearch) triples(pairs []nodeGroup) []nodeGroup {
+	slices.SortStableFunc(pairs, byGroupWorth)
+	var out []nodeGroup
+	for _, pair := range pairs[:min(len(pairs), maxExtendedPairs, l.maxEstimates/max(len(l.nodes), 1))] {
+		for _, c := range l.nodes {
+			if slices.Contains(pair.nodes, c) {
+				continue
+			}
+			if h, ok := l.estimate(pair.nodes[0], pair.nodes[1], c); ok && l.mayBeWorth(&h) {
+				out = append(out, h)
+			}
+		}
+	}
+	return out
+}
+
+// estimate estimates the saving of removing the nodes together, and reports whether there is any.
+func (l *groupSearch) estimate(nodes ...int) (nodeGroup, bool) {
+	h := nodeGroup{}
+	var its [maxGroupNodes]estimateGroup
+	for i, c := range nodes {
+		its[i] = l.pods[c]
+		h.price, h.cost = h.price+l.p.candidates[c].Price, h.cost+l.p.candidates[c].Cost
+	}
+	price, ok := l.estimator.estimate(its[:len(nodes)])
+	if !ok || price >= h.price {
+		return h, false
+	}
+	h.saving, h.worth = h.price-price, (h.price-price).Dollars()/(h.cost+1)
+	h.nodes, h.pods = slices.Clone(nodes), slices.Clone(its[:len(nodes)])
+	return h, true
+}
+
+// mayBeWorth reports whether the group may meet the threshold.
+func (l *groupSearch) mayBeWorth(h *nodeGroup) bool {
+	bar := l.s.threshold
+	if l.s.isLowest() {
+		bar = l.p.lowestThreshold()
+	}
+	return l.p.priceShare(h.saving) >= bar*l.p.costShare(h.cost)
+}
+
+// wouldSchedule reports whether kube-scheduler would find room for the pods of the nodes on those new nodes and on other existing nodes.
+func (x *extension) wouldSchedule(nodes []int, machines []estimatedNode) bool {
+	before := len(x.sim.nodes)
+	var pods []incomingPod
+	for _, c := range nodes {
+		n := x.p.candidates[c].node
+		for i := range n.Pods {
+			pods = append(pods, incomingPod{pod: &n.Pods[i], from: n.Name})
+		}
+	}
+	x.cordon(nodes, true)
+	for i := range machines {
+		x.sim.add(fmt.Sprint("~", i), simNodeOfEstimate(&machines[i]))
+	}
+	fits := x.sim.schedule(pods) == nil
+	if fits {
+		x.sim.unbind(pods)
+	}
+	x.sim.truncate(before)
+	x.cordon(nodes, false)
+	return fits
+}
+
+// simNodeOfEstimate returns the node of an estimate with room for pods.
+func simNodeOfEstimate(m *estimatedNode) simNode {
+	return simNode{planned: true, labels: labelsOf(m.Type, m.Labels, m.Offering.Zone, m.Offering.CapacityType), taints: m.Taints, allocatable: m.Type.Allocatable, free: m.Room}
+}

@@ -1,0 +1,307 @@
+package consolidation
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// problem is the input of a search with its indexes. It does not change during the search.
+type problem struct {
+	in         Input
+	candidates []candidate    // sorted by name
+	pods       []candidatePod // of all candidates, sorted by ID
+	pools      map[string]int // index into Snapshot.Pools, by name
+	byNode     map[string]int // index into candidates, by node name
+	byPod      map[string]int // index into candidates, by pod ID
+
+	price catalog.Price // of all candidates
+	cost  float64       // of moving the pods of all candidates
+
+	pendingPlan packing.Plan // for the pending pods, if no candidate is removed
+}
+
+// candidate is a node that may be removed.
+type candidate struct {
+	Candidate
+	at      int // index into Snapshot.Nodes
+	node    *cluster.Node
+	drained cluster.Node // without its pods
+}
+
+// candidatePod is a pod of a candidate.
+type candidatePod struct {
+	pod       cluster.Pod // pending
+	candidate int         // index into candidates
+}
+
+// newProblem returns the problem without pendingPlan.
+func newProblem(in Input) *problem {
+	p := &problem{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}}
+	for i := range in.Snapshot.Pools {
+		p.pools[in.Snapshot.Pools[i].Name] = i
+	}
+	for i := range in.Snapshot.Nodes {
+		n := &in.Snapshot.Nodes[i]
+		c, ok := in.Nodes[n.Name]
+		if !ok || n.Leaving || n.Claim == "" || !n.Initialized {
+			continue
+		}
+		c.Cost, c.Price = max(c.Cost, 0), max(c.Price, 0)
+		p.candidates = append(p.candidates, candidate{Candidate: c, at: i, node: n, drained: withoutPods(n)})
+	}
+	slices.SortFunc(p.candidates, func(a, b candidate) int { return cmp.Compare(a.node.Name, b.node.Name) })
+	for i := range p.candidates {
+		c := &p.candidates[i]
+		p.byNode[c.node.Name] = i
+		p.price += c.Price
+		p.cost += c.Cost
+		for _, pod := range c.node.Pods {
+			pod.Node = c.node.Name
+			p.pods = append(p.pods, candidatePod{pod, i})
+			p.byPod[pod.ID()] = i
+		}
+	}
+	slices.SortFunc(p.pods, func(a, b candidatePod) int { return byID(a.pod, b.pod) })
+	return p
+}
+
+func byID(a, b cluster.Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// withoutPods returns the node as it is once all of its pods that can be moved are gone.
+func withoutPods(n *cluster.Node) cluster.Node {
+	out := *n
+	out.Leaving, out.Pods = true, nil
+	out.Residents = slices.Clone(n.Residents)
+	for i := range n.Pods {
+		p := &n.Pods[i]
+		out.Requested = out.Requested.Sub(p.Requests)
+		at := slices.IndexFunc(out.Residents, func(r cluster.Resident) bool { return r.Count > 0 && isOfKind(r.Kind, p) })
+		if at >= 0 {
+			out.Residents[at].Count--
+		}
+	}
+	out.Residents = slices.DeleteFunc(out.Residents, func(r cluster.Resident) bool { return r.Count <= 0 })
+	return out
+}
+
+// isOfKind reports whether the pod is of the kind.
+func isOfKind(k *cluster.Kind, p *cluster.Pod) bool {
+	if k.Ending || k.Namespace != p.Namespace || !maps.Equal(k.Labels, p.Labels) {
+		return false
+	}
+	avoids := 0
+	for i := range p.AntiAffinity {
+		if p.AntiAffinity[i].Weight == 0 {
+			avoids++
+		}
+	}
+	return avoids == len(k.Avoids)
+}
+
+// removeFromPool subtracts the candidate from the usage of its pool.
+func (p *problem) removeFromPool(in *cluster.Snapshot, c *candidate) {
+	if at, ok := p.pools[c.node.Pool]; ok {
+		pool := &in.Pools[at]
+		pool.Usage, pool.Nodes = pool.Usage.Sub(c.node.Capacity).Max(resources.Amounts{}), max(pool.Nodes-1, 0)
+	}
+}
+
+// withinLimits returns the candidates of the order that may be removed together: of each pool the first ones, up to its MaxRemovals.
+func (p *problem) withinLimits(order []int) []int {
+	taken := map[string]int{}
+	return slices.DeleteFunc(slices.Clone(order), func(c int) bool {
+		pool := p.candidates[c].node.Pool
+		room, bound := p.in.MaxRemovals[pool]
+		taken[pool]++
+		return bound && taken[pool] > room
+	})
+}
+
+// prefix returns the set of the first n candidates of the order.
+func (p *problem) prefix(order []int, n int) []bool {
+	gone := make([]bool, len(p.candidates))
+	for _, c := range order[:n] {
+		gone[c] = true
+	}
+	return gone
+}
+
+// byWaste returns the candidates, the highest waste for the cost of moving first, and how many have any waste. A candidate's waste is its price less
+// its pods' share of the price of the nodes that would be launched if all candidates were removed.
+func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
+	waste := make([]float64, len(p.candidates))
+	for i := range p.candidates {
+		waste[i] = p.candidates[i].Price.Dollars()
+	}
+	pods := map[string]*candidatePod{}
+	for i := range p.pods {
+		pods[p.pods[i].pod.ID()] = &p.pods[i]
+	}
+	for i := range fresh.Machines {
+		m := &fresh.Machines[i]
+		total := 0.0
+		parts := make([]float64, len(m.Pods))
+		for n, id := range m.Pods {
+			if r := pods[id]; r != nil {
+				parts[n] = requestShare(&r.pod, m)
+			}
+			total += parts[n]
+		}
+		for n, id := range m.Pods {
+			if r := pods[id]; r != nil && total > 0 {
+				waste[r.candidate] -= m.Price().Dollars() * parts[n] / total
+			}
+		}
+	}
+	order = make([]int, len(p.candidates))
+	for i := range order {
+		order[i] = i
+	}
+	value := func(c int) float64 { return waste[c] / (p.candidates[c].Cost + 1) }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(value(b), value(a)) })
+	for wasteful < len(order) && waste[order[wasteful]] > 0 {
+		wasteful++
+	}
+	return order, wasteful
+}
+
+// requestShare returns the pod's share of the planned node's requests: the mean over all resources except the number of pods, which is rarely
+// the limit.
+func requestShare(p *cluster.Pod, m *packing.Machine) float64 {
+	sum, n := 0.0, 0
+	for _, name := range m.Requests.Names() {
+		if total := m.Requests.Of(name); total > 0 && name != resources.Pods {
+			sum += float64(p.Requests.Of(name)) / float64(total)
+			n++
+		}
+	}
+	return sum / float64(max(n, 1))
+}
+
+// planLimit returns how many plans a search may make: fewer if there are many candidates, and at least few, at most most.
+func (p *problem) planLimit(nodes, few, most int) int {
+	return min(max(nodes/len(p.candidates), few), most)
+}
+
+// isSettled reports whether no pods are in transit: no pod is pending, and no terminating node has pods. Stale nodes do not count.
+func (p *problem) isSettled() bool {
+	return len(p.pendingPlan.Placements)+len(p.pendingPlan.Machines) == 0 && !slices.ContainsFunc(p.in.Snapshot.Nodes, func(n cluster.Node) bool {
+		return n.Leaving && len(n.Pods) > 0 && !p.in.Stale[n.Name]
+	})
+}
+
+// hasPodsInTransit reports whether at least a quarter of the pods of terminating nodes will go to existing nodes. Their room must not be given to
+// other pods: otherwise the last of them would need a node that no plan has.
+func (p *problem) hasPodsInTransit() bool {
+	leaving, isThere := map[string]bool{}, map[string]bool{}
+	for i := range p.in.Snapshot.Nodes {
+		n := &p.in.Snapshot.Nodes[i]
+		isThere[n.Name] = n.Initialized && !n.Leaving
+		if n.Leaving && !p.in.Stale[n.Name] {
+			for k := range n.Pods {
+				leaving[n.Pods[k].ID()] = true
+			}
+		}
+	}
+	there := 0
+	for _, placed := range p.pendingPlan.Placements {
+		if leaving[placed.Pod] && isThere[placed.Node] {
+			there++
+		}
+	}
+	return there*transitDivisor > len(leaving)
+}
+
+// podCount returns the number of pods of the candidates.
+func (p *problem) podCount(candidates []int) int {
+	n := 0
+	for _, c := range candidates {
+		n += len(p.candidates[c].node.Pods)
+	}
+	return n
+}
+
+// nodeNames returns the names of the candidates.
+func (p *problem) nodeNames(candidates []int) []string {
+	out := make([]string, len(candidates))
+	for i, c := range candidates {
+		out[i] = p.candidates[c].node.Name
+	}
+	return out
+}
+
+// incomingOf returns the pods that a move evicts and the nodes that it launches, with these names.
+func (p *problem) incomingOf(m *Move, name func(machine int) string) incoming {
+	planned := make(map[string]string, m.Pods)
+	for _, placed := range m.Placements {
+		planned[placed.Pod] = placed.Node
+	}
+	out := incoming{pods: make([]incomingPod, 0, m.Pods)}
+	at := make(map[string]int, m.Pods)
+	for _, node := range m.Nodes {
+		n := p.candidates[p.byNode[node]].node
+		for i := range n.Pods {
+			at[n.Pods[i].ID()] = len(out.pods)
+			out.pods = append(out.pods, incomingPod{pod: &n.Pods[i], from: node, planned: planned[n.Pods[i].ID()]})
+		}
+	}
+	for k := range m.Machines {
+		machine := m.Machines[k]
+		machine.Name = name(k)
+		var theirs resources.Amounts
+		for _, id := range machine.Pods {
+			if i, ok := at[id]; ok {
+				out.pods[i].planned = machine.Name
+				theirs = theirs.Add(out.pods[i].pod.Requests)
+			}
+		}
+		if one, ok := simNodeOf(&machine, p.in.Market, theirs); ok {
+			out.nodes = append(out.nodes, one)
+		}
+	}
+	return out
+}
+
+// reservePending reserves the room on existing nodes that the pending pods will take.
+func (p *problem) reservePending(sim *simulation) {
+	waiting := make(map[string]*cluster.Pod, len(p.in.Snapshot.Pods))
+	for i := range p.in.Snapshot.Pods {
+		waiting[p.in.Snapshot.Pods[i].ID()] = &p.in.Snapshot.Pods[i]
+	}
+	for _, placed := range p.pendingPlan.Placements {
+		if at, ok := sim.byName[placed.Node]; ok && waiting[placed.Pod] != nil {
+			sim.setFree(at, sim.nodes[at].free.Sub(waiting[placed.Pod].Requests))
+		}
+	}
+}
+
+// schedule adds the move's planned nodes and pods to the simulation. If a pod cannot be scheduled, it returns false and the simulation is unchanged.
+// With one pod at a time, it sets the move's EvictionOrder, unless the move has one.
+func (p *problem) schedule(b *simulation, m *Move) bool {
+	before, all := len(b.nodes), p.incomingOf(m, func(k int) string { return m.Machines[k].Name })
+	for _, machine := range all.nodes {
+		b.add(machine.name, machine)
+	}
+	if len(m.EvictionOrder) > 0 {
+		all.sort(m.EvictionOrder)
+		if b.bindAll(all.pods, nil) == nil {
+			return true
+		}
+	} else if b.schedule(all.pods) == nil {
+		if b.order == oneAtATime {
+			m.EvictionOrder = all.ids()
+		}
+		return true
+	}
+	b.truncate(before)
+	return false
+}

@@ -1,0 +1,111 @@
+package consolidation
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+const (
+	minLargeGroup       = 8      // nodes of the smallest group
+	maxLargeGroupPlans  = 32     // plans
+	minLargeGroupPlans  = 12     // plans if there are many nodes
+	largeGroupPlanNodes = 24_000 // sum of the nodes of all plans, between the two
+)
+
+// headrooms are tried in this order: more headroom saves less.
+var headrooms = [...]headroom{{40, 4}, {50, 4}, {75, 6}, {100, 8}}
+
+// headroom is what a plan leaves free, in percent, so that its pods are schedulable in any order: of the free room of existing nodes, and in addition to each
+// pod's requests. The zero value leaves nothing free.
+type headroom struct {
+	nodes int64
+	pods  int64
+}
+
+// removeLargeGroups removes large groups of nodes with plans that leave headroom, for pods that come in drain order. The largest groups are tried first.
+func removeLargeGroups(s *search, order []int) []Move {
+	if !s.p.isSettled() || !s.isLowest() {
+		return nil
+	}
+	s.order = drainOrders
+	most := s.plans + s.p.planLimit(largeGroupPlanNodes, minLargeGroupPlans, maxLargeGroupPlans)
+	for size := largestGroupSize; size >= minLargeGroup; size /= 2 {
+		for left := order; len(left) > 0 && s.plans < most; {
+			may := s.p.withinLimits(left)
+			if len(may) <= size/2 {
+				break
+			}
+			x := s.newExtension(attempt{}, may)
+			x.tryLargeGroups(may, size)
+			x.confirm(nil)
+			if out := x.result(); len(out) > 0 {
+				return out
+			}
+			left = slices.DeleteFunc(slices.Clone(left), func(c int) bool { return slices.Contains(may, c) })
+		}
+	}
+	return nil
+}
+
+// removeAsOneGroup removes these nodes as one group, as removeLargeGroups may have found them in a larger one. It is a strategy of Revalidate.
+func removeAsOneGroup(s *search, order []int) []Move {
+	if !s.p.isSettled() {
+		return nil
+	}
+	s.order = drainOrders
+	x := s.newExtension(attempt{}, order)
+	x.tryLargeGroups(order, len(order))
+	x.confirm(nil)
+	return x.result()
+}
+
+// tryLargeGroups tries groups of that size in their order, until nothing of a group can be removed.
+func (x *extension) tryLargeGroups(order []int, size int) {
+	for went := 1; went > 0; {
+		var group []int
+		group, order = x.nextGroup(order, size)
+		went = 0
+		for i := 0; i < len(headrooms) && len(group) > 0 && went == 0; i++ {
+			went = x.try(group, headrooms[i])
+		}
+	}
+}
+
+// inflateRequests increases the requests of the pods and of existing nodes in the snapshot, which the caller may change.
+func (e headroom) inflateRequests(s *cluster.Snapshot) {
+	if e == (headroom{}) {
+		return
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		free := n.Allocatable.Sub(n.Requested)
+		n.Requested = n.Requested.Add(resources.Amounts{CPU: max(free.CPU*e.nodes/100, 0), Memory: max(free.Memory*e.nodes/100, 0)})
+	}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		p.Requests = p.Requests.Add(e.extra(p))
+	}
+}
+
+// extra returns the addition to the pod's requests.
+func (e headroom) extra(p *cluster.Pod) resources.Amounts {
+	return resources.Amounts{CPU: p.Requests.CPU * e.pods / 100, Memory: p.Requests.Memory * e.pods / 100}
+}
+
+// restoreRequests removes the additions from a plan that was made with inflated requests.
+func (e headroom) restoreRequests(plan *packing.Plan, known map[string]*cluster.Pod) {
+	if e == (headroom{}) {
+		return
+	}
+	for i := range plan.Machines {
+		m := &plan.Machines[i]
+		for _, id := range m.Pods {
+			if p := known[id]; p != nil {
+				m.Requests = m.Requests.Sub(e.extra(p))
+			}
+		}
+	}
+}

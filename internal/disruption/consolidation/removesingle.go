@@ -1,0 +1,109 @@
+package consolidation
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+const (
+	maxSmallerPlans  = 12  // plans of replaceBySmaller
+	maxUnplacedShare = 0.3 // of a node's requests that may need a new node
+)
+
+// removeSingle removes single nodes whose pods may go to any other candidate. Earlier strategies exclude candidates as targets, because they may be
+// removed themselves. With low churn, groups of up to three nodes are tried too.
+func removeSingle(s *search, order []int) []Move {
+	if s.scarce || !s.p.isSettled() {
+		return nil
+	}
+	s.order = drainOrders
+	x := s.newExtension(attempt{}, nil)
+	x.removeOntoOthers(order)
+	x.replaceBySmaller(order)
+	if s.p.in.LowChurn {
+		x.tryNodeGroups(order)
+	}
+	x.confirm(nil)
+	return x.result()
+}
+
+// maxNodeChecks is how often a strategy may check whether a pod fits a node: less than a second of work.
+const maxNodeChecks = 30_000_000
+
+// removeOntoOthers adds moves of single nodes whose pods kube-scheduler would schedule on existing nodes. No plan is made, because a plan places the pods
+// elsewhere than kube-scheduler, and there are too many nodes.
+func (x *extension) removeOntoOthers(order []int) {
+	done := attempt{removed: make([]bool, len(x.p.candidates))}
+	for deals := 0; len(order) > 0 && deals < maxNodeChecks; order = order[1:] {
+		c := order[0]
+		n := x.p.candidates[c].node
+		m := Move{Nodes: []string{n.Name}, Pods: len(n.Pods), Cost: x.p.candidates[c].Cost, Price: x.p.candidates[c].Price, Saving: x.p.candidates[c].Price}
+		if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 || slices.ContainsFunc(n.Pods, isNotSimulated) {
+			continue
+		}
+		if _, ok := x.s.evaluate(&m, nil); !ok {
+			continue
+		}
+		x.sim.cordon(n.Name, true)
+		if x.sim.fitsEach(n.Pods) {
+			deals += len(n.Pods) * len(x.sim.nodes)
+			m.Placements = x.placeOnExisting(&m, n.Pods)
+		}
+		if len(m.Placements) < len(n.Pods) || len(n.Pods) == 0 {
+			x.sim.cordon(n.Name, false)
+			continue
+		}
+		done.removed[c] = true
+		done.plan.Placements = append(done.plan.Placements, m.Placements...)
+		x.accept(&m)
+	}
+	x.seq.apply(done)
+}
+
+// isNotSimulated reports whether the simulation cannot predict the pod's node.
+func isNotSimulated(p cluster.Pod) bool { return isConstrained(&p) || p.Unplannable != "" }
+
+// placeOnExisting places the move's pods on existing nodes, sorted by pod. It returns nil if one of them would go elsewhere, or if capacity is scarce and
+// the room is worth more than the saving.
+func (x *extension) placeOnExisting(m *Move, pods []cluster.Pod) []packing.Placement {
+	room := x.valueOfFreeRoom()
+	arrivals := x.sim.placeOnExisting(pods)
+	if arrivals == nil {
+		return nil
+	}
+	if room-x.valueOfFreeRoom() > m.Saving {
+		x.sim.unbind(arrivals)
+		return nil
+	}
+	out := make([]packing.Placement, len(arrivals))
+	for i := range arrivals {
+		out[i] = packing.Placement{Pod: arrivals[i].pod.ID(), Node: x.sim.nodes[arrivals[i].node].name}
+	}
+	slices.SortFunc(out, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
+	return out
+}
+
+// replaceBySmaller adds moves of single nodes whose pods mostly fit other nodes, and where the rest needs a small new node.
+func (x *extension) replaceBySmaller(order []int) {
+	tries, deals := 0, 0
+	for _, c := range order {
+		n := x.p.candidates[c].node
+		if tries == maxSmallerPlans || deals > maxNodeChecks {
+			return
+		}
+		if x.mustStay(c) || x.removalsLeft(n.Pool) < 1 || x.p.priceShare(x.p.candidates[c].Price) < x.s.threshold*x.p.costShare(x.p.candidates[c].Cost) || slices.ContainsFunc(n.Pods, isNotSimulated) {
+			continue
+		}
+		deals += len(n.Pods) * len(x.sim.nodes)
+		x.sim.cordon(n.Name, true)
+		over := x.sim.unplacedShare(n.Pods)
+		x.sim.cordon(n.Name, false)
+		if over <= maxUnplacedShare {
+			x.try([]int{c}, headroom{})
+			tries++
+		}
+	}
+}

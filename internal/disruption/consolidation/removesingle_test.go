@@ -1,0 +1,63 @@
+package consolidation_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// TestRemoveSingle: n0 has the highest waste, is the first candidate, and would be replaced with an equivalent node. It stays, and the pods of n1 may
+// use its free room.
+func TestRemoveSingle(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	node := func(cores int64, pods ...int64) row {
+		return row{cores, catalog.OnDemand, catalog.Price(cores) * cent, pods}
+	}
+	for name, c := range map[string]struct {
+		nodes  []row
+		change func(*consolidation.Input)
+		goes   bool
+		buys   int
+	}{
+		"all of them find places":             {nodes: []row{node(4, 3000), node(1, 900)}, goes: true},
+		"some of them need a smaller machine": {nodes: []row{node(4, 3000), node(2, 900, 300)}, goes: true, buys: 1},
+		"most of them need a machine":         {nodes: []row{node(4, 3000), node(2, 900, 850)}},
+		"there is not enough room":            {nodes: []row{node(4, 3000), node(1, 900)}, change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }},
+		"nobody may go":                       {nodes: []row{node(4, 3000), node(1, 900)}, change: func(in *consolidation.Input) { in.MaxRemovals["general"] = 0 }},
+		"another is on its way out, and its pods have left": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, goes: true, change: func(in *consolidation.Input) {
+			in.Snapshot.Nodes[2].Leaving = true
+		}},
+		"another is on its way out, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)}, change: func(in *consolidation.Input) {
+			in.Snapshot.Nodes[2].Leaving = true
+		}},
+		"another is on its way out for long, and has a pod yet": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)}, goes: true, change: func(in *consolidation.Input) {
+			in.Snapshot.Nodes[2].Leaving, in.Stale = true, map[string]bool{"n2": true}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 1, 2, 4), c.nodes...)
+			in.MaxRemovals = map[string]int{"general": 1}
+			if c.change != nil {
+				c.change(&in)
+			}
+			out := consolidation.Find(in)
+			judge(t, in, out)
+			if !c.goes {
+				if len(out.Moves) > 0 {
+					t.Fatalf("%v go", out.Moves[0].Nodes)
+				}
+				return
+			}
+			if len(out.Moves) != 1 || !slices.Equal(out.Moves[0].Nodes, []string{"n1"}) || len(out.Moves[0].Machines) != c.buys || out.Saving != cent {
+				t.Fatalf("moves %+v save %s; want that of n1, which buys %d", out.Moves, out.Saving, c.buys)
+			}
+			if again := consolidation.Find(done(t, in, out.Moves, 0)); len(again.Moves) > 0 {
+				t.Errorf("then %v go", again.Moves[0].Nodes)
+			}
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package consolidation
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
+)
+
+const (
+	halvings     = 6 // of the order of candidates
+	refinements  = 4 // attempts around the best prefix
+	verifyRounds = 4 // plans for the remaining moves of an attempt
+)
+
+// removeWasteful removes the candidates with the highest waste, all at once, as far as it is worth it. Then it extends the best attempt by small
+// groups of nodes.
+func removeWasteful(s *search, order []int) []Move {
+	s.plansBefore, s.order = s.plans, smallFirst
+	best := attempt{removed: make([]bool, len(s.p.candidates))}
+	may := s.p.withinLimits(order)
+	if len(may) == len(order) {
+		all := s.all
+		if s.evaluateAttempt(&all); all.score > 0 {
+			s.keepSchedulable(&all)
+			best = all
+		}
+	}
+	best = s.bestPrefix(best, may, min(s.wasteful, len(may)))
+	best = s.verifyMoves(s.withoutEquivalents(best))
+	return slices.Concat(best.moves, s.extend(best, order))
+}
+
+// tryPrefix removes the first n candidates of the order, as far as it is worth it. The plan does not depend on the threshold and is made once.
+func (s *search) tryPrefix(order []int, n int) attempt {
+	t, known := s.prefixes[n]
+	if !known {
+		t = s.plan(s.p.prefix(order, n))
+		s.prefixes[n] = t
+	}
+	s.evaluateAttempt(&t)
+	return t
+}
+
+// bestPrefix tries prefixes of the order of different lengths, and returns the best attempt.
+func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
+	at, tried := len(order), map[int]bool{}
+	try := func(n int) {
+		if n < 1 || n > len(order) || n == len(s.p.candidates) || tried[n] {
+			return
+		}
+		tried[n] = true
+		if t := s.tryPrefix(order, n); t.score > best.score {
+			if s.keepSchedulable(&t); t.score > best.score {
+				best, at = t, n
+			}
+		}
+	}
+	n := wasteful
+	try(len(order))
+	for range halvings {
+		try(n)
+		n /= 2
+	}
+	gap := at / 4
+	for range refinements / 2 {
+		center := at
+		try(center - gap)
+		try(center + gap)
+		gap /= 2
+	}
+	return best
+}
+
+// verifyMoves makes sure that the moves of an attempt need none of the moves that were left out: verify must accept the remaining plan. Otherwise they are
+// planned again without the others.
+func (s *search) verifyMoves(t attempt) attempt {
+	for range verifyRounds {
+		if t.complete || len(t.moves) == 0 {
+			return t
+		}
+		gone := make([]bool, len(s.p.candidates))
+		for i := range t.moves {
+			for _, name := range t.moves[i].Nodes {
+				gone[s.p.byNode[name]] = true
+			}
+		}
+		if left := s.p.restrict(t, gone); len(verify.Check(s.snapshotWithout(gone), s.p.in.Market, left)) == 0 {
+			return t
+		}
+		t = s.try(gone)
+		s.keepSchedulable(&t)
+	}
+	if !t.complete {
+		t.moves, t.score = nil, 0
+	}
+	return t
+}

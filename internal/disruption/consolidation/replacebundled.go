@@ -1,0 +1,202 @@
+package consolidation
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// maxSingleBundles is how many nodes are tried one by one if no more may be removed.
+const maxSingleBundles = 8
+
+// replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies may have failed because a move was not
+// made whose pods were to go to these nodes. If few nodes may be removed and would share new nodes with more, they are planned one by one.
+func replaceBundled(s *search, order []int) []Move {
+	s.order = smallFirst
+	may := s.p.withinLimits(order)
+	x := s.newExtension(attempt{}, may)
+	x.replaceBundles(order)
+	for i := 0; i < len(order) && i < maxSingleBundles && len(may) <= maxSingleBundles && len(x.moves) == 0; i++ {
+		if t := x.planBundled(order[i : i+1]); t != nil {
+			x.acceptBest(*t)
+		}
+	}
+	x.confirm(nil)
+	return x.result()
+}
+
+// replaceBundles plans all nodes that may be removed at once, and accepts the best moves. The pods of several nodes may share a new node.
+func (x *extension) replaceBundles(order []int) {
+	t := x.s.bundled
+	if t == nil || slices.Contains(x.removed, true) {
+		if t = x.planBundled(order); t == nil {
+			return
+		}
+	}
+	if !slices.Contains(x.removed, true) {
+		x.s.bundled = t // it does not depend on the threshold
+	}
+	x.acceptBest(*t)
+}
+
+// planBundled plans all nodes that may be removed, the pods of each as one bundle; nil if there are none.
+func (x *extension) planBundled(order []int) *attempt {
+	tied := newBundles(x.p)
+	t := attempt{removed: make([]bool, len(x.p.candidates))}
+	var pods []cluster.Pod
+	for _, c := range order {
+		if x.mustStay(c) || x.removalsLeft(x.p.candidates[c].node.Pool) < 1 {
+			continue
+		}
+		if pod, ok := tied.bundle(c, x.p.candidates[c].node); ok {
+			t.removed[c] = true
+			pods = append(pods, pod)
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	slices.SortFunc(pods, byID)
+	snapshot := x.seq.snapshotWith(t.removed)
+	snapshot.Pods = pods
+	t.plan = x.s.solve(snapshot)
+	tied.unbundle(&t.plan, x.p.candidates)
+	return &t
+}
+
+// maxAlternatives is how many alternative requirements and tolerations a bundle may have.
+const maxAlternatives = 8
+
+// bundles represent all pods of a candidate as one pod. If a node has room for a bundle, each of its pods is schedulable there in any order. A plan of bundles
+// packs less tightly, but kube-scheduler does not have to know it.
+//
+// A candidate has no bundle if one of its pods is constrained, or if another pod has anti-affinity with one of them.
+type bundles struct {
+	of       map[string]int // candidate, by ID of the bundle
+	avoids   []cluster.Term // all required anti-affinity terms
+	repelled map[*cluster.Kind]bool
+}
+
+// bundled is the namespace of bundles. It is no valid name of a namespace, and is sorted last.
+const bundled = "~"
+
+// newBundles collects the anti-affinity terms of the problem.
+func newBundles(p *problem) *bundles {
+	b := &bundles{of: map[string]int{}, repelled: map[*cluster.Kind]bool{}}
+	known := map[*cluster.Kind]bool{}
+	for i := range p.in.Snapshot.Nodes {
+		for _, r := range p.in.Snapshot.Nodes[i].Residents {
+			if !known[r.Kind] {
+				known[r.Kind] = true
+				b.avoids = append(b.avoids, r.Avoids...)
+			}
+		}
+	}
+	for i := range p.in.Snapshot.Pods {
+		for _, t := range p.in.Snapshot.Pods[i].AntiAffinity {
+			if t.Weight == 0 {
+				b.avoids = append(b.avoids, t)
+			}
+		}
+	}
+	return b
+}
+
+// bundle returns the candidate's bundle, and false if there is none.
+func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
+	out := cluster.Pod{Namespace: bundled, Name: n.Name, Node: n.Name}
+	if len(n.Pods) == 0 || slices.ContainsFunc(n.Residents, func(r cluster.Resident) bool { return b.isRepelled(r.Kind) }) {
+		return out, false
+	}
+	for i := range n.Pods {
+		p := &n.Pods[i]
+		var possible bool
+		if out.Required, possible = andRequirements(out.Required, p.Required); !possible || isConstrained(p) || p.Unplannable != "" {
+			return out, false
+		}
+		if i == 0 {
+			out.Tolerations = p.Tolerations
+		}
+		out.Tolerations = commonTolerations(out.Tolerations, p.Tolerations)
+		out.Requests = out.Requests.Add(p.Requests)
+	}
+	b.of[out.ID()] = c
+	return out, true
+}
+
+// isRepelled reports whether a pod has anti-affinity with pods of that kind.
+func (b *bundles) isRepelled(k *cluster.Kind) bool {
+	out, known := b.repelled[k]
+	if !known {
+		out = slices.ContainsFunc(b.avoids, func(t cluster.Term) bool { return t.Matches(k.Namespace, k.Labels) })
+		b.repelled[k] = out
+	}
+	return out
+}
+
+// andRequirements returns the alternatives that satisfy one of a and one of b. It returns false if there are none or too many.
+func andRequirements(a, b []requirements.Requirements) ([]requirements.Requirements, bool) {
+	switch {
+	case len(b) == 0 || len(a) == len(b) && &a[0] == &b[0]:
+		return a, true
+	case len(a) == 0:
+		return b, true
+	case len(a)*len(b) > maxAlternatives:
+		return nil, false
+	}
+	var out []requirements.Requirements
+	for _, x := range a {
+		for _, y := range b {
+			if x.Conflict(y) == "" {
+				out = append(out, x.And(y))
+			}
+		}
+	}
+	return out, len(out) > 0
+}
+
+// commonTolerations returns the tolerations that are in both.
+func commonTolerations(a, b []requirements.Toleration) []requirements.Toleration {
+	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
+		return a
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(t requirements.Toleration) bool { return !slices.Contains(b, t) })
+}
+
+// unbundle replaces the bundles of a plan with their pods.
+func (b *bundles) unbundle(plan *packing.Plan, all []candidate) {
+	pods := func(id string) []string {
+		c, ok := b.of[id]
+		if !ok {
+			return []string{id}
+		}
+		n := all[c].node
+		out := make([]string, len(n.Pods))
+		for i := range n.Pods {
+			out[i] = n.Pods[i].ID()
+		}
+		return out
+	}
+	var placements []packing.Placement
+	for _, p := range plan.Placements {
+		for _, id := range pods(p.Pod) {
+			placements = append(placements, packing.Placement{Pod: id, Node: p.Node})
+		}
+	}
+	slices.SortFunc(placements, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
+	plan.Placements = placements
+	for i := range plan.Refusals {
+		plan.Refusals[i].Pod = pods(plan.Refusals[i].Pod)[0]
+	}
+	for i := range plan.Machines {
+		var ids []string
+		for _, id := range plan.Machines[i].Pods {
+			ids = append(ids, pods(id)...)
+		}
+		slices.Sort(ids)
+		plan.Machines[i].Pods = ids
+	}
+}

@@ -1,0 +1,147 @@
+package consolidation_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// TestReplaceOneByOne: a node whose pods would be unschedulable on the other nodes is replaced with one node that holds all of them, if that is
+// cheaper.
+func TestReplaceOneByOne(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	node := func(price catalog.Price, pods ...int64) row { return row{4, catalog.OnDemand, price, pods} }
+	// The other nodes have room for the pods of n0, but the small pod takes the room of the large one.
+	fleet := func() consolidation.Input {
+		return rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), node(5*cent, 1900, 1000), node(4*cent, 2000), node(4*cent, 2900))
+	}
+	pod := func(in *consolidation.Input, i int) *cluster.Pod { return &in.Snapshot.Nodes[0].Pods[i] }
+	arch := func(values ...string) []requirements.Requirements {
+		return []requirements.Requirements{{catalog.LabelArch: requirements.OneOf(values...)}}
+	}
+	for name, c := range map[string]struct {
+		change func(*consolidation.Input)
+		goes   bool
+	}{
+		"it is cheaper":        {goes: true},
+		"it costs the same":    {change: func(in *consolidation.Input) { in.Nodes["n0"] = consolidation.Candidate{Price: 4 * cent, Cost: 2} }},
+		"no more nodes may go": {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 0} }},
+		"one node may go":      {change: func(in *consolidation.Input) { in.MaxRemovals = map[string]int{"general": 1} }, goes: true},
+		"pods that want one thing": {change: func(in *consolidation.Input) {
+			pod(in, 0).Required, pod(in, 1).Required = arch("amd64", "arm64"), arch("amd64")
+		}, goes: true},
+		"one that wants nothing": {change: func(in *consolidation.Input) { pod(in, 1).Required = arch("amd64") }, goes: true},
+		"pods that cannot agree": {change: func(in *consolidation.Input) { pod(in, 0).Required, pod(in, 1).Required = arch("arm64"), arch("amd64") }},
+		"one tolerates more": {change: func(in *consolidation.Input) {
+			pod(in, 0).Tolerations = []requirements.Toleration{{Operator: "Exists"}}
+		}, goes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := fleet()
+			in.Nodes = map[string]consolidation.Candidate{"n0": in.Nodes["n0"]}
+			if c.change != nil {
+				c.change(&in)
+			}
+			out := consolidation.Find(in)
+			judge(t, in, out)
+			if len(out.Moves) > 0 != c.goes {
+				t.Fatalf("moves: %+v", out.Moves)
+			}
+			if c.goes && (len(out.Moves[0].Machines) != 1 || out.Saving != cent) {
+				t.Errorf("%d machines are bought, which saves %s", len(out.Moves[0].Machines), out.Saving)
+			}
+		})
+	}
+}
+
+// TestFullAndCheaper: in a full fleet whose instance types have become cheaper, as many nodes as allowed are replaced at once, and in the end all.
+func TestFullAndCheaper(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	var all []row
+	for n := range int64(30) {
+		all = append(all, row{4, catalog.OnDemand, 5 * cent, []int64{700 + 10*n, 900, 950, 1000}})
+	}
+	in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
+	for round, left := 0, 30; left > 0; round, left = round+1, left-4 {
+		in.MaxRemovals = map[string]int{"general": 4}
+		out := consolidation.Find(in)
+		judge(t, in, out)
+		gone := 0
+		for _, m := range out.Moves {
+			gone += len(m.Nodes)
+		}
+		if gone != min(left, 4) || out.Saving != catalog.Price(min(left, 4))*cent {
+			t.Fatalf("round %d: %d nodes go, which saves %s", round, gone, out.Saving)
+		}
+		in = done(t, in, out.Moves, round)
+	}
+	if out := consolidation.Find(in); len(out.Moves) > 0 {
+		t.Fatalf("there is still something to move: %+v", out.Moves[0])
+	}
+}
+
+// TestRevalidate: for any of the moves of a result, Revalidate returns moves of their nodes that are valid without the other moves.
+func TestRevalidate(t *testing.T) {
+	t.Parallel()
+	market := smallMarket(t)
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawFleet(t, market)
+		d := dice(rapid.Uint64().Draw(t, "who"))
+		var chosen []string
+		for _, m := range consolidation.Find(in).Moves {
+			if d.roll(2) == 0 {
+				chosen = append(chosen, m.Nodes...)
+			}
+		}
+		out := consolidation.Revalidate(in, append(chosen, "nobody"))
+		judge(t, in, out)
+		for _, m := range out.Moves {
+			for _, name := range m.Nodes {
+				if !slices.Contains(chosen, name) {
+					t.Fatalf("%s goes, which was not chosen: %v", name, chosen)
+				}
+			}
+		}
+	})
+}
+
+// TestReplaceBundled: each node can be replaced for a third less. The first moves are dropped, because their pods are unschedulable when all other
+// nodes take pods too. The nodes to which they were to go can still be replaced.
+func TestReplaceBundled(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	node := func(cores int64, pods ...int64) row {
+		return row{cores, catalog.OnDemand, catalog.Price(cores) * cent * 3 / 2, pods}
+	}
+	for name, nodes := range map[string][]row{
+		"three of a size":    {node(4, 100, 300, 600, 400, 1500), node(4, 1000, 1500), node(4, 100, 800, 1300)},
+		"three small ones":   {node(2, 800, 600, 200), node(2, 500, 500, 100, 400), node(2, 500, 400)},
+		"one is larger":      {node(2, 300, 100, 700, 300), node(2, 600, 400, 200, 700), node(2, 200, 600), node(4, 1600, 100, 700, 1300)},
+		"all but one larger": {node(2, 700, 500, 600), node(4, 800, 1200, 1400), node(4, 100, 300, 700, 500, 1000, 200)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := rows(shop(map[string]catalog.Price{catalog.OnDemand: cent}, 2, 4, 8), nodes...)
+			in.MaxRemovals = map[string]int{"general": 1}
+			out := consolidation.Find(in)
+			judge(t, in, out)
+			if len(out.Moves) == 0 {
+				t.Fatal("no node is removed")
+			}
+			again := consolidation.Revalidate(in, out.Moves[0].Nodes)
+			judge(t, in, again)
+			if again.Saving < out.Moves[0].Saving {
+				t.Errorf("revalidated, it saves only %s, before %s", again.Saving, out.Moves[0].Saving)
+			}
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package consolidation
+
+import "slices"
+
+// Revalidate returns the moves that remove the nodes in the present state, and no others. It is called before a move of an earlier result is made.
+// Each move is still worth it. Which nodes belong to one move, and what is launched, may differ from the earlier result. Names of nodes that may
+// not be removed or do not exist are ignored.
+func Revalidate(in Input, nodes []string) Result {
+	s := newSearch(in)
+	if len(s.p.candidates) == 0 || s.p.price == 0 {
+		return Result{Price: s.p.price, Plans: s.plans}
+	}
+	removed := make([]bool, len(s.p.candidates))
+	for _, name := range nodes {
+		if c, ok := s.p.byNode[name]; ok {
+			removed[c] = true
+		}
+	}
+	t := s.try(removed)
+	s.keepSchedulable(&t)
+	t = s.verifyMoves(t)
+	var order []int
+	for c, is := range removed {
+		if is {
+			order = append(order, c)
+		}
+	}
+	s.planAll()
+	out := s.result(slices.Concat(t.moves, s.extend(t, order)))
+	// The move may have been found by one of these strategies, perhaps among others, and save more than what is found for these nodes alone.
+	for _, strategies := range [][]strategy{{removeSingle, removeLargeGroups, removeOneByOne}, {removeAsOneGroup}} {
+		if other := s.firstOf(order, strategies...); other.Saving > out.Saving {
+			out = other
+		}
+	}
+	if len(out.Moves) == 0 {
+		out = s.firstOf(order, replaceBundled)
+	}
+	if other := s.firstOf(order, replaceForScarcity); other.Saving > out.Saving {
+		return other
+	}
+	return out
+}

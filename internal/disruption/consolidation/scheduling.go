@@ -1,0 +1,256 @@
+package consolidation
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// schedule schedules all pods in the order of the simulation. It returns the first pod without a node, and then the simulation is unchanged.
+func (sim *simulation) schedule(arrivals []incomingPod) *cluster.Pod {
+	return sim.scheduleIf(arrivals, func(*simNode) bool { return true })
+}
+
+// scheduleIf is schedule if all chosen nodes are allowed. Constrained pods come first.
+func (sim *simulation) scheduleIf(arrivals []incomingPod, right func(*simNode) bool) *cluster.Pod {
+	if sim.order == oneAtATime {
+		return sim.scheduleOneAtATime(arrivals, right)
+	}
+	for n := range sim.orders(len(arrivals)) {
+		if n > 0 {
+			sim.unbind(arrivals)
+		}
+		sim.sort(arrivals, n)
+		if p := sim.bindAll(arrivals, right); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// scheduleOneAtATime is scheduleIf with the first sequence in which all pods are scheduled. The pods are then in that order.
+func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, right func(*simNode) bool) (lost *cluster.Pod) {
+	for n := range maxSequences {
+		for i := range arrivals {
+			a := &arrivals[i]
+			a.priority = a.pod.Requests.Bulk() * (1 + sequenceJitter*pseudoRandom(a.pod.ID(), n))
+		}
+		slices.SortFunc(arrivals, compareIncoming)
+		if lost = sim.bindAll(arrivals, right); lost == nil {
+			break
+		}
+	}
+	return lost
+}
+
+// bindAll schedules the pods one after the other. It returns the first pod without a node, and then the simulation is unchanged.
+func (sim *simulation) bindAll(arrivals []incomingPod, right func(*simNode) bool) *cluster.Pod {
+	for i := range arrivals {
+		if !sim.bind(&arrivals[i], right) {
+			sim.unbind(arrivals[:i])
+			return arrivals[i].pod
+		}
+	}
+	return nil
+}
+
+// bind schedules the pod if there is a node for it, and the node is allowed. A nil allowed allows all.
+func (sim *simulation) bind(a *incomingPod, right func(*simNode) bool) bool {
+	at := sim.nodeFor(a)
+	if at < 0 || right != nil && !right(&sim.nodes[at]) {
+		return false
+	}
+	sim.setFree(at, sim.nodes[at].free.Sub(a.pod.Requests))
+	sim.nodes[at].newPods++
+	a.node = at
+	return true
+}
+
+// unbind removes the pods.
+func (sim *simulation) unbind(arrivals []incomingPod) {
+	for i := range arrivals {
+		at := arrivals[i].node
+		sim.setFree(at, sim.nodes[at].free.Add(arrivals[i].pod.Requests))
+		sim.nodes[at].newPods--
+	}
+}
+
+// unschedulable returns, by group, a pod that cannot be scheduled in one of the orders. The other pods of such a group are removed, which leaves more room
+// for other groups. Groups that do not take part are ignored. The simulation is unchanged afterwards.
+func (sim *simulation) unschedulable(lines [][]incomingPod, takesPart func(group string) bool) map[string]string {
+	out := map[string]string{}
+	for _, all := range lines {
+		var there []incomingPod
+		for i := range all {
+			a := &all[i]
+			if _, is := out[a.group]; is || !takesPart(a.group) {
+				continue
+			}
+			if sim.bind(a, nil) {
+				there = append(there, *a)
+				continue
+			}
+			out[a.group] = a.pod.ID()
+			there = slices.DeleteFunc(there, func(t incomingPod) bool {
+				if t.group != a.group {
+					return false
+				}
+				sim.unbind([]incomingPod{t})
+				return true
+			})
+		}
+		sim.unbind(there)
+	}
+	return out
+}
+
+// unplacedShare returns the share of the pods' requests that belongs to pods without a node, when large pods come first. The simulation is unchanged
+// afterwards.
+func (sim *simulation) unplacedShare(pods []cluster.Pod) float64 {
+	arrivals := make([]incomingPod, len(pods))
+	for i := range pods {
+		arrivals[i].pod = &pods[i]
+	}
+	sortAsDrained(arrivals, 0)
+	var seated []incomingPod
+	all, over := 0.0, 0.0
+	for i := range arrivals {
+		bulk := arrivals[i].pod.Requests.Bulk()
+		all += bulk
+		if sim.bind(&arrivals[i], nil) {
+			seated = append(seated, arrivals[i])
+		} else {
+			over += bulk
+		}
+	}
+	sim.unbind(seated)
+	if all == 0 {
+		return 0
+	}
+	return over / all
+}
+
+// placeOnExisting schedules the pods on existing nodes. It returns nil, and the simulation is unchanged, if one of them would go elsewhere.
+func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
+	arrivals := make([]incomingPod, len(pods))
+	for i := range pods {
+		arrivals[i].pod = &pods[i]
+	}
+	if sim.scheduleIf(arrivals, func(s *simNode) bool { return !s.planned }) != nil {
+		return nil
+	}
+	return arrivals
+}
+
+// releaseReserved frees the room that other nodes keep for pods of the removed nodes: these pods are about to use it.
+func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) {
+	goes := map[string]bool{}
+	for _, name := range nodes {
+		if n := byName[name]; n != nil {
+			for i := range n.Pods {
+				goes[n.Pods[i].ID()] = true
+			}
+		}
+	}
+	for i := range all {
+		at, ok := sim.byName[all[i].Name]
+		if !ok {
+			continue
+		}
+		for k := range all[i].Pods {
+			if p := &all[i].Pods[k]; goes[p.ID()] {
+				sim.setFree(at, sim.nodes[at].free.Add(p.Requests))
+			}
+		}
+	}
+}
+
+// Unschedulable returns the pods that would have no node if all pods of the nodes were evicted now and kube-scheduler placed them with its default
+// scoring: at most one for each node, as "namespace/name", in the order of the nodes. Pods in evictionOrder come in that order, after all others.
+// Constrained pods go where the plan for the snapshot has them. Terminating nodes and nodes that are not ready take no pods.
+func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string) []string {
+	planned := make(map[string]string, len(plan.Placements))
+	for _, p := range plan.Placements {
+		planned[p.Pod] = p.Node
+	}
+	goes := func(i int) bool { return slices.Contains(nodes, s.Nodes[i].Name) }
+	sim := newSimulation(s.Nodes, drainOrders, goes)
+	byName := map[string]*cluster.Node{}
+	for i := range s.Nodes {
+		byName[s.Nodes[i].Name] = &s.Nodes[i]
+	}
+	sim.releaseReserved(s.Nodes, nodes, byName)
+	var all []incomingPod
+	for _, name := range nodes {
+		n := byName[name]
+		if n == nil {
+			continue
+		}
+		for i := range n.Pods {
+			all = append(all, incomingPod{pod: &n.Pods[i], from: name, group: name, planned: planned[n.Pods[i].ID()]})
+		}
+	}
+	lines, at := sim.allOrders(all), positions(turns)
+	for _, line := range lines {
+		slices.SortStableFunc(line, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
+	}
+	left := sim.unschedulable(lines, func(string) bool { return true })
+	var out []string
+	for _, name := range nodes {
+		if id, ok := left[name]; ok {
+			out = append(out, id)
+			delete(left, name)
+		}
+	}
+	return out
+}
+
+// keepSchedulable keeps the moves of the attempt, best first, after which kube-scheduler finds a node for each moved pod.
+func (s *search) keepSchedulable(t *attempt) {
+	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
+		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
+		return ok && t.removed[c]
+	})
+	s.p.reservePending(sim)
+	slices.SortFunc(t.moves, byWorth)
+	t.score = 0
+	t.moves = slices.DeleteFunc(t.moves, func(m Move) bool {
+		if !s.p.schedule(sim, &m) {
+			t.complete = false
+			return true
+		}
+		t.score += s.p.priceShare(m.Saving) - s.threshold*s.p.costShare(m.Cost)
+		return false
+	})
+}
+
+// incoming is what a move adds to a simulation.
+type incoming struct {
+	pods  []incomingPod
+	nodes []simNode
+}
+
+// sort sorts the pods by that order.
+func (a *incoming) sort(turns []string) {
+	at := positions(turns)
+	slices.SortFunc(a.pods, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
+}
+
+// ids returns the pods in their order.
+func (a *incoming) ids() []string {
+	out := make([]string, len(a.pods))
+	for i := range a.pods {
+		out[i] = a.pods[i].pod.ID()
+	}
+	return out
+}
+
+// positions returns the position of each ID, from 1.
+func positions(turns []string) map[string]int {
+	out := make(map[string]int, len(turns))
+	for i, id := range turns {
+		out[id] = i + 1
+	}
+	return out
+}

@@ -1,0 +1,119 @@
+package consolidation
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// search is the state of one search.
+type search struct {
+	p *problem
+
+	all       attempt       // in which all candidates are removed
+	target    catalog.Price // of the nodes that would be launched if all candidates were removed
+	scarce    bool          // free capacity is scarce: see isScarce
+	bestTypes []string      // instance types of the nodes that would be launched if all candidates were removed
+	wasteful  int           // number of candidates with any waste: see byWaste
+
+	plans       int     // number of plans
+	plansBefore int     // number of plans before the current threshold
+	threshold   float64 // minimum worth of a move: see thresholds
+
+	prefixes map[int]attempt // by length of the prefix: see tryPrefix
+	bundled  *attempt        // see replaceBundles
+
+	declined map[string]Move // by first node: see decline
+	order    evictionOrder   // in which moved pods are assumed to arrive
+
+	// The memory of the last snapshot, which the next one reuses.
+	scratchNodes []cluster.Node
+	scratchPods  []cluster.Pod
+}
+
+// newSearch prepares a search. It makes the first plan: where the pending pods go if no candidate is removed.
+func newSearch(in Input) *search {
+	s := &search{p: newProblem(in), declined: map[string]Move{}, prefixes: map[int]attempt{}}
+	s.p.pendingPlan = s.solve(in.Snapshot)
+	return s
+}
+
+// solve makes a plan, and counts it.
+func (s *search) solve(snapshot cluster.Snapshot) packing.Plan {
+	s.plans++
+	return packing.Solve(snapshot, s.p.in.Market, packing.Usual)
+}
+
+// snapshotWithout returns the snapshot with those candidates terminating and their pods pending; removed has one entry per candidate. The result is
+// valid until the next call of snapshotWithout or scratch.
+func (s *search) snapshotWithout(gone []bool) cluster.Snapshot {
+	out := s.scratch(s.p.in.Snapshot)
+	for i, is := range gone {
+		if !is {
+			continue
+		}
+		c := &s.p.candidates[i]
+		out.Nodes[c.at] = c.drained
+		s.p.removeFromPool(&out, c)
+	}
+	pods, waiting := s.scratchPods[:0], out.Pods
+	for i := range s.p.pods {
+		r := &s.p.pods[i]
+		if !gone[r.candidate] {
+			continue
+		}
+		for len(waiting) > 0 && byID(waiting[0], r.pod) < 0 {
+			pods, waiting = append(pods, waiting[0]), waiting[1:]
+		}
+		pods = append(pods, r.pod)
+	}
+	s.scratchPods = append(pods, waiting...)
+	out.Pods = s.scratchPods
+	return out
+}
+
+// scratch returns a copy of the snapshot whose nodes and pools may be changed. It is valid until the next call of snapshotWithout or scratch.
+func (s *search) scratch(of cluster.Snapshot) cluster.Snapshot {
+	s.scratchNodes = append(s.scratchNodes[:0], of.Nodes...)
+	of.Nodes, of.Pools = s.scratchNodes, slices.Clone(of.Pools)
+	return of
+}
+
+// planAll plans the removal of all candidates. Its price is the target, and with it is known whether capacity is scarce.
+func (s *search) planAll() {
+	all := make([]bool, len(s.p.candidates))
+	for i := range all {
+		all[i] = true
+	}
+	s.all = s.plan(all)
+	s.target = max(priceOf(s.all.plan.Machines)-priceOf(s.p.pendingPlan.Machines), 0)
+	s.scarce = s.isScarce()
+	for i := range s.all.plan.Machines {
+		s.bestTypes = append(s.bestTypes, s.all.plan.Machines[i].Offerings[0].InstanceType)
+	}
+}
+
+// thresholds returns the minimum worth of a move, highest first. A lower threshold is tried only when no move meets the higher one, because pods
+// that are moved for a small saving now stand in the way of a larger saving later.
+func (s *search) thresholds() []float64 {
+	if high := initialThresholdFactor * s.p.priceShare(s.p.price-s.target); high > minThresholdRatio*s.p.lowestThreshold() {
+		return []float64{high, s.p.lowestThreshold()}
+	}
+	return []float64{s.p.lowestThreshold()}
+}
+
+// lowestThreshold returns the least threshold of any move that launches nodes or moves pods to other nodes.
+func (p *problem) lowestThreshold() float64 { return MinWorth * p.churnFactor() }
+
+// churnFactor returns the factor of all thresholds.
+func (p *problem) churnFactor() float64 {
+	if p.in.HighChurn {
+		return HighChurnFactor
+	}
+	return 1
+}
+
+// isLowest reports whether the threshold is the lowest. Then the search makes more plans.
+func (s *search) isLowest() bool { return s.threshold <= s.p.lowestThreshold() }

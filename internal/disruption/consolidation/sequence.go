@@ -1,0 +1,211 @@
+package consolidation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// sequence is the cluster as it changes when candidates are removed one after the other. All of them are terminating from the start, so that no pod
+// moves to a node that is removed later. A candidate's pods stay residents until its turn.
+type sequence struct {
+	s        *search
+	p        *problem
+	now      cluster.Snapshot // without pending pods
+	nodes    map[string]int   // index into now.Nodes, by name
+	podByID  map[string]*cluster.Pod
+	launched int
+}
+
+func newSequence(s *search, goes []int) *sequence {
+	r := &sequence{s: s, p: s.p, now: s.p.in.Snapshot, nodes: map[string]int{}, podByID: map[string]*cluster.Pod{}}
+	r.now.Nodes, r.now.Pools = slices.Clone(r.now.Nodes), slices.Clone(r.now.Pools)
+	for _, c := range goes {
+		r.now.Nodes[s.p.candidates[c].at].Leaving = true
+	}
+	for i := range r.now.Nodes {
+		r.nodes[r.now.Nodes[i].Name] = i
+	}
+	for i := range s.p.pods {
+		r.podByID[s.p.pods[i].pod.ID()] = &s.p.pods[i].pod
+	}
+	for i := range r.now.Pods {
+		r.podByID[r.now.Pods[i].ID()] = &r.now.Pods[i]
+	}
+	return r
+}
+
+// start applies the plan for the pending pods.
+func (r *sequence) start(t attempt) {
+	r.apply(t)
+	r.now.Pods = nil
+}
+
+// snapshotWith returns the current snapshot with those candidates' pods pending. It is valid until the next call.
+func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
+	out := r.s.scratch(r.now)
+	for i, is := range gone {
+		if is {
+			out.Nodes[r.p.candidates[i].at] = r.p.candidates[i].drained
+			r.p.removeFromPool(&out, &r.p.candidates[i])
+		}
+	}
+	pods := append(r.s.scratchPods[:0], out.Pods...)
+	for i := range r.p.pods {
+		if gone[r.p.pods[i].candidate] {
+			pods = append(pods, r.p.pods[i].pod)
+		}
+	}
+	r.s.scratchPods, out.Pods = pods, pods
+	return out
+}
+
+// apply applies the plan: pods are on their new nodes, and planned nodes become nodes without free room. Room that a planned node has left belongs to
+// its own move: with pods of other moves on it, the moves would depend on each other.
+func (r *sequence) apply(t attempt) {
+	for i, is := range t.removed {
+		if is {
+			r.now.Nodes[r.p.candidates[i].at] = r.p.candidates[i].drained
+			r.p.removeFromPool(&r.now, &r.p.candidates[i])
+		}
+	}
+	for _, p := range t.plan.Placements {
+		if pod, from := r.pod(p.Pod); pod != nil {
+			n := &r.now.Nodes[r.nodes[p.Node]]
+			n.Requested = n.Requested.Add(pod.Requests)
+			n.HostPorts = append(slices.Clip(n.HostPorts), pod.HostPorts...)
+			n.Residents = addResident(slices.Clone(n.Residents), pod, from)
+		}
+	}
+	for i := range t.plan.Machines {
+		r.launch(&t.plan.Machines[i])
+	}
+}
+
+// pod returns the pending pod and the candidate that it is on, if any.
+func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
+	if c, ok := r.p.byPod[id]; ok {
+		return r.podByID[id], r.p.candidates[c].node
+	}
+	return r.podByID[id], nil
+}
+
+// launch adds the planned node as a node.
+func (r *sequence) launch(m *packing.Machine) {
+	r.launched++
+	n := cluster.Node{
+		Name: fmt.Sprintf("~%d", r.launched), // not a valid name of a Node, and sorted last
+		Pool: m.Pool, NodeClass: m.NodeClass, Taints: m.Taints, Labels: commonLabels(m),
+		Allocatable: m.Requests, Requested: m.Requests,
+	}
+	n.Claim = n.Name
+	for _, t := range r.p.in.Market.Types(m.NodeClass, m.Pool) {
+		if t.Name == m.Offerings[0].InstanceType {
+			n.Capacity = t.Capacity
+		}
+	}
+	for _, id := range m.Pods {
+		if pod, from := r.pod(id); pod != nil {
+			n.HostPorts = append(n.HostPorts, pod.HostPorts...)
+			n.Residents = addResident(n.Residents, pod, from)
+		}
+	}
+	if at, ok := r.p.pools[m.Pool]; ok {
+		p := &r.now.Pools[at]
+		p.Usage, p.Nodes = p.Usage.Add(n.Capacity), p.Nodes+1
+	}
+	r.nodes[n.Name] = len(r.now.Nodes)
+	r.now.Nodes = append(r.now.Nodes, n)
+}
+
+// commonLabels returns the labels that the planned node has with each of its offerings.
+func commonLabels(m *packing.Machine) requirements.Labels {
+	out := requirements.Labels{}
+	maps.Copy(out, m.Labels)
+	for _, r := range m.Requirements {
+		if r.Operator == requirements.In && len(r.Values) == 1 {
+			out[r.Key] = r.Values[0]
+		}
+	}
+	first := m.Offerings[0]
+	for key, of := range map[string]func(packing.Choice) string{
+		catalog.LabelZone:         func(c packing.Choice) string { return c.Zone },
+		catalog.LabelCapacityType: func(c packing.Choice) string { return c.CapacityType },
+		catalog.LabelInstanceType: func(c packing.Choice) string { return c.InstanceType },
+	} {
+		if !slices.ContainsFunc(m.Offerings, func(c packing.Choice) bool { return of(c) != of(first) }) {
+			out[key] = of(first)
+		}
+	}
+	return out
+}
+
+// addResident adds the pod to the residents; from is the node that it comes from, if any, which has its kind.
+func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Node) []cluster.Resident {
+	for i := range residents {
+		if isOfKind(residents[i].Kind, p) {
+			residents[i].Count++
+			return residents
+		}
+	}
+	if from != nil {
+		for _, known := range from.Residents {
+			if isOfKind(known.Kind, p) {
+				return append(residents, cluster.Resident{Kind: known.Kind, Count: 1})
+			}
+		}
+	}
+	kind := &cluster.Kind{Namespace: p.Namespace, Labels: p.Labels}
+	for _, term := range p.AntiAffinity {
+		if term.Weight == 0 {
+			kind.Avoids = append(kind.Avoids, term)
+		}
+	}
+	return append(residents, cluster.Resident{Kind: kind, Count: 1})
+}
+
+// removeGroup removes those candidates after the ones before them.
+func (r *sequence) removeGroup(group []int) ([]Move, []Stuck) {
+	var stuck []Stuck
+	for len(group) > 0 {
+		t := attempt{removed: make([]bool, len(r.p.candidates))}
+		for _, c := range group {
+			t.removed[c] = true
+		}
+		t.plan = r.s.solve(r.snapshotWith(t.removed))
+		left := r.stuckNodes(t.plan)
+		if len(left) == 0 {
+			r.apply(t)
+			return r.p.splitIntoMoves(t), stuck
+		}
+		stuck = append(stuck, left...)
+		group = slices.DeleteFunc(slices.Clone(group), func(c int) bool {
+			return slices.ContainsFunc(left, func(s Stuck) bool { return s.Node == r.p.candidates[c].node.Name })
+		})
+	}
+	return nil, stuck
+}
+
+// stuckNodes returns the candidates with a pod that the plan refuses.
+func (r *sequence) stuckNodes(plan packing.Plan) []Stuck {
+	var out []Stuck
+	at := map[int]int{} // index into out, by candidate
+	for _, refusal := range plan.Refusals {
+		c, ok := r.p.byPod[refusal.Pod]
+		if !ok {
+			continue
+		}
+		i, known := at[c]
+		if !known {
+			i = len(out)
+			at[c], out = i, append(out, Stuck{Node: r.p.candidates[c].node.Name, Refusal: refusal})
+		}
+		out[i].Pods++
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+package consolidation
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// simulation is kube-scheduler with its default scoring: it puts each pod, one after the other, on the node with most free room (LeastAllocated and
+// BalancedAllocation of NodeResourcesFit). It knows no plan, so a plan that fills nodes completely can be correct and still leave a pod unschedulable.
+//
+// Constrained pods (isConstrained) go to the node of their plan, because few other nodes are possible for them.
+type simulation struct {
+	nodes    []simNode
+	free     []freeRoom     // of nodes
+	byName   map[string]int // index into nodes; planned nodes have the names of their plan
+	accepted map[nodeRequirements][]int
+
+	order evictionOrder
+}
+
+// simNode is a node, or a planned node.
+type simNode struct {
+	name        string // as in byName
+	planned     bool   // not launched yet
+	labels      requirements.Labels
+	taints      []requirements.Taint
+	avoids      []cluster.Term
+	allocatable resources.Amounts
+	free        resources.Amounts
+	newPods     int // scheduled in the simulation
+	cordoned    bool
+}
+
+// freeRoom is the free CPU and memory of a node, negative if it is cordoned. It is separate from simNode because the search for a node reads it for all
+// nodes, and hardly anything else.
+type freeRoom struct{ cpu, memory int64 }
+
+// nodeRequirements identifies a pod's requirements by their address: equal pods share them.
+type nodeRequirements struct {
+	required  *requirements.Requirements
+	tolerates *requirements.Toleration
+}
+
+// newSimulation has the nodes that are ready for pods, without those that are out.
+func newSimulation(nodes []cluster.Node, as evictionOrder, out func(i int) bool) *simulation {
+	b := &simulation{byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, order: as}
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Leaving || !n.Initialized || n.Cordoned() || out(i) {
+			continue
+		}
+		s := simNode{labels: n.Labels, taints: n.Taints, allocatable: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
+		for _, r := range n.Residents {
+			s.avoids = append(s.avoids, r.Avoids...)
+		}
+		b.add(n.Name, s)
+	}
+	return b
+}
+
+// add adds a node.
+func (sim *simulation) add(name string, s simNode) {
+	s.name, sim.byName[name] = name, len(sim.nodes)
+	sim.nodes, sim.free = append(sim.nodes, s), append(sim.free, freeRoom{s.free.CPU, s.free.Memory})
+	clear(sim.accepted)
+}
+
+// truncate removes all nodes but the first n.
+func (sim *simulation) truncate(n int) {
+	for i := range sim.nodes[n:] {
+		delete(sim.byName, sim.nodes[n+i].name)
+	}
+	sim.nodes, sim.free = sim.nodes[:n], sim.free[:n]
+	clear(sim.accepted)
+}
+
+// setFree sets the free room of a node.
+func (sim *simulation) setFree(at int, free resources.Amounts) {
+	s := &sim.nodes[at]
+	s.free, sim.free[at] = free, freeRoom{free.CPU, free.Memory}
+	if s.cordoned {
+		sim.free[at] = freeRoom{-1, -1}
+	}
+}
+
+// simNodeOf returns the planned node at its cheapest offering, with room for its pods. It returns false if the market has no such instance type.
+func simNodeOf(m *packing.Machine, market catalog.Market, pods resources.Amounts) (simNode, bool) {
+	first := m.Offerings[0]
+	for _, t := range market.Types(m.NodeClass, m.Pool) {
+		if t.Name != first.InstanceType {
+			continue
+		}
+		daemons := m.Requests.Sub(pods).Floor()
+		return simNode{name: m.Name, planned: true, labels: labelsOf(&t, m.Labels, first.Zone, first.CapacityType), taints: m.Taints, allocatable: t.Allocatable, free: t.Allocatable.Sub(daemons)}, true
+	}
+	return simNode{}, false
+}
+
+// labelsOf returns the labels of a node of the type in the pool.
+func labelsOf(t *catalog.Type, pool requirements.Labels, zone, capacityType string) requirements.Labels {
+	out := make(requirements.Labels, len(t.Labels)+len(pool)+2)
+	maps.Copy(out, t.Labels)
+	maps.Copy(out, pool)
+	out[catalog.LabelZone], out[catalog.LabelCapacityType] = zone, capacityType
+	return out
+}
+
+// hasNewPods reports whether pods were scheduled on the node.
+func (sim *simulation) hasNewPods(name string) bool {
+	at, ok := sim.byName[name]
+	return ok && sim.nodes[at].newPods > 0
+}
+
+// cordon excludes the node from scheduling, or includes it again.
+func (sim *simulation) cordon(name string, is bool) {
+	if at, ok := sim.byName[name]; ok {
+		sim.nodes[at].cordoned = is
+		sim.setFree(at, sim.nodes[at].free)
+	}
+}
+
+// clone returns a copy, to return to if an attempt fails.
+func (sim *simulation) clone() *simulation {
+	return &simulation{nodes: slices.Clone(sim.nodes), free: slices.Clone(sim.free), byName: maps.Clone(sim.byName), accepted: maps.Clone(sim.accepted), order: sim.order}
+}
+
+// fitsEach reports whether each of the pods, none of them constrained, would find a node if it came alone. If not, scheduling all of them cannot
+// succeed.
+func (sim *simulation) fitsEach(pods []cluster.Pod) bool {
+	for i := range pods {
+		p := &pods[i]
+		if !slices.ContainsFunc(sim.accepting(p), func(at int) bool {
+			return sim.mayFit(at, p) && p.Requests.Fits(sim.nodes[at].free) && !sim.nodes[at].repels(p)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayFit reports whether the node has the CPU and memory for the pod, and is not cordoned.
+func (sim *simulation) mayFit(at int, p *cluster.Pod) bool {
+	r := &sim.free[at]
+	return p.Requests.CPU <= r.cpu && p.Requests.Memory <= r.memory
+}
+
+// isConstrained reports whether a pod's node depends on more than room, labels and taints.
+func isConstrained(p *cluster.Pod) bool {
+	binds := func(t cluster.Term) bool { return t.Weight == 0 }
+	return len(p.HostPorts) > 0 || len(p.Volumes) > 0 || slices.ContainsFunc(p.Affinity, binds) || slices.ContainsFunc(p.AntiAffinity, binds) ||
+		slices.ContainsFunc(p.Spread, func(s cluster.Spread) bool { return !s.Soft })
+}
+
+// nodeFor returns the index of the node that the pod gets, -1 for none.
+func (sim *simulation) nodeFor(a *incomingPod) int {
+	p := a.pod
+	if isConstrained(p) {
+		if at, ok := sim.byName[a.planned]; ok && !sim.nodes[at].cordoned && p.Requests.Fits(sim.nodes[at].free) {
+			return at
+		}
+		return -1
+	}
+	best, most := -1, -1.0
+	for _, at := range sim.accepting(p) {
+		if !sim.mayFit(at, p) {
+			continue
+		}
+		s := &sim.nodes[at]
+		if score := s.score(&p.Requests); score > most+1e-9 && p.Requests.Fits(s.free) && !s.repels(p) {
+			best, most = at, score
+		}
+	}
+	return best
+}
+
+// score returns the least free share of CPU and memory after the pod, at most 1. It orders nodes as NodeResourcesFit and
+// NodeResourcesBalancedAllocation together do.
+func (s *simNode) score(ask *resources.Amounts) float64 {
+	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.allocatable.CPU, 1))
+	memory := float64(s.free.Memory-ask.Memory) / float64(max(s.allocatable.Memory, 1))
+	return min(cpu, memory)
+}
+
+// accepting returns the nodes whose labels and taints fit the pod.
+func (sim *simulation) accepting(p *cluster.Pod) []int {
+	key := nodeRequirements{}
+	if len(p.Required) > 0 {
+		key.required = &p.Required[0]
+	}
+	if len(p.Tolerations) > 0 {
+		key.tolerates = &p.Tolerations[0]
+	}
+	out, known := sim.accepted[key]
+	if known {
+		return out
+	}
+	for i := range sim.nodes {
+		if sim.nodes[i].accepts(p) {
+			out = append(out, i)
+		}
+	}
+	sim.accepted[key] = out
+	return out
+}
+
+// repels reports whether a pod on the node has anti-affinity with this one.
+func (s *simNode) repels(p *cluster.Pod) bool {
+	return slices.ContainsFunc(s.avoids, func(t cluster.Term) bool { return t.Matches(p.Namespace, p.Labels) })
+}
+
+// accepts reports whether the node's taints and labels fit the pod.
+func (s *simNode) accepts(p *cluster.Pod) bool {
+	if _, bad := requirements.Untolerated(s.taints, p.Tolerations); bad {
+		return false
+	}
+	return len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(r requirements.Requirements) bool { return r.Accepts(s.labels) })
+}

@@ -1,0 +1,158 @@
+package consolidation
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// spotVariety is the least number of instance types that must be able to replace a spot instance. Otherwise spot instances would chase the
+// cheapest type, which is interrupted soon. The value is Karpenter's.
+const spotVariety = 15
+
+// evaluate reports whether a move is worth it and returns its part of the score. It removes the offerings of planned nodes with which the move would
+// not save.
+func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) {
+	if m.Saving <= 0 || s.p.price == 0 {
+		return 0, false
+	}
+	for _, name := range m.Nodes {
+		if stuck[s.p.byNode[name]] {
+			return 0, false
+		}
+	}
+	if effort := s.p.costShare(m.Cost); effort > 0 {
+		m.Worth = s.p.priceShare(m.Saving) / effort
+	}
+	if !s.p.meetsRules(m) {
+		s.decline(m)
+		return 0, false
+	}
+	bar := s.threshold
+	if s.isLowest() {
+		bar = min(bar, s.p.minWorth(m))
+	}
+	worth = s.p.priceShare(m.Saving) - bar*s.p.costShare(m.Cost)
+	return worth, worth >= 0 && s.p.keepSavingOfferings(m)
+}
+
+// minWorth returns the least worth of the move, whatever the rules of its pools.
+func (p *problem) minWorth(m *Move) float64 {
+	if len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0 {
+		return MinWorthExchange * p.churnFactor()
+	}
+	return p.lowestThreshold()
+}
+
+// priceShare returns the amount's share of the price of all candidates.
+func (p *problem) priceShare(amount catalog.Price) float64 { return float64(amount) / float64(p.price) }
+
+// costShare returns the share of the cost of moving the pods of all candidates, 0 if that is 0.
+func (p *problem) costShare(cost float64) float64 {
+	if p.cost == 0 {
+		return 0
+	}
+	return cost / p.cost
+}
+
+// meetsRules reports whether the move meets the rules of the pools of all of its nodes.
+func (p *problem) meetsRules(m *Move) bool {
+	for _, name := range m.Nodes {
+		rule := p.in.Rules[p.candidates[p.byNode[name]].node.Pool]
+		least := max(rule.LeastWorth, p.minWorth(m))
+		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) || p.priceShare(m.Saving) < least*p.costShare(m.Cost) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepSavingOfferings removes the offerings with which the move might not save. Each planned node gets an equal part of the saving, so that the move
+// saves with any of the remaining offerings. It reports whether each planned node keeps enough offerings.
+func (p *problem) keepSavingOfferings(m *Move) bool {
+	spot := p.isSpotToSpot(m)
+	for i := range m.Machines {
+		machine := &m.Machines[i]
+		limit := machine.Price() + m.Saving/catalog.Price(len(m.Machines))
+		kept := slices.DeleteFunc(slices.Clone(machine.Offerings), func(c packing.Choice) bool {
+			return c.Price >= limit || spot && c.CapacityType == catalog.Spot && !p.in.SpotToSpot
+		})
+		if spot && p.in.SpotToSpot {
+			if len(m.Nodes) == 1 && variety(kept) < spotVariety {
+				return false
+			}
+			kept = cheapest(kept, spotVariety)
+		}
+		if len(kept) == 0 || kept[0].Price > machine.Price() {
+			return false // the saving depended on the cheapest offering
+		}
+		narrowed, ok := narrow(*machine, kept)
+		if !ok {
+			return false
+		}
+		*machine = narrowed
+	}
+	return true
+}
+
+// isSpotToSpot reports whether the move replaces only spot instances and may launch one.
+func (p *problem) isSpotToSpot(m *Move) bool {
+	for _, name := range m.Nodes {
+		if p.candidates[p.byNode[name]].node.Labels[catalog.LabelCapacityType] != catalog.Spot {
+			return false
+		}
+	}
+	return slices.ContainsFunc(m.Machines, func(p packing.Machine) bool {
+		return slices.ContainsFunc(p.Offerings, func(c packing.Choice) bool { return c.CapacityType == catalog.Spot })
+	})
+}
+
+// variety returns the number of instance types of the choices.
+func variety(choices []packing.Choice) int {
+	types := map[string]bool{}
+	for i := range choices {
+		types[choices[i].InstanceType] = true
+	}
+	return len(types)
+}
+
+// cheapest returns the choices of the first types.
+func cheapest(choices []packing.Choice, types int) []packing.Choice {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(choices), func(c packing.Choice) bool {
+		if !seen[c.InstanceType] && len(seen) == types {
+			return true
+		}
+		seen[c.InstanceType] = true
+		return false
+	})
+}
+
+// narrow returns the planned node with these offerings only. It returns false if they are too few for a minValues of its pool.
+func narrow(m packing.Machine, kept []packing.Choice) (packing.Machine, bool) {
+	values := map[string]map[string]bool{catalog.LabelInstanceType: {}, catalog.LabelZone: {}, catalog.LabelCapacityType: {}}
+	for i := range kept {
+		values[catalog.LabelInstanceType][kept[i].InstanceType] = true
+		values[catalog.LabelZone][kept[i].Zone] = true
+		values[catalog.LabelCapacityType][kept[i].CapacityType] = true
+	}
+	whole := len(kept) == len(m.Offerings)
+	m.Offerings, m.Requirements = kept, slices.Clone(m.Requirements)
+	for i := range m.Requirements {
+		r := &m.Requirements[i]
+		left, ok := values[r.Key]
+		if !ok || r.Operator != requirements.In {
+			if !whole && r.MinValues > 0 {
+				return m, false // the number of values of other labels that the remaining types have is not known here
+			}
+			continue
+		}
+		r.Values = slices.DeleteFunc(slices.Clone(r.Values), func(v string) bool { return !left[v] })
+		if len(r.Values) < r.MinValues {
+			return m, false
+		}
+	}
+	return m, true
+}
