@@ -263,10 +263,7 @@ func (g *guideWalk) exampleRuns(said string) bool {
 
 // elsewhere are commands of the README that others run.
 var elsewhere = map[string]string{
-	"make demo":          "TestGettingStartedLab does",
-	"make demo KEEP=1":   "TestGettingStartedLab does",
-	"make test":          "it is what runs this test",
-	"bin/lab fault list": "TestFaultList of lab/cmd/lab does",
+	"make demo": "TestGettingStartedLab does",
 }
 
 // readme runs the commands of the README in the checkout itself, where go run finds what it has built before; none of them writes anything.
@@ -289,7 +286,7 @@ func (g *guideWalk) readme() {
 		}
 		ran++
 	}
-	if ran < 5 || len(left) != len(elsewhere) {
+	if ran < 1 || len(left) != len(elsewhere) {
 		g.t.Errorf("%s: %d commands ran, and of %d that others run it has %d", page, ran, len(elsewhere), len(left))
 	}
 }

@@ -18,7 +18,7 @@ func identityChecks() []Check {
 		{ID: "ID-1", Title: "the cluster name is this cluster's", Layer: LayerController, judge: judgeHome},
 		{ID: "ID-3", Title: "no other cluster goes by this name", Layer: LayerFleet, judge: judgeNamesake},
 		{ID: "ID-4", Title: "every instance belongs to a NodeClaim", Layer: LayerFleet, judge: judgeOrphans},
-		{ID: "ID-7", Title: "nobody else terminates instances", Layer: LayerFleet, judge: judgeForeignEnd},
+		{ID: "ID-7", Title: "only the controller terminates instances", Layer: LayerFleet, judge: judgeForeignEnd},
 		{ID: "ID-8", Title: "security groups of instances are those of their class", Layer: LayerFleet, judge: judgeGroupDrift},
 		{ID: "ID-9", Title: "networks belong to this cluster", Layer: LayerFleet, judge: judgeNetworksOwner},
 	}

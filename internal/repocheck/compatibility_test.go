@@ -40,7 +40,7 @@ func TestCompatibility(t *testing.T) {
 		"\n## Conditions\n\n" + namesTable("object", "type", theirConditions, s, conditionPath) +
 		"\n## Labels, annotations, taints, finalizers and tags\n\n" + namesTable("kind", "key", theirKeys, s, keyPath) +
 		"\n## Fields\n\nAll fields of Karpenter's API are accepted, with its defaults and its checks. \"" + notYet + "\" means that nothing is done about them, " +
-		"and that the controller says so of each object that has them, in one line of its log and an event `FieldNotHonoured`.\n\n" +
+		"and that the controller reports each object that has them, with one line of its log and an event `FieldNotHonoured`.\n\n" +
 		fieldsTable(t, s)
 	if *rewriteDocs {
 		if err := os.WriteFile(compatibilityPage, []byte(page), 0o600); err != nil {

@@ -53,19 +53,13 @@ var allowed = words(`machine images?|machine-readable|virtual machines?|state ma
 
 // languageDebt is how many findings each folder still has. A number may only fall; a folder that is not listed has none.
 var languageDebt = map[string]int{
-	".":                         15,
-	"bench":                     55,
+	"bench":                     40,
 	"cmd":                       4,
-	"deploy":                    32,
-	"docs":                      124,
-	"docs/checks":               2,
-	"docs/guides":               28,
-	"docs/reference":            3,
-	"internal/cli":              9,
+	"internal/cli":              8,
 	"internal/cli/output":       4,
 	"internal/config":           1,
 	"internal/controller":       159,
-	"internal/diagnosis":        67,
+	"internal/diagnosis":        66,
 	"internal/doctor/collector": 1,
 	"internal/doctor/remedy":    4,
 	"internal/kube":             72,
@@ -76,8 +70,8 @@ var languageDebt = map[string]int{
 	"internal/node/userdata":    3,
 	"internal/permissions":      1,
 	"internal/scenario":         10,
-	"internal/suggest":          2,
-	"lab":                       322,
+	"internal/suggest":          1,
+	"lab":                       298,
 }
 
 // longestSentence is how many words a sentence of a document or a message may have.

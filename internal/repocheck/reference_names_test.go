@@ -66,7 +66,7 @@ func eventsPage(t *testing.T) string {
 	b.WriteString(`# Events
 
 What ` + "`kubectl describe`" + ` and ` + "`kubectl get events`" + ` show, by reason. One message about one object is not repeated within two minutes (FailedScheduling: five, NodeRepairBlocked, NamesakeSeen, HeldBack: fifteen); one
-that has changed is told at once. Reasons are Karpenter's where the meaning is.
+that has changed is emitted at once. Reasons are Karpenter's where the meaning is.
 ` + fromCode)
 	last := ""
 	for _, c := range constantsOf(t, file, "", true) {

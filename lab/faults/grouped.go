@@ -12,7 +12,7 @@ import (
 // groupFaults are faults of security groups that are added to instances.
 func groupFaults() []Fault {
 	return []Fault{
-		{Name: "group-added", What: "somebody adds a security group to an instance, which counts as drifted then", Check: "ID-8", Cause: "which it does not select now",
+		{Name: "group-added", What: "a user adds a security group to an instance, which then counts as drifted", Check: "ID-8", Cause: "which it does not select now",
 			Hint: true, After: true, Break: undrifted, Then: grouped},
 	}
 }

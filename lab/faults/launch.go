@@ -40,7 +40,7 @@ func launchFaults() []Fault {
 			Break: denial("ec2:RunInstances")},
 		{Name: "image-not-ready", What: "the image is still being copied", Check: "LAUNCH-10", Cause: "is pending, and EC2 launches nothing from it", Slow: true,
 			Break: ownImage(func(i *world.Image) { i.State = "pending" })},
-		{Name: "image-of-the-marketplace", What: "the image is sold in the AWS Marketplace, and nobody has subscribed to it", Check: "LAUNCH-10", Cause: "has not subscribed to it", Slow: true,
+		{Name: "image-of-the-marketplace", What: "the image is in the AWS Marketplace, and the account has no subscription to it", Check: "LAUNCH-10", Cause: "has not subscribed to it", Slow: true,
 			Break: ownImage(func(i *world.Image) { i.Product = "4b1fcd2e" })},
 	}
 }

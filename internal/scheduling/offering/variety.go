@@ -5,8 +5,8 @@ import "github.com/joiner-sh/joiner/internal/model/bitset"
 // MinValue is the minValues of a requirement: the offerings of a NodeClaim must have that many
 // different values of a label.
 type MinValue struct {
-	Key  string
-	N    int
+	Key  string  // label
+	N    int     // least number of different values
 	kind []int32 // by offer minus pool.from: number of its value; -1: none
 }
 
