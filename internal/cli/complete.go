@@ -18,7 +18,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/config"
-	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
@@ -64,7 +64,7 @@ func all(of ...cobra.CompletionFunc) cobra.CompletionFunc {
 // checkNames completes the ids of the checks of joiner doctor.
 func checkNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
-	for _, c := range diagnosis.Checks() {
+	for _, c := range checks.Checks() {
 		names = append(names, c.ID)
 	}
 	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp

@@ -24,6 +24,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
@@ -119,7 +120,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 		}
 		lost = writeBundle(d.bundle, text)
 	}
-	findings := diagnosis.Diagnose(e)
+	findings := checks.Diagnose(e)
 	unseen := e.Unseen()
 	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is nothing that a judgement could rest on
 		return errors.Join(fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked. Kubernetes: %s. AWS: %s", unseen[0].Why, unseen[1].Why), lost)

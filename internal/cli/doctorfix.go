@@ -13,6 +13,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/cli/output"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/remedy"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/suggest"
@@ -65,7 +66,7 @@ func (d *doctorFlags) mend(ctx context.Context, s Streams, e diagnosis.Evidence,
 // knownCheck returns the id of a check in its canonical case. The error hints at a similar id.
 func knownCheck(name string) (string, error) {
 	var all []string
-	for _, c := range diagnosis.Checks() {
+	for _, c := range checks.Checks() {
 		if strings.EqualFold(c.ID, name) {
 			return c.ID, nil
 		}

@@ -1,8 +1,8 @@
-// Package diagnosis finds out why an instance does not become a node, from evidence collected from AWS and Kubernetes.
+// Package diagnosis has the values of a diagnosis: why an instance does not become a node. Package diagnosis/checks makes it.
 //
-// In: Evidence: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
-// Out: findings: check, verdict, cause in one sentence, certainty, lines of evidence, the fix; the root cause first.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// In: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
+// Out: Evidence and its file format; symptoms of consoles; findings, ranked: check, verdict, cause, certainty, lines of evidence, fix.
+// Never: a call, a clock, or the judgement of a check.
 package diagnosis
 
 import (
@@ -56,8 +56,8 @@ func (i Item[T]) Is(a Absence) bool {
 	return i.Absent == a || a == NotAsked && i.Absent == "" && i.Source == ""
 }
 
-// gap returns the Unknown finding of a check that needs the item; ok is false if the item is known.
-func (i Item[T]) gap(what string) (f Finding, ok bool) {
+// Gap returns the Unknown finding of a check that needs the item; ok is false if the item is known.
+func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	if i.Known() {
 		return Finding{}, false
 	}
@@ -65,9 +65,9 @@ func (i Item[T]) gap(what string) (f Finding, ok bool) {
 	switch {
 	case i.Absent == Denied:
 		f.Cause = fmt.Sprintf("%s could not be read: the permission %s is missing", what, i.Why)
-		f = f.mend(fix.Say("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
+		f = f.FixedBy(fix.Say("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
 		if what, ok := strings.CutPrefix(i.Why, "to "); ok { // of Kubernetes, which has no such names of permissions
-			f = f.mend(fix.Say("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
+			f = f.FixedBy(fix.Say("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
 		}
 	case i.Absent == Missing:
 		f.Cause = what + ": there is none"
@@ -139,8 +139,8 @@ type UserDataProblem struct {
 	Corrected bool `json:"corrected,omitempty"`
 }
 
-// class returns the EC2NodeClass with this name.
-func (e *Evidence) class(name string) (Class, bool) {
+// Class returns the EC2NodeClass with this name.
+func (e *Evidence) Class(name string) (Class, bool) {
 	i := slices.IndexFunc(e.Classes.Value, func(c Class) bool { return c.Name == name })
 	if i < 0 {
 		return Class{}, false

@@ -67,6 +67,18 @@ internal/node/userdata: internal/model/catalog internal/model/requirements inter
 # diagnosis: why a node does not join, and the fix. Pure.
 internal/diagnosis/fix:
 internal/diagnosis: internal/diagnosis/fix internal/suggest
+internal/diagnosis/index: internal/diagnosis internal/diagnosis/fix
+internal/diagnosis/nodeclass: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index
+internal/diagnosis/network: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/auth: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/boot: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/ready: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/architecture: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/launch: internal/diagnosis internal/diagnosis/auth internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/network internal/diagnosis/nodeclass internal/suggest
+internal/diagnosis/fargate: internal/diagnosis internal/diagnosis/auth internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/network
+internal/diagnosis/leader: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index
+internal/diagnosis/identity: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/launch internal/diagnosis/network
+internal/diagnosis/checks: internal/diagnosis internal/diagnosis/architecture internal/diagnosis/auth internal/diagnosis/boot internal/diagnosis/fargate internal/diagnosis/fix internal/diagnosis/identity internal/diagnosis/index internal/diagnosis/launch internal/diagnosis/leader internal/diagnosis/network internal/diagnosis/ready
 
 # migration: what a switch from Karpenter needs. Pure.
 internal/migration: internal/diagnosis/fix
@@ -103,11 +115,11 @@ internal/emulator: internal/emulator/iampolicy internal/emulator/world internal/
 internal/scenario: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
 
 # controller: the loops. They read, decide with the packages above, and act.
-internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/vpc internal/config internal/diagnosis internal/diagnosis/fix internal/disruption internal/disruption/consolidation internal/disruption/cron internal/disruption/drain internal/disruption/drift internal/disruption/replacement internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/lifecycle internal/node/userdata internal/scheduling/fairness internal/scheduling/packing internal/suggest | github.com/go-logr github.com/prometheus golang.org/x/sync k8s.io sigs.k8s.io
+internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/vpc internal/config internal/diagnosis internal/diagnosis/checks internal/diagnosis/fix internal/disruption internal/disruption/consolidation internal/disruption/cron internal/disruption/drain internal/disruption/drift internal/disruption/replacement internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/lifecycle internal/node/userdata internal/scheduling/fairness internal/scheduling/packing internal/suggest | github.com/go-logr github.com/prometheus golang.org/x/sync k8s.io sigs.k8s.io
 
 # cli: the commands.
 internal/cli/output: internal/model/catalog internal/model/resources internal/scheduling/packing
-internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/pricing internal/aws/vpc internal/cli/output internal/config internal/diagnosis internal/diagnosis/fix internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
+internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/pricing internal/aws/vpc internal/cli/output internal/config internal/diagnosis internal/diagnosis/checks internal/diagnosis/fix internal/diagnosis/leader internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
 
 # cmd: flags, clients and signals.
 cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
