@@ -21,6 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
@@ -181,7 +182,7 @@ func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, u
 	}
 	data, err := bootstrap.UserData(node)
 	if err != nil {
-		if foreign, ok := userdata.Foreign(in); ok {
+		if foreign, ok := reading.Foreign(in); ok {
 			return nil, userdata.Reading{}, errors.New(foreign.String())
 		}
 		return nil, userdata.Reading{}, err
@@ -189,7 +190,7 @@ func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, u
 	if node.Family != catalog.Custom {
 		in.Data = data
 	}
-	reading := userdata.Read(in)
+	reading := reading.Read(in)
 	if fatal, ok := reading.Fatal(); ok {
 		return nil, reading, errors.New(fatal.String())
 	}
