@@ -17,6 +17,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/kube"
@@ -75,7 +76,7 @@ func (c *clusterFlags) names(kind schema.GroupVersionResource) cobra.CompletionF
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, err := c.list(cmd.Context(), kind)
 		if err != nil {
-			return cobra.AppendActiveHelp(nil, "no names of "+kind.Resource+": "+oneLine(err.Error())), cobra.ShellCompDirectiveNoFileComp
+			return cobra.AppendActiveHelp(nil, "no names of "+kind.Resource+": "+message.OneLine(err.Error())), cobra.ShellCompDirectiveNoFileComp
 		}
 		return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
 	}

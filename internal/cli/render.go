@@ -17,6 +17,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
@@ -156,7 +157,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 
 	// 3. Print.
 	for _, note := range r.notes(class, found, reading.Problems) {
-		fmt.Fprintln(s.Err, "note: "+oneLine(note))
+		fmt.Fprintln(s.Err, "note: "+message.OneLine(note))
 	}
 	answer := rendered{
 		NodeClass: class.Name, InstanceType: kind.Name, CapacityType: r.capacityType, AMIFamily: node.Family, Image: image.ID,

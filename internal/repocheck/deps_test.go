@@ -126,10 +126,14 @@ internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal
 
 # cli: the commands.
 internal/cli/output: internal/model/catalog internal/model/resources internal/scheduling/packing
-internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/pricing internal/aws/vpc internal/cli/output internal/config internal/diagnosis internal/diagnosis/checks internal/diagnosis/fix internal/diagnosis/leader internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/node/userdata/reading internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
+internal/cli/message: internal/diagnosis
+internal/cli/connection: internal/aws/awserr internal/cli/message internal/diagnosis internal/suggest | github.com/aws k8s.io sigs.k8s.io
+internal/cli/helmvalues: internal/cli/message internal/config internal/kube internal/migration internal/suggest | sigs.k8s.io
+internal/cli/screen: internal/cli/message internal/cli/output internal/diagnosis internal/diagnosis/fix internal/migration
+internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/pricing internal/aws/vpc internal/cli/connection internal/cli/helmvalues internal/cli/message internal/cli/output internal/cli/screen internal/config internal/diagnosis internal/diagnosis/checks internal/diagnosis/leader internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/node/userdata/reading internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
 
 # cmd: flags, clients and signals.
-cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
+cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/cli/connection internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
 `
 
 // impure lists packages of the standard library that pure packages may not import.

@@ -82,7 +82,7 @@ func FirstKnown(a, b Spot) Spot {
 	return a
 }
 
-// Within returns the path of a table as the beginning of the paths of its fields.
+// Within returns " in TABLE" for the middle of a sentence; empty for the top level.
 func Within(table string) string {
 	if table == "" {
 		return ""

@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"bytes"
@@ -21,27 +21,27 @@ func TestProgress(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-			p := newProgress(&out, func() time.Time { return at })
+			p := NewProgress(&out, func() time.Time { return at })
 			p.isTerminal = c.isTerminal
-			p.note("pods", false)
+			p.Note("pods", false)
 			p.show() // nothing yet
 			at = at.Add(time.Second)
 			p.show()
-			p.note("pods", true)
+			p.Note("pods", true)
 			p.show() // nothing is being read
-			p.note("eks:DescribeCluster prod", false)
+			p.Note("eks:DescribeCluster prod", false)
 			at = at.Add(3 * time.Second)
-			p.note("sts", false)
+			p.Note("sts", false)
 			p.show()
 			at = at.Add(time.Second)
-			p.note("eks:DescribeCluster prod", true)
+			p.Note("eks:DescribeCluster prod", true)
 			p.show()
 			if out.String() != c.want {
 				t.Errorf("it shows\n%q\nwant\n%q", out.String(), c.want)
 			}
 		})
 	}
-	var none *progress
-	none.note("pods", false)
-	none.watch()()
+	var none *Progress
+	none.Note("pods", false)
+	none.Watch()()
 }

@@ -1,4 +1,9 @@
-package cli
+// Package screen writes findings of doctor and migrate, and their progress, for a terminal.
+//
+// In: findings of diagnosis and of migration.
+// Out: text for a person, wrapped at the width of the terminal.
+// Never: a judgement; what a finding says comes from the checks.
+package screen
 
 import (
 	"fmt"
@@ -6,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/cli/output"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
@@ -71,9 +77,9 @@ func withSteps(lines []string, steps []fix.Step) []string {
 	return lines
 }
 
-// screen returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence. The worst cause comes
+// Findings returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence. The worst cause comes
 // first; causes of EC2NodeClasses that no NodePool uses come last. The last lines name the systems that could not be read.
-func screen(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) string {
+func Findings(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) string {
 	all := causes(diagnosis.Worst(findings))
 	tail := closing(findings, unseen, truncated)
 	var out []string
@@ -91,8 +97,8 @@ func screen(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated [
 	return strings.Join(append(out, tail...), "\n") + "\n"
 }
 
-// inFull returns the block of one finding, with all of its evidence.
-func inFull(f diagnosis.Finding) []string {
+// FindingInFull returns the block of one finding, with all of its evidence.
+func FindingInFull(f diagnosis.Finding) []string {
 	return append(causes([]diagnosis.Finding{f})[0].lines(true), "")
 }
 
@@ -105,7 +111,7 @@ func (c *cause) lines(isRoomy bool) []string {
 	if c.Unused {
 		head += " (no NodePool uses it)"
 	}
-	out := []string{oneLine(head), "  " + oneLine(c.Cause)}
+	out := []string{message.OneLine(head), "  " + message.OneLine(c.Cause)}
 	for i, line := range c.Evidence {
 		if i == mostLines && len(c.Evidence) > mostLines+1 || !isRoomy {
 			if isRoomy {
@@ -113,7 +119,7 @@ func (c *cause) lines(isRoomy bool) []string {
 			}
 			break
 		}
-		out = append(out, "  seen  "+oneLine(line))
+		out = append(out, "  seen  "+message.OneLine(line))
 	}
 	for _, part := range []struct {
 		label string
@@ -121,7 +127,7 @@ func (c *cause) lines(isRoomy bool) []string {
 	}{{"  fix   ", c.fix}, {"  look  ", c.look}} {
 		label := part.label
 		for _, line := range part.lines {
-			out, label = append(out, label+oneLine(line)), "        "
+			out, label = append(out, label+message.OneLine(line)), "        "
 		}
 	}
 	for i, f := range c.follows {
@@ -166,7 +172,7 @@ func inShort(f diagnosis.Finding) string {
 	if f.Subject != "" {
 		text += ", " + f.Subject
 	}
-	return oneLine(text + ": " + f.Cause)
+	return message.OneLine(text + ": " + f.Cause)
 }
 
 // closing returns the last lines of the output: the checks that could not run, grouped by reason, the number of passed checks, and the
@@ -202,10 +208,10 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 			out = append(out, fmt.Sprintf("and more reasons, %d, why checks could not be made: -o json has them", len(all)-i))
 			break
 		}
-		out = append(out, oneLine(fmt.Sprintf("not judged: %s (%s)", why, listed(reasons[why]))))
+		out = append(out, message.OneLine(fmt.Sprintf("not judged: %s (%s)", why, listed(reasons[why]))))
 	}
 	for _, cut := range truncated {
-		out = append(out, oneLine("only a part was read: "+cut))
+		out = append(out, message.OneLine("only a part was read: "+cut))
 	}
 	good := 0
 	for check := range fine {
@@ -219,7 +225,7 @@ func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated 
 	}
 	out = append(out, sum)
 	for _, u := range unseen {
-		out = append(out, oneLine(u.String()))
+		out = append(out, message.OneLine(u.String()))
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package cli
+package connection
 
 import (
 	"encoding/base64"

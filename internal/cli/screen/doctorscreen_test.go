@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func TestScreen(t *testing.T) {
 			all = append(all, diagnosis.Finding{Check: fmt.Sprintf("AUTH-%d", i), Verdict: diagnosis.Unknown, Cause: fmt.Sprintf("why %d", i%7)})
 		}
 		all = append(all, diagnosis.Finding{Check: "ID-1", Verdict: diagnosis.Fine})
-		got := screen(all, nil, nil)
+		got := Findings(all, nil, nil)
 		lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
 		if most := screenLines + 4*mostCauses; len(lines) > most {
 			t.Errorf("%d findings take %d lines:\n%s", n, len(lines), got)
@@ -68,7 +68,7 @@ func TestScreenCauses(t *testing.T) {
 	then.Follows = "AUTH-2"
 	unused := f("AUTH-2", "EC2NodeClass old", "role x is not mapped", "map x")
 	unused.Unused = true
-	got := screen([]diagnosis.Finding{f("AUTH-2", "EC2NodeClass a", "role r is not mapped", "map r"), f("AUTH-2", "EC2NodeClass b", "role r is not mapped", "map r", "again b"), then, unused}, nil,
+	got := Findings([]diagnosis.Finding{f("AUTH-2", "EC2NodeClass a", "role r is not mapped", "map r"), f("AUTH-2", "EC2NodeClass b", "role r is not mapped", "map r", "again b"), then, unused}, nil,
 		[]string{"events: only the first 5000 were read"})
 	want := `AUTH-2 broken, certain: EC2NodeClass a, b
   role r is not mapped

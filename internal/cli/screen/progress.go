@@ -1,4 +1,4 @@
-package cli
+package screen
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/cli/message"
 )
 
 // Times of the progress display.
@@ -17,9 +19,9 @@ const (
 	progressWidth = 78
 )
 
-// progress prints to stderr what is being read, and for how long. On a terminal it updates one line; elsewhere it prints a line for each slow
+// Progress prints to stderr what is being read, and for how long. On a terminal it updates one line; elsewhere it prints a line for each slow
 // item. Its methods may be called concurrently.
-type progress struct {
+type Progress struct {
 	w          io.Writer
 	isTerminal bool
 	now        func() time.Time
@@ -37,9 +39,9 @@ type item struct {
 	isTold bool
 }
 
-func newProgress(w io.Writer, now func() time.Time) *progress {
+func NewProgress(w io.Writer, now func() time.Time) *Progress {
 	file, ok := w.(*os.File)
-	p := &progress{w: w, now: now, begun: now()}
+	p := &Progress{w: w, now: now, begun: now()}
 	if ok {
 		info, err := file.Stat()
 		p.isTerminal = err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -47,8 +49,8 @@ func newProgress(w io.Writer, now func() time.Time) *progress {
 	return p
 }
 
-// note records that reading an item starts or is done. A nil progress does nothing.
-func (p *progress) note(source string, isDone bool) {
+// Note records that reading an item starts or is done. A nil progress does nothing.
+func (p *Progress) Note(source string, isDone bool) {
 	if p == nil {
 		return
 	}
@@ -64,22 +66,22 @@ func (p *progress) note(source string, isDone bool) {
 		}
 		p.active = append(p.active[:i:i], p.active[i+1:]...)
 		if one.isTold {
-			fmt.Fprintf(p.w, "read %s after %s\n", oneLine(source), seconds(p.now().Sub(one.begun)))
+			fmt.Fprintf(p.w, "read %s after %s\n", message.OneLine(source), seconds(p.now().Sub(one.begun)))
 		}
 		return
 	}
 }
 
 // show updates the display.
-func (p *progress) show() {
+func (p *Progress) show() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
 	if p.isTerminal {
 		if len(p.active) > 0 && now.Sub(p.begun) >= progressAfter {
-			text := fmt.Sprintf("reading %s (%s)", oneLine(p.active[0].source), seconds(now.Sub(p.begun)))
+			text := fmt.Sprintf("reading %s (%s)", message.OneLine(p.active[0].source), seconds(now.Sub(p.begun)))
 			if more := len(p.active) - 1; more > 0 {
-				text = fmt.Sprintf("reading %s and %d more (%s)", oneLine(p.active[0].source), more, seconds(now.Sub(p.begun)))
+				text = fmt.Sprintf("reading %s and %d more (%s)", message.OneLine(p.active[0].source), more, seconds(now.Sub(p.begun)))
 			}
 			p.replace(cutRunes(text, progressWidth))
 		}
@@ -88,20 +90,20 @@ func (p *progress) show() {
 	for i := range p.active {
 		if one := &p.active[i]; !one.isTold && now.Sub(one.begun) >= progressSlow {
 			one.isTold = true
-			fmt.Fprintf(p.w, "still reading %s (%s)\n", oneLine(one.source), seconds(now.Sub(one.begun)))
+			fmt.Fprintf(p.w, "still reading %s (%s)\n", message.OneLine(one.source), seconds(now.Sub(one.begun)))
 		}
 	}
 }
 
 // replace overwrites the line on the terminal.
-func (p *progress) replace(text string) {
+func (p *Progress) replace(text string) {
 	length := len([]rune(text))
 	fmt.Fprintf(p.w, "\r%s%s\r", text, strings.Repeat(" ", max(0, p.shown-length)))
 	p.shown = length
 }
 
-// watch shows the progress until the returned function is called, which clears the line. A nil progress does nothing.
-func (p *progress) watch() (end func()) {
+// Watch shows the progress until the returned function is called, which clears the line. A nil progress does nothing.
+func (p *Progress) Watch() (end func()) {
 	if p == nil {
 		return func() {}
 	}

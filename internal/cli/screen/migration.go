@@ -1,9 +1,10 @@
-package cli
+package screen
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/cli/output"
 	"github.com/joiner-sh/joiner/internal/migration"
 )
@@ -14,8 +15,8 @@ const (
 	leastStays = 3
 )
 
-// migrationScreen returns the text output: the findings by weight, limited to about one screen, then the commands.
-func migrationScreen(r migration.Report) string {
+// Migration returns the text output: the findings by weight, limited to about one screen, then the commands.
+func Migration(r migration.Report) string {
 	by := map[migration.Weight][]migration.Finding{}
 	for _, f := range r.Findings {
 		by[f.Weight] = append(by[f.Weight], f)
@@ -40,13 +41,13 @@ func verdictOn(r migration.Report, stopping, unseen int) string {
 	}
 	switch {
 	case stopping > 0:
-		return oneLine(fmt.Sprintf("stop: %s to fix before the migration%s", output.Count(stopping, "thing"), name))
+		return message.OneLine(fmt.Sprintf("stop: %s to fix before the migration%s", output.Count(stopping, "thing"), name))
 	case len(r.Hidden) > 0:
-		return oneLine(fmt.Sprintf("not judged: %s could not be seen, and may hide what stops the hand-over%s", output.Count(len(r.Hidden), "thing"), name))
+		return message.OneLine(fmt.Sprintf("not judged: %s could not be seen, and may hide what stops the hand-over%s", output.Count(len(r.Hidden), "thing"), name))
 	case unseen > 0:
-		return oneLine(fmt.Sprintf("go, as far as could be seen: nothing stops the hand-over%s", name))
+		return message.OneLine(fmt.Sprintf("go, as far as could be seen: nothing stops the hand-over%s", name))
 	}
-	return oneLine(fmt.Sprintf("go: nothing stops the hand-over%s", name))
+	return message.OneLine(fmt.Sprintf("go: nothing stops the hand-over%s", name))
 }
 
 // found returns the lines of findings of one weight: one for each finding and one for its fix, for at most room findings.
@@ -61,9 +62,9 @@ func found(head string, all []migration.Finding, room int) []string {
 		if f.Subject != "" {
 			text = f.Subject + ": " + text
 		}
-		out = append(out, oneLine(fmt.Sprintf("%-9s %s", head, text)))
+		out = append(out, message.OneLine(fmt.Sprintf("%-9s %s", head, text)))
 		if f.Fix != "" {
-			out = append(out, oneLine(fmt.Sprintf("%-9s %s", "  fix", f.Fix)))
+			out = append(out, message.OneLine(fmt.Sprintf("%-9s %s", "  fix", f.Fix)))
 		}
 	}
 	return out
@@ -73,7 +74,7 @@ func found(head string, all []migration.Finding, room int) []string {
 func commands(head string, all []string) []string {
 	out := []string{"", head + ":"}
 	for _, c := range all {
-		out = append(out, "  "+oneLine(c))
+		out = append(out, "  "+message.OneLine(c))
 	}
 	return out
 }

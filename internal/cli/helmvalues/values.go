@@ -1,4 +1,9 @@
-package cli
+// Package helmvalues reads values files of Karpenter's and Joiner's Helm charts for joiner migrate.
+//
+// In: values files and the shapes that the chart allows.
+// Out: the settings that they make, and the values that no chart knows.
+// Never: a call.
+package helmvalues
 
 import (
 	"cmp"
@@ -10,6 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/migration"
@@ -18,23 +24,23 @@ import (
 
 // chartValues are the Helm values of Karpenter's chart.
 type chartValues struct {
-	flat    map[string]string   // by path; nil: no file was given
+	Flat    map[string]string   // by path; nil: no file was given
 	environ []string            // environment of the container that the chart renders
 	problem string              // the values that Joiner's chart refuses, as a sentence; empty: none
 	left    []migration.Ignored // values of charts before 1.0, which both charts ignore
 }
 
-// readValues reads files of Helm values. A later file overrides an earlier one.
-func readValues(files []string) (chartValues, error) {
+// ReadValues reads files of Helm values. A later file overrides an earlier one.
+func ReadValues(files []string) (chartValues, error) {
 	if len(files) == 0 {
 		return chartValues{}, nil
 	}
-	out := chartValues{flat: map[string]string{}}
+	out := chartValues{Flat: map[string]string{}}
 	var wrong []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return out, fmt.Errorf("read values: %w", plain(err))
+			return out, fmt.Errorf("read values: %w", message.Plain(err))
 		}
 		var tree map[string]any
 		var list []any
@@ -42,16 +48,16 @@ func readValues(files []string) (chartValues, error) {
 		case err != nil && yaml.Unmarshal(text, &list) == nil:
 			return out, fmt.Errorf("read values: %s is not a file of values: it is a list, and should be a mapping", file)
 		case err != nil:
-			return out, fmt.Errorf("read values: %s is not a file of values: %s", file, oneLine(err.Error()))
+			return out, fmt.Errorf("read values: %s is not a file of values: %s", file, message.OneLine(err.Error()))
 		}
 		if _, isManifest := tree["apiVersion"]; isManifest {
 			return out, fmt.Errorf("read values: %s is not a file of values but a manifest: give it with -f", file)
 		}
-		flatten(tree, "", out.flat)
+		flatten(tree, "", out.Flat)
 		wrong = append(wrong, misshapen(tree)...)
 	}
-	out.left = takeLeftovers(out.flat)
-	out.environ, out.problem = environOf(out.flat)
+	out.left = takeLeftovers(out.Flat)
+	out.environ, out.problem = environOf(out.Flat)
 	if len(wrong) > 0 {
 		out.problem = "the chart refuses them: " + strings.Join(wrong, "; ")
 	}
@@ -130,17 +136,17 @@ func environOf(flat map[string]string) (environ []string, problem string) {
 
 // installed returns the controller that the chart renders from the values.
 func (v chartValues) installed() kube.Installed {
-	out := kube.Installed{Controller: migration.Controller{Product: migration.Karpenter, Version: v.flat["controller.image.tag"], Account: v.flat["serviceAccount.name"],
-		Role: v.flat["serviceAccount.annotations.eks.amazonaws.com/role-arn"]}, Environ: v.environ}
-	_, _ = fmt.Sscan(v.flat["replicas"], &out.Replicas) // no number: not known
+	out := kube.Installed{Controller: migration.Controller{Product: migration.Karpenter, Version: v.Flat["controller.image.tag"], Account: v.Flat["serviceAccount.name"],
+		Role: v.Flat["serviceAccount.annotations.eks.amazonaws.com/role-arn"]}, Environ: v.environ}
+	_, _ = fmt.Sscan(v.Flat["replicas"], &out.Replicas) // no number: not known
 	return out
 }
 
-// settingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings; of settings with an
+// SettingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings; of settings with an
 // error only the cluster name is set.
-func settingsOf(seen *migration.Installation, installed []kube.Installed, chart chartValues) config.Settings {
+func SettingsOf(seen *migration.Installation, installed []kube.Installed, chart chartValues) config.Settings {
 	isTheirs := func(i kube.Installed) bool { return i.Product == migration.Karpenter }
-	if chart.flat != nil && !slices.ContainsFunc(installed, isTheirs) {
+	if chart.Flat != nil && !slices.ContainsFunc(installed, isTheirs) {
 		installed = append(installed, chart.installed())
 	}
 	var own config.Settings
@@ -148,7 +154,7 @@ func settingsOf(seen *migration.Installation, installed []kube.Installed, chart 
 		c := i.Controller
 		settings, notes, err := config.FromProcess(i.Args, i.Environ)
 		if err != nil {
-			c.Problem = oneLine(err.Error())
+			c.Problem = message.OneLine(err.Error())
 			own.ClusterName = cmp.Or(own.ClusterName, variableOf(i.Environ, "CLUSTER_NAME"))
 		} else if c.Product == migration.Karpenter {
 			own = settings

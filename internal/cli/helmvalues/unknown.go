@@ -1,4 +1,4 @@
-package cli
+package helmvalues
 
 import (
 	"maps"
@@ -30,9 +30,9 @@ func chartPaths() []string {
 	}
 }
 
-// unknownValues returns the values that no chart has, sorted by path, with the path that is probably meant. Values below settings are
+// UnknownValues returns the values that no chart has, sorted by path, with the path that is probably meant. Values below settings are
 // checked with the environment instead.
-func unknownValues(flat map[string]string) []migration.UnknownValue {
+func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	paths := chartPaths()
 	var out []migration.UnknownValue
 	seen := map[string]bool{}

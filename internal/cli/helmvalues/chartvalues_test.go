@@ -1,4 +1,4 @@
-package cli
+package helmvalues
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ type rule struct {
 // TestChartPaths compares the value paths that migrate check knows with those of the chart.
 func TestChartPaths(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../deploy/charts/joiner/values.rules.json")
+	text, err := os.ReadFile("../../../deploy/charts/joiner/values.rules.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestChartPaths(t *testing.T) {
 // TestChartShapes compares the value types that migrate check requires, and the names of settings, with those of the chart.
 func TestChartShapes(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../deploy/charts/joiner/values.rules.json")
+	text, err := os.ReadFile("../../../deploy/charts/joiner/values.rules.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestChartValues(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		v, err := readValues([]string{file})
+		v, err := ReadValues([]string{file})
 		if err != nil || want == "" && v.problem != "" || !strings.Contains(v.problem, want) {
 			t.Errorf("%s: %q %v, want %q", text, v.problem, err, want)
 		}
@@ -155,7 +155,7 @@ func TestChartValues(t *testing.T) {
 // TestUnknownValues: unknown values are found at any depth, with the path that is probably meant. Known and free-form values are not reported.
 func TestUnknownValues(t *testing.T) {
 	t.Parallel()
-	got := unknownValues(map[string]string{
+	got := UnknownValues(map[string]string{
 		"replica": "2", "controller.resource.requests.cpu": "1", "controller.resource.requests.memory": "1Gi", "serviceMonitor.enable": "true", "Tolerations": "x",
 		"clusterName": "prod", "flavour": "mint", "serviceAcount.annotations.eks.amazonaws.com/role-arn": "arn", "tag": "1.0",
 		// The chart has these.

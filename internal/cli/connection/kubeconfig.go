@@ -1,4 +1,4 @@
-package cli
+package connection
 
 import (
 	"encoding/base64"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
@@ -27,10 +28,10 @@ func KubeconfigProblem(paths []string, err error) error {
 		case path == "", errors.Is(wrong, fs.ErrNotExist):
 			continue
 		case errors.As(wrong, new(*fs.PathError)):
-			return plain(wrong)
+			return message.Plain(wrong)
 		case wrong != nil:
 			if field := undecodable(path); field != "" {
-				return fmt.Errorf("%s: %s is not base64: %s", path, field, writeAnew)
+				return fmt.Errorf("%s: %s is not base64: %s", path, field, RewriteKubeconfig)
 			}
 			return fmt.Errorf("%s is no kubeconfig: %s", path, unlike(wrong))
 		}
@@ -47,8 +48,8 @@ func KubeconfigProblem(paths []string, err error) error {
 	return err
 }
 
-// writeAnew is what to do about a kubeconfig that is damaged.
-const writeAnew = "write it anew, for instance with aws eks update-kubeconfig --name CLUSTER"
+// RewriteKubeconfig is what to do about a kubeconfig that is damaged.
+const RewriteKubeconfig = "write it anew, for instance with aws eks update-kubeconfig --name CLUSTER"
 
 // mostContexts is the maximum number of contexts that an error lists.
 const mostContexts = 10

@@ -1,4 +1,4 @@
-package cli_test
+package connection_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/joiner-sh/joiner/internal/cli"
+	"github.com/joiner-sh/joiner/internal/cli/connection"
 )
 
 func TestCredentialsProblem(t *testing.T) {
@@ -30,7 +30,7 @@ func TestCredentialsProblem(t *testing.T) {
 		},
 		"a file": {errors.New("read token:\nno such file"), "read token:; no such file"},
 	} {
-		if got := cli.CredentialsProblem(fmt.Errorf("failed to refresh cached credentials, %w", c.err)); got != c.want {
+		if got := connection.CredentialsProblem(fmt.Errorf("failed to refresh cached credentials, %w", c.err)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

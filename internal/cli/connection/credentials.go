@@ -1,4 +1,9 @@
-package cli
+// Package connection explains why no connection to Kubernetes or AWS can be made: kubeconfig, credentials, endpoint, web identity.
+//
+// In: the configuration and the error of a client.
+// Out: an error or a hint that names the file, field or variable, and the fix.
+// Never: a secret of a kubeconfig, a token or an address in a message.
+package connection
 
 import (
 	"errors"
@@ -7,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/cli/message"
 )
 
 // CredentialsProblem returns a one-line text that says why the AWS SDK has no
@@ -25,5 +31,5 @@ func CredentialsProblem(err error) string {
 	for _, layer := range []string{"failed to refresh cached credentials, ", "failed to retrieve credentials, "} {
 		text = strings.TrimPrefix(text, layer)
 	}
-	return oneLine(text)
+	return message.OneLine(text)
 }
