@@ -212,7 +212,7 @@ func completes(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 			continue
 		}
 		if _, told := cmd.GetFlagCompletionFunc(name); !told {
-			_ = cmd.RegisterFlagCompletionFunc(name, how) // it would say that there is no such flag, or that it was told twice
+			_ = cmd.RegisterFlagCompletionFunc(name, how) // it would say that there is no such flag, or that it is registered twice
 		}
 	}
 }

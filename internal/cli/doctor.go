@@ -125,7 +125,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 	}
 	findings := checks.Diagnose(e)
 	unseen := e.Unseen()
-	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is nothing that a judgement could rest on
+	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is no evidence to judge
 		return errors.Join(fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked. Kubernetes: %s. AWS: %s", unseen[0].Why, unseen[1].Why), lost)
 	}
 	if d.fix != "" {

@@ -37,7 +37,7 @@ type Cluster struct {
 	AuthMode      string    `json:"authMode"`        // "CONFIG_MAP", "API", "API_AND_CONFIG_MAP"
 	PublicAccess  bool      `json:"publicAccess"`
 	PrivateAccess bool      `json:"privateAccess"`
-	PublicCIDRs   []string  `json:"publicCIDRs,omitempty"` // who may reach the public endpoint; empty: everybody
+	PublicCIDRs   []string  `json:"publicCIDRs,omitempty"` // who may reach the public endpoint; empty: any address
 	ServiceCIDR   string    `json:"serviceCIDR,omitempty"`
 	Created       time.Time `json:"created,omitzero"`
 }
@@ -116,7 +116,7 @@ type Subnet struct {
 	ID           string            `json:"id"`
 	VPC          string            `json:"vpc"`
 	Zone         string            `json:"zone"`
-	Free         int               `json:"free"`                   // IPv4 addresses nobody has
+	Free         int               `json:"free"`                   // unassigned IPv4 addresses
 	Public       bool              `json:"public,omitempty"`       // instances get a public address by default
 	HostnameType string            `json:"hostnameType,omitempty"` // "ip-name", "resource-name"; empty: not said
 	Tags         map[string]string `json:"tags,omitempty"`         // those that name clusters

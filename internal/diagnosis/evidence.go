@@ -22,7 +22,7 @@ type Absence string
 
 // The absences.
 const (
-	NotAsked Absence = "not asked"     // nobody looked: no access to that system, or nothing to look for
+	NotAsked Absence = "not asked"     // it was not read: no access to that system, or nothing to look for
 	Denied   Absence = "no permission" // Why names the permission
 	Missing  Absence = "not found"     // it was looked for, and there is none
 	Failed   Absence = "failed"        // Why is what was answered instead
@@ -92,7 +92,7 @@ type Evidence struct {
 
 	// From AWS.
 	Cluster      Item[Cluster]            `json:"cluster,omitzero"`
-	Caller       Item[string]             `json:"caller,omitzero"` // ARN of whoever asked
+	Caller       Item[string]             `json:"caller,omitzero"` // ARN of the user or role that asked
 	Entries      Item[[]Entry]            `json:"entries,omitzero"`
 	NodeGroups   Item[[]NodeGroup]        `json:"nodeGroups,omitzero"`
 	Fargate      Item[[]FargateProfile]   `json:"fargate,omitzero"`

@@ -23,9 +23,9 @@ type Verdict string
 
 // The verdicts, worst first.
 const (
-	Broken     Verdict = "broken"     // no node joins, or pods do not run, until it is mended
+	Broken     Verdict = "broken"     // no node joins, or pods do not run, until it is fixed
 	Suspicious Verdict = "suspicious" // it works against what was seen, or will go wrong in a likely case
-	Unknown    Verdict = "unknown"    // what it would rest on is not known; Cause says what
+	Unknown    Verdict = "unknown"    // its evidence is not known; Cause says what
 	Fine       Verdict = "fine"
 )
 
@@ -52,7 +52,7 @@ type Finding struct {
 	Subject   string    `json:"subject,omitempty"` // "EC2NodeClass default"; empty: the cluster
 	Cause     string    `json:"cause,omitempty"`   // one sentence; what is not known, for Unknown
 	Certainty Certainty `json:"certainty,omitempty"`
-	Evidence  []string  `json:"evidence,omitempty"` // what it rests on, one line each
+	Evidence  []string  `json:"evidence,omitempty"` // what it is based on, one line each
 	Fix       fix.Fix   `json:"-"`                  // see MarshalJSON
 	// Follows is the check whose finding causes this one; fixing that one fixes this one. Empty for a root cause.
 	Follows string `json:"follows,omitempty"`

@@ -245,7 +245,7 @@ type Pod struct {
 	Created   time.Time         `json:"created,omitzero"`
 	Host      bool              `json:"host,omitempty"`     // it is on the host's network
 	Messages  []string          `json:"messages,omitempty"` // of its conditions and containers
-	// Events are the messages of events about it. Whoever may create events in its namespace may have written them.
+	// Events are the messages of events about it. Any user who may create events in its namespace may have written them.
 	Events []string `json:"events,omitempty"`
 }
 
@@ -290,7 +290,7 @@ const (
 type Lease struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	Holder    string    `json:"holder,omitempty"` // empty: it was let go
+	Holder    string    `json:"holder,omitempty"` // empty: it was released
 	Renewed   time.Time `json:"renewed,omitzero"`
 	Seconds   int       `json:"seconds,omitempty"` // that it holds after that
 }

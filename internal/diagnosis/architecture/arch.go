@@ -131,7 +131,7 @@ func wantedArchitectures(ix *index.Index, class string) []string {
 	return slices.Compact(out)
 }
 
-// judgeImageArch: a class that selects images by hand must have one for each architecture that its pools buy.
+// judgeImageArch: a class that selects images by hand must have one for each architecture that its pools launch.
 func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -335,7 +335,7 @@ func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 	return fix.Merge(workload, fix.At(fix.Architecture(good), "spec", "template", "spec", "nodeSelector", diagnosis.LabelArch)).With("or build the image for %s", bad)
 }
 
-// judgeMixedPool is a hint where images turned out to be for one architecture only: the pool buys both.
+// judgeMixedPool is a hint where images turned out to be for one architecture only: the pool launches both.
 func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}

@@ -42,7 +42,7 @@ func TestBoughtAnew(t *testing.T) {
 	}
 }
 
-// TestPastEvents: a warning counts for as long as what it tells of goes on.
+// TestPastEvents: a warning counts for as long as its cause lasts.
 func TestPastEvents(t *testing.T) {
 	t.Parallel()
 	told := func(kind, name string, change func(*situation)) bool {
@@ -87,7 +87,7 @@ func TestPastEvents(t *testing.T) {
 	}
 }
 
-// TestStrangers: the groups of an instance that is nobody's here are nobody's concern.
+// TestStrangers: the security groups of an instance without NodeClaim are not judged.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

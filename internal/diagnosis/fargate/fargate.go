@@ -61,7 +61,7 @@ func profileOf(ix *index.Index, p diagnosis.ControllerPod) (diagnosis.FargatePro
 	return ix.Evidence.Fargate.Value[i], true
 }
 
-// isForFargate reports whether a pod has to do with Fargate: it says so itself, or a profile selects it.
+// isForFargate reports whether a pod is for Fargate: its own fields ask for it, or a profile selects it.
 func isForFargate(ix *index.Index, p diagnosis.ControllerPod) bool {
 	_, selected := profileOf(ix, p)
 	return selected || onFargate(p) || saidTaint(ix, p) != ""
@@ -255,7 +255,7 @@ func eachFargate(ix *index.Index, f func(p diagnosis.ControllerPod, subject stri
 	})
 }
 
-// judgeFargateDNS: cluster DNS may wait for the very nodes that the controller is to buy.
+// judgeFargateDNS: cluster DNS may wait for the very nodes that the controller is to launch.
 func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
@@ -312,7 +312,7 @@ func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 			FixedBy(fix.JSONPatch(ix.ControllerDeployment(), oneMore(c)))
 		switch profile, ok := profileOf(ix, p); {
 		case !ok:
-			f.Follows = "FG-1" // each Fargate node is one pod's: the toleration alone helps nobody
+			f.Follows = "FG-1" // each Fargate node is one pod's: the toleration alone changes nothing
 		case !late(p, profile):
 			f.Follows = "FG-2"
 		}

@@ -116,7 +116,7 @@ func judgeNamesake(ix *index.Index) []diagnosis.Finding {
 // otherName is a placeholder for the other cluster's name, which is not known.
 func otherName(name, uid string) string { return name + "-" + uid[:min(8, len(uid))] }
 
-// judgeOrphans: instances without UID and without a claim are nobody's that is known.
+// judgeOrphans: instances without UID and without a claim have no known owner.
 func judgeOrphans(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
@@ -172,7 +172,7 @@ func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeGroupDrift tells groups that somebody added from groups that are missing.
+// judgeGroupDrift distinguishes groups that a user added from groups that are missing.
 func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}

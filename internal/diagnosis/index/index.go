@@ -86,7 +86,7 @@ func Lines(of []Occurrence) []string {
 	return out
 }
 
-// isPast reports whether what an event tells of is over: Kubernetes keeps events for an hour, whatever has become of their objects since.
+// isPast reports whether the problem of an event is over: Kubernetes keeps events for an hour, whatever has become of their objects since.
 func (ix *Index) isPast(v diagnosis.Event) bool {
 	since := func(all []diagnosis.Condition, kind string) bool {
 		c := diagnosis.FindCondition(all, kind)
@@ -132,7 +132,7 @@ func IsDevicePlugin(namespace, name string) bool {
 	return strings.Contains(name, plugin) && (namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[plugin], namespace))
 }
 
-// FindDaemonSet returns the DaemonSet of one of the names in the namespace where whoever runs the cluster installs it. A tenant may give one of its own
+// FindDaemonSet returns the DaemonSet of one of the names in the namespace where the administrator of the cluster installs it. A tenant may give one of its own
 // the same name.
 func (ix *Index) FindDaemonSet(names ...string) (diagnosis.DaemonSet, bool) {
 	i := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {

@@ -58,7 +58,7 @@ func judgeProfile(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeSpotRole: the first spot instance of an account needs a role that not everybody may make.
+// judgeSpotRole: the first spot instance of an account needs a role that not every user may create.
 func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 	const name = "AWSServiceRoleForEC2Spot"
 	said := append(ix.StatementLines("ServiceLinkedRole"), ix.StatementLines("SpotSLRCreationFailed")...)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// statementsGap is the gap of a check that rests on what is said, where nobody could be heard.
+// statementsGap is the gap of a check that is based on statements, where no statement could be read.
 func statementsGap(ix *index.Index) ([]diagnosis.Finding, bool) {
 	if ix.Evidence.Claims.Known() || ix.Evidence.Events.Known() || ix.Evidence.Instances.Known() {
 		return nil, false
@@ -148,7 +148,7 @@ func policyIn(text string) string {
 // recently is how long statements about deleted NodeClaims count.
 const recently = 2 * time.Minute
 
-// recentStatements is what events have told of NodeClaims that are gone, with the words of one of several alternatives: a launch that EC2 refuses ends its
+// recentStatements is what events have reported of NodeClaims that are gone, with the words of one of several alternatives: a launch that EC2 refuses ends its
 // NodeClaim at once, and the next comes only some time later. What was launched since has overcome it. As their UID is not known any more, they
 // are never certain.
 func recentStatements(ix *index.Index, alternatives ...[]string) []index.Statement {
@@ -204,7 +204,7 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 	return nil
 }
 
-// judgeImageState: EC2 launches from images that are ready, and that the account has subscribed to if they are sold.
+// judgeImageState: EC2 launches from images that are ready, and that the account has subscribed to if they are Marketplace products.
 func judgeImageState(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Images.Gap("the images"); ok {
 		return []diagnosis.Finding{gap}

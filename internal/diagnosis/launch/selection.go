@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// judgeSelection: terms of an EC2NodeClass that find nothing keep it from being used, and are in nobody's way but the user's.
+// judgeSelection: terms of an EC2NodeClass that find nothing keep it from being used.
 func judgeSelection(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -74,7 +74,7 @@ func OwnGroups(ix *index.Index, c diagnosis.Class) fix.Step {
 	return WithGroups(c, ids)
 }
 
-// judgeClassRef: a NodePool whose EC2NodeClass is not there buys nothing.
+// judgeClassRef: a NodePool whose EC2NodeClass is not there launches nothing.
 func judgeClassRef(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}

@@ -25,7 +25,7 @@ func Checks() []index.Check {
 	return []index.Check{{ID: "RUN-1", Title: "a controller acts", Layer: diagnosis.LayerController, Judge: judgeLeader}}
 }
 
-// judgeLeader: a controller that was killed, or that nobody started again, leaves its lease behind, and work that nobody does. What is
+// judgeLeader: a controller that was killed and not started again leaves its lease behind, and its work is not done. What is
 // found is no finding yet for as long as another controller may be on its way.
 func judgeLeader(ix *index.Index) []diagnosis.Finding {
 	found := leaderless(ix)

@@ -45,7 +45,7 @@ func listPodsOn(ix *index.Index, node string, daemons ...string) []diagnosis.Pod
 	return out
 }
 
-// judgePlugin: a node without network is not ready, and says so.
+// judgePlugin: a node without network is not ready, as its condition shows.
 func judgePlugin(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
@@ -81,7 +81,7 @@ func judgePlugin(ix *index.Index) []diagnosis.Finding {
 
 // judgeServiceAddress: ipamd talks to the service's address, which kube-proxy makes work.
 func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
-	sights, certainty := index.Lines(ix.OccurrencesOf("", diagnosis.ServiceTimeout)), diagnosis.Likely // whoever runs on an instance writes its console
+	sights, certainty := index.Lines(ix.OccurrencesOf("", diagnosis.ServiceTimeout)), diagnosis.Likely // any process on an instance can write its console
 	for _, p := range ix.Evidence.Pods.Value {
 		if isOfDaemon(ix, p, "aws-node") {
 			for _, m := range slices.Concat(p.Messages, p.Events) {
@@ -164,7 +164,7 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// isOf reports whether a node was bought for a class.
+// isOf reports whether a node was launched for a class.
 func isOf(ix *index.Index, node, class string) bool {
 	return slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
 		return n.Name == node && slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Name == n.Pool && p.Class == class })
@@ -178,7 +178,7 @@ func stuck(ix *index.Index) []diagnosis.Claim {
 	})
 }
 
-// judgeDevices: a device plug-in that does not run tells the kubelet of no devices.
+// judgeDevices: a device plug-in that does not run announces no devices to the kubelet.
 func judgeDevices(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
 		return []diagnosis.Finding{gap}
@@ -243,7 +243,7 @@ func podsOn(node string, where ...fix.Value) fix.Step {
 	return fix.Kubectl(append(where, fix.Text("get"), fix.Text("pods"), fix.Text("-o"), fix.Text("wide"), fix.Text("--field-selector"), fix.Join(fix.Text("spec.nodeName="), fix.Name(node)))...)
 }
 
-// judgeStartupTaints: somebody has to take them away.
+// judgeStartupTaints: a component in the cluster has to remove them.
 func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
 		return []diagnosis.Finding{gap}

@@ -90,7 +90,7 @@ func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeTaintThief: whoever else writes the taints of a node before the controller has prepared it. The API server notes only who wrote them last, so
+// judgeTaintThief: another client that writes the taints of a node before the controller has prepared it. The API server notes only who wrote them last, so
 // the controller says in the event whom it found there.
 func judgeTaintThief(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
@@ -118,7 +118,7 @@ func judgeTaintThief(ix *index.Index) []diagnosis.Finding {
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// stopThief are the steps that have a person change whoever took the taint, and replace the node. The name is free text of whoever may write the Node
+// stopThief are the steps that have a person change the client that removed the taint, and replace the node. The name is free text of any client that may write the Node
 // or the event: it decides nothing that is carried out.
 func stopThief(ix *index.Index, thief string, n diagnosis.Node) []fix.Step {
 	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml", "--show-managed-fields").With("then let %s leave "+diagnosis.TaintUnregistered+" alone", thief)}
