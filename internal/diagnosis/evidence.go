@@ -74,7 +74,7 @@ func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	case i.Absent == Failed:
 		f.Cause = fmt.Sprintf("%s could not be read: %s", what, i.Why)
 	default:
-		f.Cause = "nobody looked at " + what
+		f.Cause = "no evidence was collected about " + what
 		if i.Why != "" {
 			f.Cause += ": " + i.Why
 		}

@@ -157,7 +157,7 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 			if has[arch] {
 				continue
 			}
-			f := diagnosis.ReportBroken(subject, diagnosis.Certain, "its pools buy %s instances, and none of its images is for them", arch).With(names...).
+			f := diagnosis.ReportBroken(subject, diagnosis.Certain, "its pools launch %s instances, and none of its images is for them", arch).With(names...).
 				Explaining(diagnosis.OtherArch).FixedBy(imageFor(c, arch))
 			if len(wantedArchitectures(ix, c.Name)) > 1 && slices.ContainsFunc(wantedArchitectures(ix, c.Name), func(a string) bool { return has[a] }) {
 				f.Verdict = diagnosis.Suspicious // the architectures that have an image still launch
@@ -349,7 +349,7 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 		if !bad || len(wantedArchitectures(ix, p.Class)) < 2 || len(p.Architectures()) == 1 {
 			continue
 		}
-		f := diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Possible, "it buys %s, the cheaper first, and pods without an architecture in their selector land on either", strings.Join(wantedArchitectures(ix, p.Class), " and ")).
+		f := diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Possible, "it launches %s, the cheaper first, and pods without an architecture in their selector land on either", strings.Join(wantedArchitectures(ix, p.Class), " and ")).
 			FixedBy(fix.JSONPatch(fix.NodePool(p.Name), fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/requirements/-"),
 				"value": fix.Fields{"key": fix.Text(diagnosis.LabelArch), "operator": fix.Text("In"), "values": fix.List{fix.Text("amd64")}}}))
 		f.Follows = "ARCH-5"

@@ -172,7 +172,7 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 		return nil
 	}
 	if problem := ix.Evidence.AuthMap.Value.Problem; problem != "" {
-		f := diagnosis.ReportBroken("", diagnosis.Certain, "aws-auth cannot be read, so it maps nobody: %s", problem).
+		f := diagnosis.ReportBroken("", diagnosis.Certain, "aws-auth cannot be read, so it maps no role: %s", problem).
 			With(ix.Evidence.AuthMap.Source, AuthModeLine(ix)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).
 			FixedBy(rewriteAuthMap(ix)...)
 		if ix.Evidence.Cluster.Value.AcceptsEntries() {

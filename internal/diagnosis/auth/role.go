@@ -242,7 +242,7 @@ func judgeRefusedAllTheSame(ix *index.Index) []diagnosis.Finding {
 	}
 	for _, e := range ix.Evidence.Entries.Value {
 		if age := ix.Evidence.At.Sub(e.Created); !e.Created.IsZero() && age >= 0 && age < settling && isNodes(e) {
-			return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the API server refuses nodes, and the access entry of %s is %d seconds old: EKS takes up to two minutes to heed one",
+			return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the API server refuses nodes, and the access entry of %s is %d seconds old: EKS takes up to two minutes to apply one",
 				RoleName(e.Principal), int(age.Seconds())).With(index.Lines(sights)...).Explaining(diagnosis.Unauthorized).FixedBy(fix.Joiner(fix.Text("doctor")).With("again, in two minutes"))}
 		}
 	}

@@ -159,7 +159,7 @@ func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
 	if set == "" || strings.TrimSuffix(set, "/") == strings.TrimSuffix(ix.Evidence.Cluster.Value.Endpoint, "/") {
 		return nil
 	}
-	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "nodes are told to join at %s, and the cluster's endpoint is %s: the controller's setting is of a cluster that was made anew since", set, ix.Evidence.Cluster.Value.Endpoint).
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "nodes join at %s, and the cluster's endpoint is %s: the controller's setting is of a cluster that was made anew since", set, ix.Evidence.Cluster.Value.Endpoint).
 		With(ix.Evidence.Controller.Source+": CLUSTER_ENDPOINT", ix.Evidence.Cluster.Source).Explaining(diagnosis.NoSuchHost, diagnosis.TimedOut, diagnosis.Untrusted).
 		FixedBy(fix.UnsetEnv(ix.ControllerDeployment(), "CLUSTER_ENDPOINT").With("it is then read from EKS"))}
 }

@@ -42,11 +42,11 @@ func planFaults() map[string][]fault {
 			{breaks: func(s *situation) {
 				s.pool().Requirements[0].Values = []string{"arm64"}
 				s.pool().Steps[0].Left = map[string]int{"arm64": 100}
-			}, cause: "buy arm64 instances, and none of its images", fix: "image for arm64"},
+			}, cause: "launch arm64 instances, and none of its images", fix: "image for arm64"},
 			{breaks: func(s *situation) {
 				s.pool().Requirements[0].Values = []string{"amd64", "arm64"}
 				s.pool().Steps[0].Left = map[string]int{"arm64": 100, "amd64": 100}
-			}, cause: "buy arm64 instances, and none of its images", fix: "image for arm64", hint: true},
+			}, cause: "launch arm64 instances, and none of its images", fix: "image for arm64", hint: true},
 		},
 		"ARCH-4": {{breaks: func(s *situation) { s.e.Pods.Value[0].Selector = map[string]string{"pod-type": "armapp"} }, cause: "pod-type=armapp, and no NodePool", fix: `kubectl patch nodepool default --type merge -p '{"spec":{"template":{"metadata":{"labels":{"pod-type":"armapp"}}}}}'`}},
 		"ARCH-5": {{breaks: func(s *situation) {
@@ -99,7 +99,7 @@ func launchFaults() map[string][]fault {
 			{breaks: launch("MaxSpotInstanceCountExceeded: Max spot instance count exceeded"), cause: "quota of spot vCPUs", fix: "L-34B43A08 --desired-value 256"}},
 		"LAUNCH-10": {{breaks: func(s *situation) { s.e.Images.Value[0].State = "pending" }, cause: "image ami-1 is pending", fix: `{"amiFamily":null,"amiSelectorTerms":[{"alias":"al2023@latest"}]}`},
 			{breaks: launch("OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc (hint)"),
-				cause: "sold in the AWS Marketplace", fix: "https://aws.amazon.com/marketplace/pp?sku=abc"}},
+				cause: "a product of the AWS Marketplace", fix: "https://aws.amazon.com/marketplace/pp?sku=abc"}},
 		"LAUNCH-6": {{breaks: func(s *situation) { s.class().RootGiB = 10 }, cause: "10 GiB is smaller than the 20 GiB", fix: `"path":"/spec/blockDeviceMappings/0/ebs/volumeSize","value":"20Gi"`}, {breaks: launch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
 		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384", fix: "shorten"}, {breaks: launch("InvalidUserData: User data is limited to 16384 bytes"), cause: "larger than the 16384", fix: "shorten"}},
 		"LAUNCH-8": {
@@ -274,7 +274,7 @@ func leaderFaults() map[string][]fault {
 		}), cause: "no controller acts", fix: "kubectl -n karpenter describe pod joiner-0"},
 		{breaks: dead(func(s *situation) { s.e.Claims.Value, s.e.Pods.Value = s.e.Claims.Value[:1], nil }), cause: "no controller seems to act since", fix: "joiner controller", hint: true},
 		{breaks: dead(func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Denied, "to list") }), cause: "no controller seems to act since", fix: "joiner controller", hint: true},
-		{breaks: dead(func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }), cause: "pod joiner-0 runs, and nobody renews the lease", fix: "kubectl -n karpenter logs joiner-0", hint: true},
+		{breaks: dead(func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }), cause: "pod joiner-0 runs, and does not renew the lease", fix: "kubectl -n karpenter logs joiner-0", hint: true},
 		{breaks: dead(func(s *situation) { // which of two is to act is not for doctor to say
 			s.e.Controller.Value.Deployment, s.e.Controller.Value.Pods, s.e.Controller.Value.Others = "joiner", nil, []string{"kube-system/karpenter"}
 		}), cause: "no controller acts since", fix: "kubectl -n karpenter get deployment joiner   # and kube-system/karpenter"},

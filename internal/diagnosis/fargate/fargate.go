@@ -184,7 +184,7 @@ func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 		case late(p, profile) && saidTaint(ix, p) != "" && !tolerates(p, diagnosis.TaintFargate):
 			return nil // FG-8 reports a missing toleration
 		case late(p, profile):
-			f = diagnosis.ReportBroken(subject, diagnosis.Likely, "the pod was not given to Fargate when it was made, although Fargate profile %s selects it, and nobody does that later", profile.Name)
+			f = diagnosis.ReportBroken(subject, diagnosis.Likely, "the pod was not given to Fargate when it was made, although Fargate profile %s selects it, and that is not done later", profile.Name)
 		}
 		f = f.With("spec.schedulerName is "+p.Scheduler, ix.Evidence.Fargate.Source).FixedBy(ix.Evidence.Controller.Value.Release(alike))
 		if !profile.Created.IsZero() && !p.Created.IsZero() {
@@ -276,7 +276,7 @@ func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 			return []diagnosis.Finding{gap}
 		}
 		c := ix.Evidence.Controller.Value
-		out = append(out, diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Likely, "the controller asks cluster DNS, which is not up, and may wait for nodes that the controller is to buy").
+		out = append(out, diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Likely, "the controller asks cluster DNS, which is not up, and may wait for nodes that the controller is to launch").
 			With(index.PodMessage(p, "lookup")).FixedBy(fix.Merge(ix.ControllerDeployment(), fix.At(fix.Text("Default"), "spec", "template", "spec", "dnsPolicy"))))
 		break
 	}
@@ -294,7 +294,7 @@ func judgeControllerPlace(ix *index.Index) []diagnosis.Finding {
 			continue
 		}
 		c := ix.Evidence.Controller.Value
-		return []diagnosis.Finding{diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Certain, "the controller's own pod has no node: those that are there do not take it, and nobody else buys one").
+		return []diagnosis.Finding{diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Certain, "the controller's own pod has no node: those that are there do not take it, and only the controller launches one").
 			With(why).FixedBy(fix.Show("describe", fix.Pod(c.Namespace, p.Name)).With("then add the toleration to the chart's values, or room to the node group"))}
 	}
 	return nil

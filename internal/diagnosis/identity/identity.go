@@ -27,7 +27,7 @@ func Checks() []index.Check {
 		{ID: "ID-1", Title: "the cluster name is this cluster's", Layer: diagnosis.LayerController, Judge: judgeHome},
 		{ID: "ID-3", Title: "no other cluster goes by this name", Layer: diagnosis.LayerFleet, Judge: judgeNamesake},
 		{ID: "ID-4", Title: "every instance belongs to a NodeClaim", Layer: diagnosis.LayerFleet, Judge: judgeOrphans},
-		{ID: "ID-7", Title: "nobody else terminates instances", Layer: diagnosis.LayerFleet, Judge: judgeForeignEnd},
+		{ID: "ID-7", Title: "only Joiner terminates its instances", Layer: diagnosis.LayerFleet, Judge: judgeForeignEnd},
 		{ID: "ID-8", Title: "security groups of instances are those of their class", Layer: diagnosis.LayerFleet, Judge: judgeGroupDrift},
 		{ID: "ID-9", Title: "networks belong to this cluster", Layer: diagnosis.LayerFleet, Judge: judgeNetworksOwner},
 	}
@@ -196,7 +196,7 @@ func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 			continue // groups that are missing are drift that a change of the class explains
 		}
 		told[key] = true
-		out = append(out, diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: somebody added it, or it was selected before; they count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
+		out = append(out, diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: a user added it, or it was selected before; they count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
 			With(ix.Evidence.Instances.Source+": "+i.ID+" has "+strings.Join(i.Groups, ", ")).
 			FixedBy(launch.WithGroups(c, append(slices.Clone(c.Groups), extra...)).With("or keep the program that adds it from these instances")))
 	}

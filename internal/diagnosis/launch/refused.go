@@ -229,7 +229,7 @@ func judgeImageState(ix *index.Index) []diagnosis.Finding {
 			if !strings.HasPrefix(terms, "https://aws.amazon.com/marketplace/") {
 				terms = "https://aws.amazon.com/marketplace" // the text is not only AWS's
 			}
-			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "its image is sold in the AWS Marketplace, and the account has not subscribed to it").With(s.String()).
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "its image is a product of the AWS Marketplace, and the account has not subscribed to it").With(s.String()).
 				FixedBy(nodeclass.OwnImageOr(c, edit.With("accept the terms at %s, or select another image in spec.amiSelectorTerms", terms),
 					func(s fix.Step) fix.Step { return s.With("AWS's own image; or accept the terms at %s", terms) })))
 			break

@@ -36,7 +36,7 @@ func judgeLeader(ix *index.Index) []diagnosis.Finding {
 	}
 	ended := fmt.Sprintf("ended %d s ago", int(ago.Seconds()))
 	if l.Holder == "" {
-		ended = fmt.Sprintf("was let go %d s ago", int(ix.Evidence.At.Sub(l.Renewed).Seconds()))
+		ended = fmt.Sprintf("was released %d s ago", int(ix.Evidence.At.Sub(l.Renewed).Seconds()))
 	}
 	return []diagnosis.Finding{{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: found[0].Subject, Evidence: found[0].Evidence,
 		Cause: "the lease of the controller " + ended + "; another may be about to take over"}}
@@ -57,18 +57,18 @@ func leaderless(ix *index.Index) []diagnosis.Finding {
 	}
 	work := undone(ix)
 	subject := "Lease " + l.Namespace + "/" + l.Name
-	told := fmt.Sprintf("%s held it until %s, and did not let it go: it was killed, or its machine is gone", l.Holder, diagnosis.Stamp(l.End()))
+	told := fmt.Sprintf("%s held it until %s, and did not release it: it was killed, or its node is gone", l.Holder, diagnosis.Stamp(l.End()))
 	if l.Holder == "" {
-		told = "it was let go at " + diagnosis.Stamp(l.Renewed) + ", and nobody has taken it since"
+		told = "it was released at " + diagnosis.Stamp(l.Renewed) + ", and no replica has taken it since"
 	}
 	switch {
 	case ready >= 0 && (l.Holder != "" || len(work) > 0):
-		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Possible, "the controller's pod %s runs, and nobody renews the lease without which it does not act", c.Pods[ready].Name).
+		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Possible, "the controller's pod %s runs, and does not renew the lease without which it does not act", c.Pods[ready].Name).
 			With(ix.Evidence.Lease.Source + ": " + told).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace, c.Pods[ready].Name)).With("whether it gets the lease, and why not"))}
 	case ready >= 0:
 		return nil
 	case len(work) > 0 && (ix.Evidence.Controller.Known() || ix.Evidence.Controller.Is(diagnosis.Missing)):
-		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "no controller acts since %s: pods get no nodes, and what was begun is not finished", diagnosis.Stamp(l.End())).
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "no controller acts since %s: pods get no nodes, and what was started is not finished", diagnosis.Stamp(l.End())).
 			With(ix.Evidence.Lease.Source + ": " + told).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
 	case len(work) > 0 || l.Holder != "":
 		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "no controller seems to act since %s: the next pods get no nodes", diagnosis.Stamp(l.End())).

@@ -259,7 +259,7 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 			if !slices.ContainsFunc(node.Taints, func(has diagnosis.Taint) bool { return has.Key == t.Key && has.Effect == t.Effect }) || ix.Evidence.At.Sub(node.Created) < diagnosis.Lingering {
 				continue
 			}
-			out = append(out, diagnosis.ReportBroken("NodePool "+c.Pool, diagnosis.Likely, "the startup taint %s of NodePool %s is still on its nodes: whoever should take it away does not run there", t.Key, c.Pool).
+			out = append(out, diagnosis.ReportBroken("NodePool "+c.Pool, diagnosis.Likely, "the startup taint %s of NodePool %s is still on its nodes: the component that removes it does not run there", t.Key, c.Pool).
 				With("node "+node.Name+", "+age(ix.Evidence.At.Sub(node.Created))+" old").
 				FixedBy(fix.Untaint(node.Name, fix.LabelKey(t.Key), fix.TaintEffect(t.Effect)),
 					podsOn(node.Name, fix.Text("-A")).With("the DaemonSet that takes %s away must tolerate the pool's taints", t.Key)))
