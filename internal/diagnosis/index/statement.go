@@ -150,8 +150,8 @@ func isAnswer(c diagnosis.Condition, words []string) bool {
 	return strings.HasSuffix(c.Reason, "AuthCheckFailed")
 }
 
-// isOver reports whether what ended an instance does not end those of its class any more: a later one became a node, or was ended by
-// somebody, as EC2 had let it live; or the class is gone. EC2 tells of instances for an hour after their end: nodes may be long given back by then.
+// isOver reports whether what ended an instance does not end those of its class any more: a later one became a node, or a user
+// terminated one; or the class is gone. EC2 lists instances for an hour after their end: their nodes may be gone long before.
 func (ix *Index) isOver(i diagnosis.Instance) bool {
 	if _, there := ix.Evidence.Class(i.Class); !there && ix.Evidence.Classes.Known() && i.Class != "" {
 		return true

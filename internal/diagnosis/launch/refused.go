@@ -86,7 +86,7 @@ func keyOf(ix *index.Index, name string) fix.Value {
 }
 
 // forgetting adds to a fix that the NodeClaims of instances that have ended are deleted: the controller looks for them every two
-// minutes, and buys others then.
+// minutes, and launches others then.
 func forgetting(ix *index.Index, said []index.Statement, steps ...fix.Step) []fix.Step {
 	const most = 5 // what fits in a line
 	var claims []fix.Claim
