@@ -24,7 +24,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
-	"github.com/joiner-sh/joiner/internal/cli"
+	"github.com/joiner-sh/joiner/internal/cli/connection"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/controller"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
@@ -110,7 +110,7 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	if err != nil {
 		return cfg, fmt.Errorf("read the AWS configuration: %w", err)
 	}
-	if err := cli.EndpointProblem(cfg); err != nil {
+	if err := connection.EndpointProblem(cfg); err != nil {
 		return cfg, err
 	}
 	once, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -124,7 +124,7 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	}
 	giver.use(cfg)
 	if _, err := cfg.Credentials.Retrieve(once); err != nil {
-		return cfg, fmt.Errorf("find AWS credentials: %s%s", cli.CredentialsProblem(err), credentialsAdvice())
+		return cfg, fmt.Errorf("find AWS credentials: %s%s", connection.CredentialsProblem(err), credentialsAdvice())
 	}
 	cfg.AppID = "joiner"
 	a.plain = cfg

@@ -18,6 +18,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
@@ -247,7 +248,7 @@ func (d *Diagnoses) collect(ctx context.Context, now time.Time, seen muster) {
 	if ctx.Err() != nil {
 		return // the process is stopping, and missing answers mean nothing
 	}
-	r := report{at: now, evidence: found, findings: diagnosis.Diagnose(found), ahead: diagnosis.Ahead(found), classes: seen.classes}
+	r := report{at: now, evidence: found, findings: checks.Diagnose(found), ahead: checks.Preflight(found), classes: seen.classes}
 	d.mu.Lock()
 	before := d.report
 	r.since = r.at
@@ -266,7 +267,7 @@ func (d *Diagnoses) collect(ctx context.Context, now time.Time, seen muster) {
 
 // about returns the findings that concern a late claim, the root cause first.
 func (r report) about(l lateClaim) []diagnosis.Finding {
-	quest := diagnosis.Quest{Class: l.class, Instance: l.id}
+	quest := diagnosis.Scope{Class: l.class, Instance: l.id}
 	for _, i := range r.evidence.Instances.Value {
 		if i.ID == l.id {
 			quest.Subnet = i.Subnet

@@ -14,6 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
 // maxSentences is how many problems a condition lists; the others are counted.
@@ -64,7 +65,7 @@ func (o *Offers) judgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, ve
 			in.Data = data
 		}
 		if p.mode != awsv1.PreflightOff {
-			p.add(userdata.Read(in).Problems)
+			p.add(reading.Read(in).Problems)
 		}
 	}
 	for _, one := range p.problems {
@@ -78,7 +79,7 @@ func (o *Offers) judgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, ve
 // unwritable returns why user data cannot be rendered. It prefers the parser's
 // message, which does not quote values that may be secret.
 func unwritable(in userdata.Input, err error) problem {
-	if known, ok := userdata.Foreign(in); ok {
+	if known, ok := reading.Foreign(in); ok {
 		return problem{reasonUserDataInvalid, known.String()}
 	}
 	return problem{reasonOf(err), err.Error()}

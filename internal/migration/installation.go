@@ -52,7 +52,7 @@ type Controller struct {
 	Lease   string `json:"lease,omitempty"`
 	Account string `json:"account,omitempty"` // its service account
 	Role    string `json:"role,omitempty"`    // ARN, of the service account's annotation
-	Queue   string `json:"queue,omitempty"`   // of interruption notices
+	Queue   string `json:"queue,omitempty"`   // of interruption messages
 	// Problem is why Joiner would not start with these settings, in a sentence that names one. Empty: it would.
 	Problem string `json:"problem,omitempty"`
 	// Ignored lists settings that Joiner accepts but does not honor.
@@ -115,7 +115,7 @@ type Claim struct {
 	Pool       string    `json:"pool,omitempty"`       // its NodePool; empty: none
 	Class      string    `json:"class,omitempty"`      // its EC2NodeClass
 	UID        string    `json:"clusterUID,omitempty"` // of its annotation joiner.sh/cluster-uid
-	ProviderID string    `json:"providerID,omitempty"` // empty: nothing was bought for it yet, or nobody wrote it down
+	ProviderID string    `json:"providerID,omitempty"` // empty: no instance was launched for it yet, or its provider ID was not recorded
 	Node       string    `json:"node,omitempty"`       // empty: it has not joined yet
 	Expires    time.Time `json:"expires,omitzero"`     // zero: never
 	Deleting   bool      `json:"deleting,omitempty"`   // it has a deletion timestamp
@@ -140,8 +140,8 @@ type Owner string
 
 // The owners.
 const (
-	OurOwn   Owner = "ours"     // it carries the cluster's name and UID: Joiner bought it
-	Legacy   Owner = "legacy"   // it carries the cluster's name, karpenter.sh/nodepool and no UID: Karpenter bought it
+	OurOwn   Owner = "ours"     // it carries the cluster's name and UID: Joiner launched it
+	Legacy   Owner = "legacy"   // it carries the cluster's name, karpenter.sh/nodepool and no UID: Karpenter launched it
 	Namesake Owner = "namesake" // it carries the cluster's name and another one's UID
 	Untagged Owner = "untagged" // it lacks tags of the cluster, and has none of another owner
 	Stranger Owner = "stranger" // it carries the tags of another cluster, a node group or an Auto Scaling group

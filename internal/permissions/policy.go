@@ -16,7 +16,7 @@ type Policy struct {
 // Statement is one statement of a policy, as in IAM's JSON.
 type Statement struct {
 	Why       string     `json:"-"` // for people, in a sentence
-	Worst     string     `json:"-"` // what whoever steals the controller's credentials can do by it, in a sentence
+	Worst     string     `json:"-"` // what a thief of the controller's credentials can do with it, in a sentence
 	Sid       string     // unique in the policy
 	Effect    string     // "Allow"
 	Action    []string   // IAM actions

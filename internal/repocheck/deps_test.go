@@ -64,11 +64,30 @@ internal/disruption: internal/disruption/cron internal/model/catalog internal/mo
 # node: the life of one node, and how an instance boots. Pure, but for userdata, which parses with libraries.
 internal/node/lifecycle: internal/model/resources
 internal/node/bootstrap: internal/model/catalog internal/model/requirements
-internal/node/userdata: internal/model/catalog internal/model/requirements internal/node/bootstrap | github.com/pelletier/go-toml go.yaml.in/yaml/v3 mvdan.cc/sh sigs.k8s.io/yaml
+internal/node/userdata: internal/model/catalog internal/model/requirements | github.com/pelletier/go-toml go.yaml.in/yaml/v3 mvdan.cc/sh
+internal/node/userdata/kubelet: internal/model/catalog internal/model/requirements internal/node/bootstrap internal/node/userdata
+internal/node/userdata/bottlerocket: internal/node/userdata internal/node/userdata/kubelet | github.com/pelletier/go-toml
+internal/node/userdata/nodeadm: internal/node/userdata internal/node/userdata/kubelet | sigs.k8s.io/yaml
+internal/node/userdata/shell: internal/model/catalog internal/node/userdata internal/node/userdata/kubelet internal/node/userdata/nodeadm | mvdan.cc/sh
+internal/node/userdata/cloudinit: internal/model/catalog internal/node/userdata internal/node/userdata/kubelet internal/node/userdata/nodeadm internal/node/userdata/shell | sigs.k8s.io/yaml
+internal/node/userdata/windows: internal/node/userdata internal/node/userdata/kubelet
+internal/node/userdata/reading: internal/model/catalog internal/node/userdata internal/node/userdata/bottlerocket internal/node/userdata/cloudinit internal/node/userdata/kubelet internal/node/userdata/shell internal/node/userdata/windows | mvdan.cc/sh
 
 # diagnosis: why a node does not join, and the fix. Pure.
 internal/diagnosis/fix:
 internal/diagnosis: internal/diagnosis/fix internal/suggest
+internal/diagnosis/index: internal/diagnosis internal/diagnosis/fix
+internal/diagnosis/nodeclass: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index
+internal/diagnosis/network: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/auth: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/boot: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/ready: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/architecture: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/launch: internal/diagnosis internal/diagnosis/auth internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/network internal/diagnosis/nodeclass internal/suggest
+internal/diagnosis/fargate: internal/diagnosis internal/diagnosis/auth internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/network
+internal/diagnosis/leader: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index
+internal/diagnosis/identity: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/launch internal/diagnosis/network
+internal/diagnosis/checks: internal/diagnosis internal/diagnosis/architecture internal/diagnosis/auth internal/diagnosis/boot internal/diagnosis/fargate internal/diagnosis/fix internal/diagnosis/identity internal/diagnosis/index internal/diagnosis/launch internal/diagnosis/leader internal/diagnosis/network internal/diagnosis/ready
 
 # migration: what a switch from Karpenter needs. Pure.
 internal/migration: internal/diagnosis/fix
@@ -110,14 +129,18 @@ internal/emulator: internal/emulator/api internal/emulator/ec2 internal/emulator
 internal/scenario: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
 
 # controller: the loops. They read, decide with the packages above, and act.
-internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/vpc internal/config internal/diagnosis internal/diagnosis/fix internal/disruption internal/disruption/consolidation internal/disruption/cron internal/disruption/drain internal/disruption/drift internal/disruption/replacement internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/lifecycle internal/node/userdata internal/scheduling/fairness internal/scheduling/packing internal/suggest | github.com/go-logr github.com/prometheus golang.org/x/sync k8s.io sigs.k8s.io
+internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/vpc internal/config internal/diagnosis internal/diagnosis/checks internal/diagnosis/fix internal/disruption internal/disruption/consolidation internal/disruption/cron internal/disruption/drain internal/disruption/drift internal/disruption/replacement internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/lifecycle internal/node/userdata internal/node/userdata/reading internal/scheduling/fairness internal/scheduling/packing internal/suggest | github.com/go-logr github.com/prometheus golang.org/x/sync k8s.io sigs.k8s.io
 
 # cli: the commands.
 internal/cli/output: internal/model/catalog internal/model/resources internal/scheduling/packing
-internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/pricing internal/aws/vpc internal/cli/output internal/config internal/diagnosis internal/diagnosis/fix internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
+internal/cli/message: internal/diagnosis
+internal/cli/connection: internal/aws/awserr internal/cli/message internal/diagnosis internal/suggest | github.com/aws k8s.io sigs.k8s.io
+internal/cli/helmvalues: internal/cli/message internal/config internal/kube internal/migration internal/suggest | sigs.k8s.io
+internal/cli/screen: internal/cli/message internal/cli/output internal/diagnosis internal/diagnosis/fix internal/migration
+internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/pricing internal/aws/vpc internal/cli/connection internal/cli/helmvalues internal/cli/message internal/cli/output internal/cli/screen internal/config internal/diagnosis internal/diagnosis/checks internal/diagnosis/leader internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/node/userdata/reading internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
 
 # cmd: flags, clients and signals.
-cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
+cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/access internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/cli/connection internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
 `
 
 // impure lists packages of the standard library that pure packages may not import.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
 // Untried maps the checks without a fault in the lab to the reason.
@@ -32,7 +32,7 @@ func Untried() map[string]string {
 func Problems() []string {
 	var out []string
 	untried, known, names := Untried(), map[string]bool{}, map[string]bool{}
-	for _, c := range diagnosis.Checks() {
+	for _, c := range checks.Checks() {
 		known[c.ID] = true
 	}
 	tried := map[string]bool{}

@@ -13,7 +13,7 @@ type Plan struct {
 	// Omissions are the pods that were planned without some of their preferences, because the rules of all pods exceed the limit of a plan.
 	Omissions []Omission `json:"omissions,omitempty"`
 
-	PricePerHour      float64 `json:"pricePerHour"`      // US dollars, of all machines
+	PricePerHour      float64 `json:"pricePerHour"`      // US dollars, of all planned nodes
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"` // US dollars; no plan can cost less
 	SolveSeconds      float64 `json:"solveSeconds"`      // duration of the planning
 	Pods              int     `json:"pods"`              // number of pods, unschedulable ones included

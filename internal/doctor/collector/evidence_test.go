@@ -16,6 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
@@ -111,7 +112,7 @@ func TestCollect(t *testing.T) {
 	if !e.Home.Is(diagnosis.NotAsked) || e.Home.Why != "there is no kubeconfig" {
 		t.Errorf("home %+v", e.Home)
 	}
-	if worst := diagnosis.Worst(diagnosis.Diagnose(e)); len(worst) > 0 {
+	if worst := diagnosis.Worst(checks.Diagnose(e)); len(worst) > 0 {
 		t.Errorf("something is wrong: %+v", worst)
 	}
 }
