@@ -143,3 +143,6 @@ func (b *Batch) isHurried() bool {
 	defer b.mu.Unlock()
 	return b.hurry
 }
+
+// recheck is how often pods without a node, or with a node that is not ready yet, are planned again without a change.
+const recheck = 5 * time.Second

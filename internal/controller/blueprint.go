@@ -10,6 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
 // node is what the user data of the claim's machine is made from.
@@ -130,4 +132,39 @@ func narrow(n *int64) *int32 {
 	}
 	w := int32(min(*n, 1<<31-1))
 	return &w
+}
+
+// judgeUserData renders user data as for a launch, and parses it as the instance
+// would, once for each AMI. The problem is set if it cannot be rendered, or if
+// it is certain to keep every node from joining and the mode is enforce.
+func (o *Offers) judgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, version string) (preflight, problem) {
+	p := preflightOf(class)
+	if len(images) == 0 {
+		images = []ami.Image{{}}
+	}
+	claim := probeClaim()
+	for _, image := range images {
+		in := userdata.Input{
+			Family: class.Spec.ResolvedAMIFamily(), Image: image.Name, Arch: image.Arch, Version: version,
+			Cluster: o.Cluster.Name, Endpoint: o.Cluster.Endpoint, CA: o.Cluster.CA,
+		}
+		set(&in.Own, class.Spec.UserData)
+		data, err := bootstrap.UserData(o.node(claim, class, image, karpv1.CapacityTypeOnDemand, 110))
+		if err != nil {
+			p.broken = unwritable(in, err)
+			return p, p.broken
+		}
+		if in.Family != catalog.Custom {
+			in.Data = data
+		}
+		if p.mode != awsv1.PreflightOff {
+			p.add(reading.Read(in).Problems)
+		}
+	}
+	for _, one := range p.problems {
+		if one.IsFatal() && p.mode == awsv1.PreflightEnforce {
+			return p, problem{reasonUserDataInvalid, sentences(p.fatal())}
+		}
+	}
+	return p, problem{}
 }

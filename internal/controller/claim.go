@@ -5,33 +5,16 @@ import (
 	"log/slog"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
-
-// nodeReader reads the Nodes, pods and volume attachments of an instance or a Node.
-type nodeReader interface {
-	NodesOf(ctx context.Context, providerID string) ([]*corev1.Node, error)
-	PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
-	AttachmentsOn(ctx context.Context, node string) ([]*storagev1.VolumeAttachment, error)
-}
-
-// objectWriter changes NodeClaims and Nodes.
-type objectWriter interface {
-	PatchClaim(ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim)) (*karpv1.NodeClaim, error)
-	PatchNode(ctx context.Context, node *corev1.Node, change func(*corev1.Node)) (*corev1.Node, error)
-	Delete(ctx context.Context, object client.Object) error
-}
 
 // evictor evicts and deletes pods.
 type evictor interface {
@@ -43,13 +26,6 @@ type evictor interface {
 type buyer interface {
 	Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error)
 	LaunchedFor(ctx context.Context, claim string) ([]ec2.Instance, error)
-}
-
-// Reads and terminates instances.
-type machines interface {
-	Instance(ctx context.Context, id string) (ec2.Instance, error)
-	Terminate(ctx context.Context, id string, proof ec2.Proof) error
-	OwnTags(nodePool, nodeClass, claim string) map[string]string
 }
 
 // Claims reconciles NodeClaims from their creation to their deletion.
@@ -195,11 +171,6 @@ func (c *Claims) outcome(name string, until time.Time, err error) (reconcile.Res
 		loop: "nodeclaim", kind: "NodeClaim", name: name, until: until, err: err,
 		failures: &c.failures, metrics: c.Metrics, log: c.Log, now: c.Now,
 	})
-}
-
-// isServed reports whether the node class is an EC2NodeClass, and not the class of another cloud provider's controller.
-func isServed(ref *karpv1.NodeClassReference) bool {
-	return ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
 }
 
 func hold(claim *karpv1.NodeClaim) {

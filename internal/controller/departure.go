@@ -17,10 +17,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// annotationInterrupted marks a claim whose instance AWS will interrupt: the kind of the interruption message, a space, and
-// when the message was processed (RFC 3339). The mark survives a restart, and the next leader continues from it.
-const annotationInterrupted = "joiner.sh/interrupted"
-
 // mark writes the annotation on the claim.
 func mark(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
 	if claim.Annotations == nil {
@@ -50,7 +46,6 @@ const (
 	departEvery = 100 * time.Millisecond
 	departRest  = 30 * time.Second
 	departWatch = 5 * time.Second
-	hurryEvery  = time.Second
 )
 
 // departMost is how long a node waits for the plan. A spot instance has two minutes, and its pods need that time to terminate.
@@ -208,13 +203,6 @@ func (i *Interruption) depart(ctx context.Context, d departure, now time.Time) e
 		}
 	}
 	return nil
-}
-
-// isOpen reports whether kube-scheduler may still bind pods to the Node.
-func isOpen(node *corev1.Node) bool {
-	return node.DeletionTimestamp == nil && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == karpv1.TaintDisrupted && t.Effect == corev1.TaintEffectNoSchedule
-	})
 }
 
 // isPassing reports whether the next pass reads fresh state anyway, so that the error need not be logged.

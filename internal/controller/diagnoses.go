@@ -314,3 +314,28 @@ func (d *Diagnoses) pending(ctx context.Context, pods []string) []*corev1.Pod {
 
 // DiagnosisPatience is how long one query of a report may take, including the wait for its rate limit.
 const DiagnosisPatience = 2 * time.Minute
+
+// aheadPatience is how long a new class waits for the first report about it. After that it is used without one, so that slow
+// checks do not keep pods pending.
+const aheadPatience = 15 * time.Second
+
+// ahead returns the findings that certainly keep nodes of the class from joining. known is true if the last report covers
+// the class in its present state. isOver is true if it does, or if the class has waited long enough for a report.
+func (d *Diagnoses) ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, known, isOver bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	looked, seen := d.report.classes[class.Name]
+	if seen && looked == fingerprint(class) {
+		return d.report.ahead[class.Name], true, true
+	}
+	key := fmt.Sprint(class.UID, " ", class.Generation)
+	since, waits := d.waiting[key]
+	if !waits {
+		if d.waiting == nil {
+			d.waiting = map[string]time.Time{}
+		}
+		since = now
+		d.waiting[key] = now
+	}
+	return nil, false, !now.Before(since.Add(aheadPatience))
+}

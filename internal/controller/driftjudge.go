@@ -50,12 +50,6 @@ type driftWish struct {
 	wrong   string // the part that cannot be parsed, so that nothing is replaced; empty: none
 }
 
-// Annotations of NodePools about drift.
-const (
-	annotationDriftAllow = "joiner.sh/drift-allow" // on a NodePool, the mass drift that the user allows, by what its condition DriftHeld calls it
-	annotationDriftState = "joiner.sh/drift-state" // on a NodePool, what was found in AWS when a mass drift began to wait for the user, as a hash; it goes with the condition DriftHeld
-)
-
 // driftWishOf reads what the pool says of drift, as policyOf does for all who ask.
 func driftWishOf(pool *karpv1.NodePool, now time.Time) driftWish {
 	out := driftWish{Policy: policyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[annotationDriftAllow])}

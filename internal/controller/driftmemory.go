@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
@@ -123,39 +122,6 @@ func imagesIn(class *awsv1.EC2NodeClass) []drift.Image {
 		out = append(out, drift.Image{ID: i.ID, Name: i.Name, Slot: slotOf(i.Requirements)})
 	}
 	return out
-}
-
-// settleImages replaces each image that is known to be bad by the last good one.
-func (f *foundClass) settleImages(class *awsv1.EC2NodeClass) {
-	if f.imageErr != nil {
-		return
-	}
-	var found []drift.Image
-	for _, i := range f.images {
-		found = append(found, drift.Image{ID: i.ID, Name: i.Name, Slot: slotOf(i.Requirements)})
-	}
-	f.memory = memoryOf(class).Pruned(found, class.Generation)
-	use, back := f.memory.Use(found, class.Generation)
-	f.images, f.back = slices.Clone(f.images), back
-	for i := range f.images {
-		if f.images[i].ID != use[i].ID {
-			f.images[i].ID, f.images[i].Name, f.images[i].Deprecated = use[i].ID, use[i].Name, false
-		}
-	}
-}
-
-// writeSetbacks sets the condition about images that are held back, and forgets bad images that are no longer found.
-func (f foundClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
-	if len(f.memory.Bad) < len(memoryOf(class).Bad) {
-		keepImages(class, f.memory)
-	}
-	if len(f.back) == 0 {
-		c.Remove(awsv1.ConditionImageHeldBack)
-		return
-	}
-	c.Set(now, metav1.Condition{
-		Type: awsv1.ConditionImageHeldBack, Status: metav1.ConditionTrue, Reason: karpv1.ReasonImageFailed, Message: setbackText(f.back, class.Name),
-	})
 }
 
 // remember stores what the selectors of classes find, and which images are good: those of nodes that are fit for pods.

@@ -50,7 +50,6 @@ const (
 	emptinessEvery = 2 * time.Second
 	emptinessAgain = time.Second
 	quietEvery     = 10 * time.Second
-	parallelClaims = 20
 )
 
 // Start runs the loop until ctx ends.

@@ -14,12 +14,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// liveReader reads from the API server and not from the cache.
-type liveReader interface {
-	// PodsNow returns the pods that are bound to a Node, including finished ones.
-	PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error)
-}
-
 // leaver is an empty node that is about to be removed.
 type leaver struct {
 	node   string

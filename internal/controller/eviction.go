@@ -18,7 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/metrics"
-	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // eviction carries out a drain.Step.
@@ -138,34 +137,4 @@ func drained(pod drain.Pod) *corev1.Pod {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: uid(pod.UID)},
 	}
-}
-
-// drainPod converts the pod to package drain's form.
-func drainPod(pod *corev1.Pod) drain.Pod {
-	out := drain.Pod{
-		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
-		Finished:     pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
-		Critical:     slices.Contains([]string{"system-cluster-critical", "system-node-critical"}, pod.Spec.PriorityClassName),
-		DoNotDisrupt: pod.Annotations[karpv1.AnnotationDoNotDisrupt],
-		Grace:        30 * time.Second,
-		Bulk:         kube.Requests(pod).Bulk(),
-	}
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		out.Daemon, out.Mirror = owner.Kind == "DaemonSet", owner.Kind == "Node"
-	}
-	if pod.Status.StartTime != nil {
-		out.Started = pod.Status.StartTime.Time
-	}
-	if pod.DeletionTimestamp != nil {
-		out.Deleted = pod.DeletionTimestamp.Time
-	}
-	if pod.Spec.TerminationGracePeriodSeconds != nil {
-		out.Grace = time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
-	}
-	for _, t := range pod.Spec.Tolerations {
-		out.Tolerations = append(out.Tolerations, requirements.Toleration{
-			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: requirements.Effect(t.Effect),
-		})
-	}
-	return out
 }

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
@@ -93,13 +90,3 @@ func refusalSummary(refusals []packing.Refusal) string {
 	}
 	return strings.Join(texts, "; ")
 }
-
-// count writes "1 pod", "2 pods".
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
-}
-
-func uid(text string) types.UID { return types.UID(text) }

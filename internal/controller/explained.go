@@ -185,13 +185,13 @@ func (h *Holds) Recall(ctx context.Context) error {
 		return fmt.Errorf("list nodepools: %w", err)
 	}
 	for i := range pools.Items {
-		h.recall(&pools.Items[i])
+		h.restore(&pools.Items[i])
 	}
 	h.recalled = true
 	return nil
 }
 
-func (h *Holds) recall(pool *karpv1.NodePool) {
+func (h *Holds) restore(pool *karpv1.NodePool) {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	if ok && c.Status == metav1.ConditionUnknown && c.Reason == karpv1.ReasonAwaitingReconciliation {
 		h.change(c.LastTransitionTime.Time, pool.Name)

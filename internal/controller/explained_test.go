@@ -45,13 +45,13 @@ func TestExplained(t *testing.T) {
 	pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionFalse,
 		Reason: reasonOfCheck("AUTH-5"), ObservedGeneration: pool.Generation, Message: heldText(why, until)}}
 	anew := &Holds{}
-	anew.recall(pool)
+	anew.restore(pool)
 	if got, text := anew.Held(now, "apps"); !got.Equal(until) || text != why || anew.ExplainedAhead()["apps"] != "AUTH-5" {
 		t.Errorf("recalled until %s: %s", got, text)
 	}
 	pool.Generation++ // it was changed since
 	changed := &Holds{}
-	changed.recall(pool)
+	changed.restore(pool)
 	if got, _ := changed.Held(now, "apps"); !got.IsZero() {
 		t.Errorf("a changed pool waits until %s", got)
 	}
@@ -71,7 +71,7 @@ func TestChangedPool(t *testing.T) {
 		Reason: karpv1.ReasonAwaitingReconciliation, ObservedGeneration: pool.Generation, LastTransitionTime: metav1.Time{Time: after}}}
 	changed := map[string]func(*Holds){
 		"told":     func(h *Holds) { h.Changed(now, "apps") },
-		"recalled": func(h *Holds) { h.recall(pool) },
+		"recalled": func(h *Holds) { h.restore(pool) },
 	}
 	for name, change := range changed {
 		for _, tt := range []struct {

@@ -18,7 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 	"github.com/joiner-sh/joiner/internal/kube"
-	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // foundClass is what AWS answered about a node class, and what is wrong with the class itself.
@@ -59,9 +58,6 @@ const (
 	reasonSubnetVPCMismatch = "SubnetVPCMismatch"
 	reasonGroupVPCMismatch  = "SecurityGroupSubnetVPCMismatch"
 )
-
-// problem is a mistake in the class itself, whatever AWS answers.
-type problem struct{ reason, message string }
 
 // retry returns the first error that a retry may fix, or nil.
 func (f foundClass) retry() error {
@@ -258,13 +254,6 @@ func classProblem(class *awsv1.EC2NodeClass) problem {
 	return problem{}
 }
 
-// probeClaim returns a claim to render user data for before there is a real one.
-func probeClaim() *karpv1.NodeClaim {
-	probe := &karpv1.NodeClaim{}
-	probe.Labels = requirements.Labels{karpv1.LabelNodePool: "probe"}
-	return probe
-}
-
 func subnetTerms(class *awsv1.EC2NodeClass) []vpc.Term {
 	var out []vpc.Term
 	for _, t := range class.Spec.SubnetSelectorTerms {
@@ -287,4 +276,37 @@ func imageTerms(class *awsv1.EC2NodeClass) []ami.Term {
 		out = append(out, ami.Term{Alias: t.Alias, ID: t.ID, SSMParameter: t.SSMParameter, Name: t.Name, Owner: t.Owner, Tags: t.Tags})
 	}
 	return out
+}
+
+// settleImages replaces each image that is known to be bad by the last good one.
+func (f *foundClass) settleImages(class *awsv1.EC2NodeClass) {
+	if f.imageErr != nil {
+		return
+	}
+	var found []drift.Image
+	for _, i := range f.images {
+		found = append(found, drift.Image{ID: i.ID, Name: i.Name, Slot: slotOf(i.Requirements)})
+	}
+	f.memory = memoryOf(class).Pruned(found, class.Generation)
+	use, back := f.memory.Use(found, class.Generation)
+	f.images, f.back = slices.Clone(f.images), back
+	for i := range f.images {
+		if f.images[i].ID != use[i].ID {
+			f.images[i].ID, f.images[i].Name, f.images[i].Deprecated = use[i].ID, use[i].Name, false
+		}
+	}
+}
+
+// writeSetbacks sets the condition about images that are held back, and forgets bad images that are no longer found.
+func (f foundClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
+	if len(f.memory.Bad) < len(memoryOf(class).Bad) {
+		keepImages(class, f.memory)
+	}
+	if len(f.back) == 0 {
+		c.Remove(awsv1.ConditionImageHeldBack)
+		return
+	}
+	c.Set(now, metav1.Condition{
+		Type: awsv1.ConditionImageHeldBack, Status: metav1.ConditionTrue, Reason: karpv1.ReasonImageFailed, Message: setbackText(f.back, class.Name),
+	})
 }

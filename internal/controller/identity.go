@@ -209,12 +209,3 @@ func (r *refusals) isNews(node types.UID, why string, now time.Time) bool {
 	r.told[node] = refusal{why, now}
 	return true
 }
-
-// nodesOf returns the Nodes of a claim: the one that it was registered with; none before its registration.
-func nodesOf(ctx context.Context, cluster nodeReader, claim *karpv1.NodeClaim) ([]*corev1.Node, error) {
-	nodes, err := cluster.NodesOf(ctx, claim.Status.ProviderID)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(nodes, func(n *corev1.Node) bool { return !kube.IsNodeOf(claim, n) }), nil
-}

@@ -21,7 +21,6 @@ const (
 	launchMost  = time.Minute
 	doubtFor    = time.Minute
 	doubtPoll   = 5 * time.Second
-	marketPoll  = 500 * time.Millisecond
 )
 
 // launch launches the claim's instance and records it on the claim.

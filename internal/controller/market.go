@@ -423,3 +423,5 @@ func imagesOf(class *awsv1.EC2NodeClass) []ami.Image {
 	}
 	return out
 }
+
+const marketPoll = 500 * time.Millisecond

@@ -10,6 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // decision returns the labels of Karpenter's metrics for a move: the decision, the reason and the consolidation type.
@@ -111,4 +112,22 @@ func countEvaluation(to *metrics.Metrics, reason disruption.Reason, kind string,
 // countEligible sets the metric of how many nodes are candidates for a reason.
 func countEligible(to *metrics.Metrics, reason disruption.Reason, nodes int) {
 	to.Eligible.WithLabelValues(strings.ToLower(string(reason))).Set(float64(nodes))
+}
+
+// nodesByName returns the nodes of a snapshot by name.
+func nodesByName(s cluster.Snapshot) map[string]*cluster.Node {
+	out := make(map[string]*cluster.Node, len(s.Nodes))
+	for i := range s.Nodes {
+		out[s.Nodes[i].Name] = &s.Nodes[i]
+	}
+	return out
+}
+
+// nodesOfMoves returns the nodes that leave with any of the moves.
+func nodesOfMoves(moves []consolidation.Move) map[string]bool {
+	var names []string
+	for i := range moves {
+		names = append(names, moves[i].Nodes...)
+	}
+	return setOf(names)
 }

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/internal/kube"
@@ -322,31 +320,6 @@ func (f *flight) claimNames() string {
 		out = append(out, c.Name)
 	}
 	return strings.Join(out, ",")
-}
-
-// said describes a move in a few words: "Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour, pays back
-// within 4m10s and moves 12 pods".
-func (m moveMark) said() string {
-	out := string(m.Reason) + ": " + count(m.Nodes, "node") + " makes way for " + strconv.Itoa(m.Claims)
-	if m.Nodes != 1 {
-		out = string(m.Reason) + ": " + count(m.Nodes, "node") + " make way for " + strconv.Itoa(m.Claims)
-	}
-	if m.Reason == disruption.Underutilized {
-		out += ", which saves $" + strconv.FormatFloat(m.Saving, 'f', 4, 64) + " an hour"
-		if m.PaysBack > 0 {
-			out += ", pays back within " + (time.Duration(m.PaysBack) * time.Second).String()
-		}
-	}
-	return out + " and moves " + count(m.Pods, "pod")
-}
-
-// nodesByName returns the nodes of a snapshot by name.
-func nodesByName(s cluster.Snapshot) map[string]*cluster.Node {
-	out := make(map[string]*cluster.Node, len(s.Nodes))
-	for i := range s.Nodes {
-		out[s.Nodes[i].Name] = &s.Nodes[i]
-	}
-	return out
 }
 
 // holdStuck holds back a node whose pods cannot be placed.

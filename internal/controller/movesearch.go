@@ -298,23 +298,6 @@ func (m *Moves) grantMoves(s *scenery, moves []consolidation.Move, now time.Time
 	return nodes, granted
 }
 
-// nodesOfMoves returns the nodes that leave with any of the moves.
-func nodesOfMoves(moves []consolidation.Move) map[string]bool {
-	var names []string
-	for i := range moves {
-		names = append(names, moves[i].Nodes...)
-	}
-	return setOf(names)
-}
-
-func setOf(names []string) map[string]bool {
-	out := make(map[string]bool, len(names))
-	for _, name := range names {
-		out[name] = true
-	}
-	return out
-}
-
 // reserve keeps others from choosing the nodes, or from using up what the budgets have granted to them. Only who has entered the gate may.
 func (m *Moves) reserve(s *scenery, nodes []string) {
 	by := nodesByName(s.in.Snapshot)

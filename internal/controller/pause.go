@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,4 +112,20 @@ func (p standstill) over(policy disruption.Policy) disruption.Policy {
 		policy.Paused, policy.PausedUntil = p.by, p.until
 	}
 	return policy
+}
+
+// pauseOf parses the value of a pause: "true", "false", or an end time. If it is none of these the pause has no end, and
+// the error quotes the value.
+func pauseOf(value string, now time.Time) (until time.Time, isPaused bool, err error) {
+	switch value = strings.TrimSpace(value); value {
+	case "false":
+		return time.Time{}, false, nil
+	case "true", "":
+		return time.Time{}, true, nil
+	}
+	until, err = time.Parse(time.RFC3339, value)
+	if err != nil {
+		return time.Time{}, true, fmt.Errorf("%q is neither true, false nor a time such as 2026-03-01T18:00:00Z; it pauses without an end", value)
+	}
+	return until, now.Before(until), nil
 }

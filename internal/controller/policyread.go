@@ -94,22 +94,6 @@ func readPause(annotations map[string]string, now time.Time, p *disruption.Polic
 	}
 }
 
-// pauseOf parses the value of a pause: "true", "false", or an end time. If it is none of these the pause has no end, and
-// the error quotes the value.
-func pauseOf(value string, now time.Time) (until time.Time, isPaused bool, err error) {
-	switch value = strings.TrimSpace(value); value {
-	case "false":
-		return time.Time{}, false, nil
-	case "true", "":
-		return time.Time{}, true, nil
-	}
-	until, err = time.Parse(time.RFC3339, value)
-	if err != nil {
-		return time.Time{}, true, fmt.Errorf("%q is neither true, false nor a time such as 2026-03-01T18:00:00Z; it pauses without an end", value)
-	}
-	return until, now.Before(until), nil
-}
-
 func readSaving(value string, p *disruption.Policy) error {
 	if digits, ok := strings.CutSuffix(value, "%"); ok {
 		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)

@@ -8,11 +8,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/internal/model/catalog"
-	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
@@ -39,41 +37,6 @@ func preflightOf(class *awsv1.EC2NodeClass) preflight {
 	default:
 		return preflight{mode: awsv1.PreflightEnforce, odd: mode}
 	}
-}
-
-// judgeUserData renders user data as for a launch, and parses it as the instance
-// would, once for each AMI. The problem is set if it cannot be rendered, or if
-// it is certain to keep every node from joining and the mode is enforce.
-func (o *Offers) judgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, version string) (preflight, problem) {
-	p := preflightOf(class)
-	if len(images) == 0 {
-		images = []ami.Image{{}}
-	}
-	claim := probeClaim()
-	for _, image := range images {
-		in := userdata.Input{
-			Family: class.Spec.ResolvedAMIFamily(), Image: image.Name, Arch: image.Arch, Version: version,
-			Cluster: o.Cluster.Name, Endpoint: o.Cluster.Endpoint, CA: o.Cluster.CA,
-		}
-		set(&in.Own, class.Spec.UserData)
-		data, err := bootstrap.UserData(o.node(claim, class, image, karpv1.CapacityTypeOnDemand, 110))
-		if err != nil {
-			p.broken = unwritable(in, err)
-			return p, p.broken
-		}
-		if in.Family != catalog.Custom {
-			in.Data = data
-		}
-		if p.mode != awsv1.PreflightOff {
-			p.add(reading.Read(in).Problems)
-		}
-	}
-	for _, one := range p.problems {
-		if one.IsFatal() && p.mode == awsv1.PreflightEnforce {
-			return p, problem{reasonUserDataInvalid, sentences(p.fatal())}
-		}
-	}
-	return p, problem{}
 }
 
 // unwritable returns why user data cannot be rendered. It prefers the parser's
@@ -146,4 +109,14 @@ func sentences(all []userdata.Problem) string {
 		out += fmt.Sprintf("; and %d more: joiner render userdata tells them all", more)
 	}
 	return out
+}
+
+// problem is a mistake in the class itself, whatever AWS answers.
+type problem struct{ reason, message string }
+
+// probeClaim returns a claim to render user data for before there is a real one.
+func probeClaim() *karpv1.NodeClaim {
+	probe := &karpv1.NodeClaim{}
+	probe.Labels = requirements.Labels{karpv1.LabelNodePool: "probe"}
+	return probe
 }

@@ -242,3 +242,7 @@ func (w watched) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	defer w.progress.Begin(w.loop, r.Name).End()
 	return w.Reconciler.Reconcile(ctx, r)
 }
+
+// longestVisit is how long one visit to an object may take. Calls to AWS that are throttled are made again for a
+// while; after that the worker is worth more to other objects. What was begun is taken up again.
+const longestVisit = 3 * time.Minute

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/metrics"
@@ -19,16 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// snapshots reads the state of the cluster.
-type snapshots interface {
-	Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error)
-}
-
-// markets returns the available offerings.
-type markets interface {
-	Market(now time.Time) catalog.Market
-}
-
 // claimMaker creates the NodeClaims of a plan.
 type claimMaker interface {
 	CreateClaims(ctx context.Context, machines []packing.Machine) []kube.Created
@@ -36,14 +25,6 @@ type claimMaker interface {
 
 // ledger counts the NodeClaims that are not initialized yet; their pods are checked again.
 type ledger interface{ Len() int }
-
-// teller emits events.
-type teller interface {
-	Tell(about client.Object, reason kube.Reason, message string)
-}
-
-// Solver makes a plan: packing.Solve with the effort that the controller allows.
-type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
 
 // Provisioner plans pending pods and creates the NodeClaims that they need.
 type Provisioner struct {
@@ -69,9 +50,6 @@ type Provisioner struct {
 	omitted   string // the first pod whose preferences were left out of the last plan
 	costly    costly
 }
-
-// recheck is how often pods without a node, or with a node that is not ready yet, are planned again without a change.
-const recheck = 5 * time.Second
 
 // Start runs the loop until ctx ends.
 func (p *Provisioner) Start(ctx context.Context) error {
@@ -394,16 +372,6 @@ func batchSeconds(w Window) float64 {
 		return 0
 	}
 	return w.Closed.Sub(w.First).Seconds()
-}
-
-func typesOf(m packing.Machine, most int) []string {
-	var out []string
-	for _, o := range m.Offerings {
-		if !slices.Contains(out, o.InstanceType) && len(out) < most {
-			out = append(out, o.InstanceType)
-		}
-	}
-	return out
 }
 
 // podObject returns the fields of a pod that an event needs.

@@ -64,17 +64,6 @@ func (r *Repair) census(ctx context.Context, pool string) (unwell, total int, er
 	return unwell, total, nil
 }
 
-func symptomsOf(node *corev1.Node) []lifecycle.Symptom {
-	out := make([]lifecycle.Symptom, 0, len(node.Status.Conditions))
-	for _, c := range node.Status.Conditions {
-		out = append(out, lifecycle.Symptom{Condition: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.Time})
-	}
-	return out
-}
-
-// ailmentOf is the condition that the Node is unwell by; empty if it is not.
-func ailmentOf(node *corev1.Node) string { return lifecycle.Diagnose(symptomsOf(node)).Condition }
-
 // condemn sets the termination deadline of an unhealthy node to now, so that its pods are deleted without waiting.
 func (c *Claims) condemn(ctx context.Context, v view, condition string) (*karpv1.NodeClaim, error) {
 	now := c.Now.now()

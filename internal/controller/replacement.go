@@ -18,19 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// annotationReplacing on an expired NodeClaim is the time, in RFC 3339, since when its replacement is requested. It persists across
-// restarts, so that the next leader continues.
-const annotationReplacing = "joiner.sh/replacing"
-
-// replacingSince parses the annotation; zero without one.
-func replacingSince(claim *karpv1.NodeClaim) time.Time {
-	since, err := time.Parse(time.RFC3339, claim.Annotations[annotationReplacing])
-	if err != nil {
-		return time.Time{}
-	}
-	return since
-}
-
 // Replacements finds room for the pods of expired nodes before these are deleted. The node is tainted, so that
 // the next plan includes its pods. It is deleted when the nodes launched for them are ready. The pool's budgets without a schedule limit how many
 // nodes are replaced at once. Its methods are safe for concurrent use,
@@ -318,29 +305,6 @@ func (r *Replacements) census(ctx context.Context, pool string) (total, out int,
 	return total, out, nil
 }
 
-// isOnItsWayOut reports whether the claim's node is deleted as soon as its replacement is ready: it has expired, or is part of a move.
-func isOnItsWayOut(c *karpv1.NodeClaim) bool {
-	return !replacingSince(c).IsZero() || c.Annotations[annotationMove] != ""
-}
-
-// madeFor returns the IDs of the moves that have a replacement among the claims.
-func madeFor(claims []*karpv1.NodeClaim) map[string]bool {
-	out := map[string]bool{}
-	for _, c := range claims {
-		if id := c.Annotations[annotationReplaces]; id != "" && c.DeletionTimestamp == nil {
-			out[id] = true
-		}
-	}
-	return out
-}
-
-// isReplaced reports whether another node replaces the claim's node: it has expired, or is part of a move. A move whose replacement is lost is about
-// to be undone, unless it is committed; until then its old node counts as before.
-func isReplaced(c *karpv1.NodeClaim, madeFor map[string]bool) bool {
-	mark, _ := moveOf(c)
-	return !replacingSince(c).IsZero() || mark != nil && (mark.Committed || madeFor[mark.ID])
-}
-
 // hurry asks for a plan, at most every hurryEvery.
 func (r *Replacements) hurry(claim *karpv1.NodeClaim, now time.Time) {
 	r.mu.Lock()
@@ -392,11 +356,4 @@ func (c *Claims) replace(ctx context.Context, v view, now time.Time) (*karpv1.No
 		return claim, nil
 	}
 	return nil, nil // the change of the Node triggers the next reconcile
-}
-
-// closeNode adds the karpenter.sh/disrupted taint to the Node.
-func closeNode(node *corev1.Node) {
-	disrupted := karpv1.DisruptedTaint()
-	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == disrupted.Key })
-	node.Spec.Taints = append(taints, disrupted)
 }

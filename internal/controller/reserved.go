@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/kube"
@@ -128,52 +126,10 @@ func (o *Offers) SawReserved(now time.Time, found []ec2.Reservation) bool {
 	return len(more) > 0
 }
 
-// lookReserved reads the capacity reservations of the class, if they are enabled.
-func (n *NodeClasses) lookReserved(ctx context.Context, class *awsv1.EC2NodeClass, f *foundClass) {
-	f.reserves = n.Reservations != nil
-	terms := class.Spec.CapacityReservationSelectorTerms
-	if !f.reserves || len(terms) == 0 {
-		return
-	}
-	now := time.Now()
-	f.reservations, f.reservationErr = n.Reservations.Reservations(ctx, now, reservationTerms(terms))
-	f.reservations = f.usable(f.reservations)
-	if f.reservationErr == nil && n.Offers.SawReserved(now, f.reservations) {
-		n.Batch.Ask(string(class.UID)) // pods may be waiting for them
-	}
-}
-
 func reservationTerms(terms []awsv1.CapacityReservationSelectorTerm) []ec2.ReservationTerm {
 	var out []ec2.ReservationTerm
 	for _, t := range terms {
 		out = append(out, ec2.ReservationTerm{ID: t.ID, OwnerID: t.OwnerID, Criteria: t.InstanceMatchCriteria, Tags: t.Tags})
-	}
-	return out
-}
-
-// gated returns the conditions that Ready depends on only if reserved capacity is enabled.
-func (f foundClass) gated() []string {
-	if f.reserves {
-		return []string{awsv1.ConditionCapacityReservationsReady}
-	}
-	return nil
-}
-
-// reservationStatus returns the reservations for the status of the class.
-func (f foundClass) reservationStatus() []awsv1.CapacityReservation {
-	var out []awsv1.CapacityReservation
-	for _, r := range f.reservations {
-		one := awsv1.CapacityReservation{
-			ID: r.ID, AvailabilityZone: r.Zone, InstanceMatchCriteria: r.Criteria, InstanceType: r.InstanceType, OwnerID: r.OwnerID,
-			ReservationType: awsv1.CapacityReservationType(r.Type), Interruptible: r.Interruptible, State: awsv1.CapacityReservationActive,
-		}
-		if r.Expiring {
-			one.State = awsv1.CapacityReservationExpiring
-		}
-		if !r.End.IsZero() {
-			one.EndTime = &metav1.Time{Time: r.End}
-		}
-		out = append(out, one)
 	}
 	return out
 }

@@ -110,5 +110,3 @@ func (a *placed) add(p *corev1.Pod, isTurn bool) {
 		a.owners[owner.UID] = a.owners[owner.UID] || isTurn
 	}
 }
-
-func podID(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

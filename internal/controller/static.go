@@ -108,21 +108,6 @@ func (s *Statics) sent(now time.Time, pool string, missing int) int {
 	return missing
 }
 
-// isKept reports whether the pool is a static pool of this controller.
-func isKept(pool *karpv1.NodePool) bool {
-	return pool.Spec.Replicas != nil && pool.DeletionTimestamp == nil && isServed(pool.Spec.Template.Spec.NodeClassRef)
-}
-
-// nodeLimit returns the pool's limits.nodes; nil without one.
-func nodeLimit(pool *karpv1.NodePool) *int {
-	amount, ok := pool.Spec.Limits[karpv1.ResourceNodes]
-	if !ok {
-		return nil
-	}
-	n := int(min(max(amount.Value(), 0), 1<<30))
-	return &n
-}
-
 // crew returns the claims of a pool that are to stay, and the number of all its claims. An expired or moved claim that waits for
 // its replacement does not count as staying: one more node replaces it.
 func (s *Statics) crew(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {

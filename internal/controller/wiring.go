@@ -3,8 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,10 +56,6 @@ type Loops struct {
 const (
 	claimWorkers = 200
 	otherWorkers = 10
-
-	// longestVisit is how long one visit to an object may take. Calls to AWS that are throttled are made again for a
-	// while; after that the worker is worth more to other objects. What was begun is taken up again.
-	longestVisit = 3 * time.Minute
 )
 
 // Add adds the loops to the manager, which runs them while it leads.
@@ -151,7 +145,7 @@ func (l Loops) addObjects(m manager.Manager) error {
 	if l.Overlays != nil {
 		all = append(all, objectLoop{LoopOverlays, watchOverlays(m), l.Overlays, 1})
 	}
-	all = append(all, l.Honour.watch(m)...)
+	all = append(all, watchHonour(l.Honour, m)...)
 	for _, c := range all {
 		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: longestVisit}).Complete(watched{c.loop, l.Progress, c.name}); err != nil {
 			return fmt.Errorf("add loop: %w", err)
@@ -174,10 +168,10 @@ func watchStatics(m manager.Manager) *builder.Builder {
 }
 
 // watch reconciles objects when they are created and when their spec or annotations change. A cluster may not have the CRD of NodeOverlays.
-func (h *Honour) watch(m manager.Manager) []objectLoop {
-	on := func(name string, kind client.Object, loop reconcile.Func) objectLoop {
+func watchHonour(h *Honour, m manager.Manager) []objectLoop {
+	on := func(name string, kind client.Object, reconciler reconcile.Func) objectLoop {
 		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
-		return objectLoop{LoopHonour, builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), loop, 1}
+		return objectLoop{LoopHonour, builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), reconciler, 1}
 	}
 	out := []objectLoop{
 		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class), on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
@@ -276,29 +270,4 @@ func requests(names []string) []reconcile.Request {
 		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
 	}
 	return out
-}
-
-// readyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the ID, only the Node counts that the claim was
-// registered with.
-func readyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
-	var claims karpv1.NodeClaimList
-	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list nodeclaims: %w", err)
-	}
-	claimed := map[string][]string{} // names of Nodes by provider ID
-	for _, c := range claims.Items {
-		claimed[c.Status.ProviderID] = append(claimed[c.Status.ProviderID], c.Status.NodeName)
-	}
-	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	out := map[string]bool{}
-	for i := range nodes.Items {
-		if node := &nodes.Items[i]; node.Spec.ProviderID != "" && isReady(node) {
-			names, isClaimed := claimed[node.Spec.ProviderID]
-			out[node.Spec.ProviderID] = out[node.Spec.ProviderID] || !isClaimed || slices.Contains(names, node.Name)
-		}
-	}
-	return out, nil
 }

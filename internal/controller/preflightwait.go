@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +10,6 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
@@ -19,34 +17,10 @@ import (
 const reasonPreflightPending = "PreflightPending"
 
 const (
-	// aheadPatience is how long a new class waits for the first report about it. After that it is used without one, so that slow
-	// checks do not keep pods pending.
-	aheadPatience = 15 * time.Second
 	// provenAfter is longer than a node that lost the permission to join can stay Ready: its credentials and its lease expire
 	// earlier.
 	provenAfter = 20 * time.Minute
 )
-
-// ahead returns the findings that certainly keep nodes of the class from joining. known is true if the last report covers
-// the class in its present state. isOver is true if it does, or if the class has waited long enough for a report.
-func (d *Diagnoses) ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, known, isOver bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	looked, seen := d.report.classes[class.Name]
-	if seen && looked == fingerprint(class) {
-		return d.report.ahead[class.Name], true, true
-	}
-	key := fmt.Sprint(class.UID, " ", class.Generation)
-	since, waits := d.waiting[key]
-	if !waits {
-		if d.waiting == nil {
-			d.waiting = map[string]time.Time{}
-		}
-		since = now
-		d.waiting[key] = now
-	}
-	return nil, false, !now.Before(since.Add(aheadPatience))
-}
 
 // lookAhead checks whether nodes of the class can join before any is launched.
 func (n *NodeClasses) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f *foundClass) {

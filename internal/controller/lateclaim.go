@@ -2,11 +2,9 @@ package controller
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
@@ -33,25 +31,6 @@ func (v verdict) reason() string {
 		return lifecycle.WaitNode
 	}
 	return reasonOfCheck(v.check)
-}
-
-func reasonOfCheck(check string) string { return strings.ReplaceAll(check, "-", "_") }
-
-var checkReason = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)
-
-// isOfCheck reports whether a condition reports the finding of a check.
-func isOfCheck(c metav1.Condition) bool { return checkReason.MatchString(c.Reason) }
-
-// sentence describes a finding: the cause, then the fix as it can be pasted into a shell.
-func sentence(f diagnosis.Finding) string {
-	text := fix.Visible(f.Cause)
-	if f.Verdict != diagnosis.Broken || f.Certainty == diagnosis.Possible {
-		text = "perhaps " + text
-	}
-	if correction := f.Fix.Correction(); !correction.IsZero() {
-		text += ". Fix: " + correction.String()
-	}
-	return text + " (" + f.Check + ")"
 }
 
 // allOf returns a text that differs whenever the findings differ.
@@ -252,6 +231,3 @@ func orUnknown(check string) string {
 	}
 	return check
 }
-
-// checkOfReason undoes reasonOfCheck.
-func checkOfReason(reason string) string { return strings.ReplaceAll(reason, "_", "-") }

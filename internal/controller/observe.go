@@ -102,33 +102,6 @@ func (c *Claims) seeNode(ctx context.Context, v *view, now time.Time) error {
 	return err
 }
 
-func claimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
-	conditions := claim.StatusConditions()
-	out := lifecycle.Claim{
-		Exists:      true,
-		Finalizer:   slices.Contains(claim.Finalizers, karpv1.FinalizerTermination),
-		Created:     claim.CreationTimestamp.Time,
-		ExpireAfter: claim.Spec.ExpireAfter.Duration,
-		Launched:    claim.Status.ProviderID != "",
-		Registered:  conditions.IsTrue(karpv1.ConditionRegistered),
-		Initialized: conditions.IsTrue(karpv1.ConditionInitialized),
-	}
-	if launched, ok := conditions.Find(karpv1.ConditionLaunched); ok && launched.Status == "True" {
-		out.Bought = launched.LastTransitionTime.Time
-	}
-	if claim.DeletionTimestamp != nil {
-		out.Deleted = claim.DeletionTimestamp.Time
-	}
-	if claim.Spec.TerminationGracePeriod != nil {
-		out.Grace = &claim.Spec.TerminationGracePeriod.Duration
-	}
-	out.Deadline = deadlineOf(claim)
-	if since := replacingSince(claim); !since.IsZero() {
-		out.Replacement = lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}
-	}
-	return out
-}
-
 func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	node := nodes[0]
 	out := lifecycle.Node{
@@ -154,18 +127,6 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 		}
 	}
 	return out
-}
-
-func isReady(node *corev1.Node) bool { return readiness(node) == corev1.ConditionTrue }
-
-// readiness returns the status of the Ready condition; empty if the Node has none yet.
-func readiness(node *corev1.Node) corev1.ConditionStatus {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status
-		}
-	}
-	return ""
 }
 
 // withoutStrays separates the Nodes of an instance that are left from registrations under other names: the Nodes that

@@ -233,10 +233,6 @@ func (f *flight) isInTurn(now time.Time) bool {
 	})
 }
 
-// staleAfter is how long other decisions wait for the pods of nodes that are leaving: a PodDisruptionBudget may hold the
-// pods for days.
-const staleAfter = 10 * time.Minute
-
 // stale returns by name the nodes that have been leaving for longer than staleAfter.
 func (s *scenery) stale() map[string]bool {
 	since := map[string]time.Time{} // by claim

@@ -80,28 +80,6 @@ func (c *Claims) setDeadline(ctx context.Context, v view) (*karpv1.NodeClaim, er
 	return claim, nil
 }
 
-// deadlineOf returns when the pods of the claim will be deleted by force, as recorded on the claim; the zero time if nothing
-// is recorded. A time that cannot be parsed counts as none, and is written again. The same applies to a time that was long
-// over when the claim was deleted. A repair recorded it and did not delete the claim, because the node recovered in between.
-// Pods that leave such a node later for another reason get their full grace period.
-func deadlineOf(claim *karpv1.NodeClaim) time.Time {
-	at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
-	if err != nil || claim.DeletionTimestamp != nil && at.Before(claim.DeletionTimestamp.Add(-deadlineStale)) {
-		return time.Time{}
-	}
-	return at
-}
-
-// deadlineStale is how long before the deletion of a claim its deadline may be over: a repair writes both within seconds.
-const deadlineStale = 5 * time.Minute
-
-func setDeadline(claim *karpv1.NodeClaim, at time.Time) {
-	if claim.Annotations == nil {
-		claim.Annotations = map[string]string{}
-	}
-	claim.Annotations[karpv1.AnnotationTerminationTimestamp] = at.UTC().Format(time.RFC3339)
-}
-
 // leave carries out the steps of a deletion that are about the Node.
 func (c *Claims) leave(ctx context.Context, v view, step lifecycle.Step, now time.Time) error {
 	node := v.node()
@@ -138,15 +116,6 @@ func (c *Claims) dropStrays(ctx context.Context, v view) error {
 			"providerID", v.claim.Status.ProviderID)
 	}
 	return nil
-}
-
-// cordon keeps new pods and load balancers off the Node.
-func cordon(node *corev1.Node) {
-	closeNode(node)
-	if node.Labels == nil {
-		node.Labels = map[string]string{}
-	}
-	node.Labels[karpv1.LabelExcludeFromLoadBalancers] = karpv1.ExcludedFromLoadBalancers
 }
 
 // terminate terminates the claim's instance.

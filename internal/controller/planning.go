@@ -1,0 +1,34 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// snapshots reads the state of the cluster.
+type snapshots interface {
+	Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error)
+}
+
+// markets returns the available offerings.
+type markets interface {
+	Market(now time.Time) catalog.Market
+}
+
+// Solver makes a plan: packing.Solve with the effort that the controller allows.
+type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
+
+func typesOf(m packing.Machine, most int) []string {
+	var out []string
+	for _, o := range m.Offerings {
+		if !slices.Contains(out, o.InstanceType) && len(out) < most {
+			out = append(out, o.InstanceType)
+		}
+	}
+	return out
+}
