@@ -60,7 +60,7 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 		r.work(t)
 		r.empty(t)
 		r.ahead += 13 * time.Hour
-		if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}

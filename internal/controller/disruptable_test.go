@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
 )
 
 // TestWhyNodesStayIsKeptCurrent: a lasting cause that keeps a node is written to its claim, counted and reported once. When the cause ends the
@@ -18,7 +19,7 @@ func TestWhyNodesStayIsKeptCurrent(t *testing.T) {
 		t.Errorf("what may be over in a moment is written: %+v", c)
 	}
 	for range 3 {
-		f.ahead += staySettles
+		f.ahead += disruptor.StaySettles
 		f.lead(t)
 	}
 	kept := 0
@@ -38,7 +39,7 @@ func TestWhyNodesStayIsKeptCurrent(t *testing.T) {
 	}
 	f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmpty })
 	for range 3 {
-		f.ahead += staySettles
+		f.ahead += disruptor.StaySettles
 		f.lead(t)
 	}
 	for _, claim := range f.claims(t) {

@@ -53,7 +53,7 @@ func TestClassIsTried(t *testing.T) {
 				t.Errorf("%d instances were launched", n)
 			}
 			r.Do(func(w *world.World, _ time.Time) { w.Faults = world.Faults{} })
-			r.NodeClasses.trials.byClass = nil // as after a minute
+			r.NodeClasses.Trials.ByClass = nil // as after a minute
 			r.classes(t)
 			if !r.class(t).StatusConditions().IsReady() {
 				t.Errorf("mended, it is still not ready: %+v", r.class(t).Status.Conditions)
@@ -88,16 +88,16 @@ func TestTrialIsRemembered(t *testing.T) {
 func TestTrialWaitsForTheMarket(t *testing.T) {
 	t.Parallel()
 	r := newTriedRig(t)
-	offered := r.Market.offered
-	r.Market.offered = ec2.Market{}
+	offered := r.Market.Offered
+	r.Market.Offered = ec2.Market{}
 	result, err := r.NodeClasses.Reconcile(t.Context(), named("default"))
 	got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionValidationSucceeded)
 	if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second || got.Status != "Unknown" {
 		t.Errorf("comes back after %s, %v: %s %q", result.RequeueAfter, err, got.Status, got.Message)
 	}
-	r.Market.offered = offered
+	r.Market.Offered = offered
 	r.classes(t)
-	r.Market.offered = ec2.Market{}
+	r.Market.Offered = ec2.Market{}
 	r.classes(t)
 	if !r.class(t).StatusConditions().IsTrue(karpv1.ConditionReady) {
 		t.Errorf("a class that was ready is not, as the market is not known: %+v", r.class(t).Status.Conditions)

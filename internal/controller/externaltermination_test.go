@@ -8,25 +8,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
 // TestHowEnded: EC2's state reason distinguishes terminations by API call from terminations by AWS.
 func TestHowEnded(t *testing.T) {
 	t.Parallel()
 	for why, want := range map[string]string{
-		"Client.UserInitiatedShutdown: User initiated shutdown":              endedByCall,
-		"Client.InstanceInitiatedShutdown: Instance initiated shutdown":      endedWithin,
+		"Client.UserInitiatedShutdown: User initiated shutdown":              nodeclaim.EndedByCall,
+		"Client.InstanceInitiatedShutdown: Instance initiated shutdown":      nodeclaim.EndedWithin,
 		"Server.SpotInstanceTermination: Spot instance termination":          "",
 		"Client.VolumeLimitExceeded: Volume limit exceeded":                  "",
 		"Server.InternalError: Internal error on launch":                     "",
 		"Client.InvalidSnapshot.NotFound: The snapshot 'snap-1' is not here": "",
 		"": "",
 	} {
-		if got := howEnded(why, true); got != want {
+		if got := nodeclaim.HowEnded(why, true); got != want {
 			t.Errorf("%q: %q, want %q", why, got, want)
 		}
 	}
-	if got := howEnded("", false); got != endedUnknown {
+	if got := nodeclaim.HowEnded("", false); got != nodeclaim.EndedUnknown {
 		t.Errorf("an instance that EC2 has forgotten: %q", got)
 	}
 }
@@ -69,11 +70,11 @@ func TestTerminatedFromOutside(t *testing.T) {
 			}
 			r.ahead += 2 * time.Minute
 			for range 3 {
-				if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+				if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if n := counted(t, r.Claims.Metrics.Foreign, "apps", endedByCall); n != 1 {
+			if n := counted(t, r.Claims.Metrics.Foreign, "apps", nodeclaim.EndedByCall); n != 1 {
 				t.Errorf("counted %d times\n%s", n, r.log)
 			}
 			if r.events.has("NodeClaim/TerminatedFromOutside", id, "somebody called TerminateInstances", "aws cloudtrail lookup-events") == "" {
@@ -100,7 +101,7 @@ func TestOwnTerminationsAreNotForeign(t *testing.T) {
 	for range 5 {
 		r.work(t)
 		r.ahead += time.Minute
-		if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}

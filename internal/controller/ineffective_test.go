@@ -15,11 +15,12 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
 )
 
 // honour makes the loop, with the given Gates.
-func (r *rig) honour(gates Gates) *Honour {
-	return &Honour{Cache: r.api, Gates: gates, Tell: r.events, Log: r.Claims.Log}
+func (r *rig) honour(gates nodeclass.Gates) *nodeclass.IneffectiveFieldWarner {
+	return &nodeclass.IneffectiveFieldWarner{Cache: r.api, Gates: gates, Tell: r.events, Log: r.Claims.Log}
 }
 
 // lapsed returns the log lines about fields without effect: OBJECT | FIELD | INSTEAD.
@@ -39,7 +40,7 @@ func (r *rig) lapsed(t *testing.T) []string {
 }
 
 // everything has an object of each kind that uses all fields without effect, and the loop over its kind.
-func everything(t *testing.T, h *Honour) map[client.Object]reconcile.Func {
+func everything(t *testing.T, h *nodeclass.IneffectiveFieldWarner) map[client.Object]reconcile.Func {
 	t.Helper()
 	at := func(into client.Object, text string) client.Object {
 		if err := json.Unmarshal([]byte(text), into); err != nil {
@@ -72,9 +73,9 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 		"NodeOverlay cheaper | spec | prices and sizes are as AWS says: the feature gate NodeOverlay is off",
 	}
 	for name, c := range map[string]struct {
-		gates Gates
+		gates nodeclass.Gates
 		want  []string
-	}{"gates off": {Gates{}, slices.Concat(gated, always)}, "gates on": {Gates{Overlays: true, Reservations: true, Statics: true}, always}} {
+	}{"gates off": {nodeclass.Gates{}, slices.Concat(gated, always)}, "gates on": {nodeclass.Gates{Overlays: true, Reservations: true, Statics: true}, always}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "m5.large")
@@ -99,7 +100,7 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 func TestHonourForgets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
-	h := r.honour(Gates{})
+	h := r.honour(nodeclass.Gates{})
 	pool := &karpv1.NodePool{}
 	change := func(replicas *int64) string {
 		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
@@ -121,7 +122,7 @@ func TestHonourForgets(t *testing.T) {
 	if err := r.api.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	visit(t, r.honour(Gates{}).Pool, "apps")
+	visit(t, r.honour(nodeclass.Gates{}).Pool, "apps")
 	if lines := len(r.lapsed(t)); lines != 2 {
 		t.Errorf("%d lines, want 2: a pool of another controller is none of our business", lines)
 	}

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
@@ -36,12 +38,12 @@ func TestStale(t *testing.T) {
 			if c.deleted > 0 {
 				claim.DeletionTimestamp = &metav1.Time{Time: now.Add(-c.deleted)}
 			}
-			s := &scenery{claims: map[string]*karpv1.NodeClaim{"claim": claim}, in: disruption.Input{Now: now}}
-			s.in.Snapshot.Nodes = []cluster.Node{{Name: "node", Claim: "claim", Leaving: !c.stays}}
+			s := &disruptor.DisruptionInput{Claims: map[string]*karpv1.NodeClaim{"claim": claim}, In: disruption.Input{Now: now}}
+			s.In.Snapshot.Nodes = []cluster.Node{{Name: "node", Claim: "claim", Leaving: !c.stays}}
 			if c.begun > 0 {
-				s.flights = []*flight{{mark: moveMark{Begun: now.Add(-c.begun)}, leaving: []*karpv1.NodeClaim{claim}}}
+				s.Flights = []*disruptor.InFlightMove{{Mark: nodestate.MoveMark{Begun: now.Add(-c.begun)}, Leaving: []*karpv1.NodeClaim{claim}}}
 			}
-			if got := s.stale()["node"]; got != c.want {
+			if got := s.Stale()["node"]; got != c.want {
 				t.Errorf("stale: %v, want %v", got, c.want)
 			}
 		})

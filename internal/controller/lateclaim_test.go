@@ -21,6 +21,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
@@ -137,25 +140,25 @@ func (l *lateRig) restart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Diagnoses{
+	d := &diagnoser.Diagnoser{
 		Doors: collector.Doors{Kube: kube.NewInsider(l.api, l.api), EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
-			Cluster: testCluster, Region: testRegion, Patience: DiagnosisPatience},
+			Cluster: testCluster, Region: testRegion, Patience: diagnoser.DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,
 	}
 	l.Claims.Holds.Cache = l.api
-	l.Diagnoses, l.Claims.Late, l.Moves.Late, l.NodeClasses.Diagnoses = d, d, d, d
+	l.Diagnoses, l.Claims.Diagnoses, l.Moves.Diagnoses, l.NodeClasses.Diagnoses = d, d, d, d
 }
 
 // look runs Diagnoses once, and reconciles the claims that have news.
 func (l *lateRig) look(t *testing.T) {
 	t.Helper()
-	if err := l.Diagnoses.pass(t.Context()); err != nil {
+	if err := l.Diagnoses.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for {
 		select {
-		case e := <-l.Diagnoses.channel(&l.Diagnoses.late):
+		case e := <-l.Diagnoses.Channel(&l.Diagnoses.Late):
 			if _, err := l.Claims.Reconcile(t.Context(), named(e.Object.GetName())); err != nil {
 				t.Fatal(err)
 			}
@@ -260,7 +263,7 @@ func TestThousandLate(t *testing.T) {
 		if n := len(l.claims(t)); n != 1000 {
 			t.Errorf("%d claims: more was bought", n)
 		}
-		time.Sleep(againSick)
+		time.Sleep(diagnoser.AgainSick)
 		began := time.Now()
 		l.look(t) // another report, with the consoles of the late instances
 		if calls, most := l.counts.reset(); calls == 0 || calls > 30 || most > 5 || time.Since(began) > 10*time.Second {
@@ -456,7 +459,7 @@ func TestAheadOfLaunches(t *testing.T) {
 					t.Errorf("the pool says %s, the pod is told %s", ofPool.Message, l.refusal(t))
 				}
 				l.mapRole(t)
-				time.Sleep(againSick)
+				time.Sleep(diagnoser.AgainSick)
 				l.look(t)
 				l.classes(t)
 				l.plan(t)
@@ -476,8 +479,8 @@ func (l *lateRig) refusal(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range Plan(snapshot, l.Market.Market(time.Now())).Refusals {
-		return explain(r)
+	for _, r := range provisioner.Plan(snapshot, l.Market.Market(time.Now())).Refusals {
+		return provisioner.Explain(r)
 	}
 	return ""
 }
@@ -511,7 +514,7 @@ func TestDisproved(t *testing.T) {
 		if isReady() {
 			t.Error("the finding is not heeded while it is young")
 		}
-		time.Sleep(provenAfter + time.Second)
+		time.Sleep(nodeclass.ProvenAfter + time.Second)
 		if !isReady() {
 			t.Errorf("a node is ready all the time, and the class is not: %+v", l.class(t).Status.Conditions)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
@@ -13,7 +14,7 @@ func TestMovesHeedPoolsThatWait(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	f.slow = true
-	until, _ := f.Moves.Holds.Explained(f.now(), "apps", explained{check: "AUTH-5", cause: "its role is not mapped", bought: f.now(), over: f.now().Add(time.Minute)})
+	until, _ := f.Moves.Holds.Explained(f.now(), "apps", poolhealth.Explained{Check: "AUTH-5", Cause: "its role is not mapped", Bought: f.now(), Over: f.now().Add(time.Minute)})
 	before := f.text(t)
 	for range 3 {
 		f.round(t)
@@ -35,14 +36,14 @@ func TestMovesHeedPoolsThatWait(t *testing.T) {
 // pools.
 func TestOneMachineIsACanary(t *testing.T) {
 	t.Parallel()
-	var h Holds
+	var h poolhealth.LaunchBackoff
 	now := time.Now()
-	until, _ := h.Explained(now, "a", explained{check: "AUTH-5", bought: now, over: now})
+	until, _ := h.Explained(now, "a", poolhealth.Explained{Check: "AUTH-5", Bought: now, Over: now})
 	two := []packing.Machine{{Pool: "a"}, {Pool: "a"}}
-	if h.allows(two[:1], now) || !h.allows([]packing.Machine{{Pool: "b"}, {Pool: "b"}}, now) || !h.allows(nil, now) {
+	if h.Allows(two[:1], now) || !h.Allows([]packing.Machine{{Pool: "b"}, {Pool: "b"}}, now) || !h.Allows(nil, now) {
 		t.Error("it is not pool a alone that waits")
 	}
-	if h.allows(two, until) || !h.allows(two[:1], until) || h.allows(two[:1], until) {
+	if h.Allows(two, until) || !h.Allows(two[:1], until) || h.Allows(two[:1], until) {
 		t.Error("after the pause it is not one machine that is bought, and one alone")
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
@@ -49,7 +51,7 @@ func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
 	if got := f.types(); got != "1 t3.medium" {
 		t.Fatalf("the moves are an hour ago, and there is %s\n%s", got, f.log)
 	}
-	f.ahead += travelEvery
+	f.ahead += disruptor.MoveHistoryInterval
 	f.lead(t)
 	text, err := f.tripStore().Read(t.Context())
 	f.check(t, err)
@@ -122,7 +124,7 @@ func TestWorkloadsThatWouldMove(t *testing.T) {
 		}
 		return pod
 	}
-	got := workloadsOf([]*corev1.Pod{
+	got := disruptor.WorkloadsOf([]*corev1.Pod{
 		of("StatefulSet", "db", nil), of("StatefulSet", "db", nil), of("DaemonSet", "agent", nil), of("Job", "once", nil),
 		of("Job", "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
 		of("StatefulSet", "web", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), {},
@@ -136,31 +138,31 @@ func TestWorkloadsThatWouldMove(t *testing.T) {
 func TestMovesUnderWayCount(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	s := travelScene{claims: map[string]*karpv1.NodeClaim{}, pods: map[string][]*corev1.Pod{}}
+	s := disruptor.TravelScene{Claims: map[string]*karpv1.NodeClaim{}, Pods: map[string][]*corev1.Pod{}}
 	in := disruption.Input{Now: now}
 	for name, pods := range map[string]int{"a": 2, "b": 1, "c": 1} {
-		s.claims[name] = &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		s.claims[name].Status.NodeName = name
+		s.Claims[name] = &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.Claims[name].Status.NodeName = name
 		in.Snapshot.Nodes = append(in.Snapshot.Nodes, cluster.Node{Name: name, Claim: name})
 		for range pods {
-			s.pods[name] = append(s.pods[name], &corev1.Pod{
+			s.Pods[name] = append(s.Pods[name], &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", Controller: ptr.To(true)}}},
 				Spec:       corev1.PodSpec{NodeName: name},
 			})
 		}
 	}
-	travel := &Travel{trips: disruption.Trips(nil).Add(now, disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
+	travel := &disruptor.MoveHistory{Trips: disruption.Trips(nil).Add(now, disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
 	stays := func() int { return len(travel.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
 	if n := stays(); n != 0 {
 		t.Fatalf("6 of 8 moves are made, and one more may not be")
 	}
-	mark := moveMark{ID: "m", Reason: disruption.Underutilized, Begun: now, Nodes: 1, Pods: 2}
-	mark.put(s.claims["a"], now)
+	mark := nodestate.MoveMark{ID: "m", Reason: disruption.Underutilized, Begun: now, Nodes: 1, Pods: 2}
+	mark.Put(s.Claims["a"], now)
 	if n := stays(); n != 1 {
 		t.Errorf("6 of 8 moves are made and 2 are under way, and one more may be")
 	}
 	mark.Committed = true // then it is among the trips
-	mark.put(s.claims["a"], now)
+	mark.Put(s.Claims["a"], now)
 	if n := stays(); n != 0 {
 		t.Errorf("a move that is committed counts twice")
 	}

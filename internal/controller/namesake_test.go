@@ -19,6 +19,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/iam"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -203,7 +204,7 @@ func (n *neighbour) loops(t *testing.T) {
 	n.visit(t)
 	n.schedule(t)
 	n.depart(t)
-	if err := n.Emptiness.pass(t.Context(), n.now()); err != nil {
+	if err := n.Emptiness.Pass(t.Context(), n.now()); err != nil {
 		t.Fatal(err)
 	}
 	n.visit(t)
@@ -212,7 +213,7 @@ func (n *neighbour) loops(t *testing.T) {
 
 func (n *neighbour) sweep(t *testing.T) {
 	t.Helper()
-	if err := n.Sweeper.pass(t.Context(), n.now()); err != nil {
+	if err := n.Sweeper.Pass(t.Context(), n.now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -269,7 +270,7 @@ func (n *neighbour) schedule(t *testing.T) int {
 	t.Helper()
 	free := map[string]int64{} // by node, in thousandths of a core
 	for _, node := range n.nodes(t) {
-		if node.DeletionTimestamp == nil && node.Labels[karpv1.LabelInitialized] == "true" && !hasTaint(&node, karpv1.TaintDisrupted) {
+		if node.DeletionTimestamp == nil && node.Labels[karpv1.LabelInitialized] == "true" && !nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 			free[node.Name] = node.Status.Allocatable.Cpu().MilliValue()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/resources"
@@ -18,7 +19,7 @@ import (
 // TestUnhelped follows one pod from node to node, none of which helps, and another one beside it.
 func TestUnhelped(t *testing.T) {
 	t.Parallel()
-	u, start := &Unhelped{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	u, start := &poolhealth.PodBackoff{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	odd := cluster.Pod{Namespace: "ns", Name: "odd", Created: start}
 	other := cluster.Pod{Namespace: "ns", Name: "other", Created: start}
 	ready := func(now time.Time, name string, pods ...string) {
@@ -34,8 +35,8 @@ func TestUnhelped(t *testing.T) {
 			planned += p.Name + " "
 		}
 		for _, w := range waits {
-			held += w.pod.Name + " "
-			if w.isNews {
+			held += w.Pod.Name + " "
+			if w.IsNews {
 				news++
 			}
 		}
@@ -70,7 +71,7 @@ func TestUnhelped(t *testing.T) {
 			t.Errorf("%s: held are %q", now.Sub(start), held)
 		}
 	}
-	if _, held, _ := sort(now.Sub(start) + unhelpedMost); held != "" {
+	if _, held, _ := sort(now.Sub(start) + poolhealth.PodBackoffMax); held != "" {
 		t.Errorf("held longer than at most: %q", held)
 	}
 	ready(now, "x", "ns/odd")
@@ -78,15 +79,15 @@ func TestUnhelped(t *testing.T) {
 	if planned, _, _ := sort(now.Sub(start) + time.Second); planned != "odd other " {
 		t.Errorf("a new pod of the name pays for the old one: planned are %q", planned)
 	}
-	if len(u.pods) != 0 {
-		t.Errorf("remembered are %v", u.pods)
+	if len(u.Pods) != 0 {
+		t.Errorf("remembered are %v", u.Pods)
 	}
 	ready(now, "y", "ns/gone")
-	sort(now.Sub(start) + unhelpedLife + time.Second)
-	if len(u.pods) != 0 {
-		t.Errorf("a pod that is gone is remembered: %v", u.pods)
+	sort(now.Sub(start) + poolhealth.PodBackoffLifetime + time.Second)
+	if len(u.Pods) != 0 {
+		t.Errorf("a pod that is gone is remembered: %v", u.Pods)
 	}
-	var none *Unhelped
+	var none *poolhealth.PodBackoff
 	none.Ready(&karpv1.NodeClaim{}, now)
 	if left, held := none.Sort([]cluster.Pod{odd}, nil, now); len(left) != 1 || held != nil {
 		t.Errorf("without memory: %v, %v", left, held)
@@ -112,7 +113,7 @@ func TestUnhelpedByANodeThatOthersTook(t *testing.T) {
 			Pods: []cluster.Pod{{Namespace: "ns", Name: "small", Requests: cores(1)}}}, true},
 		"another node": {cluster.Node{Claim: "b", Allocatable: cores(3), Requested: cores(2), Pods: []cluster.Pod{other}}, true},
 	} {
-		u := &Unhelped{}
+		u := &poolhealth.PodBackoff{}
 		for i := range 2 {
 			u.Ready(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
 				Name: "a", CreationTimestamp: metav1.NewTime(start), Annotations: map[string]string{kube.AnnotationPods: "ns/pod"},
@@ -155,8 +156,8 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 		t.Errorf("told %d times\n%s", n, r.log)
 	}
 	var told []string
-	for e, ok := r.Provisioner.Tell.next(); ok; e, ok = r.Provisioner.Tell.next() {
-		told = append(told, e.message)
+	for e, ok := r.Provisioner.Tell.Next(); ok; e, ok = r.Provisioner.Tell.Next() {
+		told = append(told, e.Message)
 	}
 	if said := strings.Join(told, "\n"); strings.Count(said, "2 nodes in a row became ready for the pod") != 1 {
 		t.Errorf("told:\n%s", said)
@@ -166,7 +167,7 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 // TestPodsThatStillRunAreHelped: pods that still run on a leaving node are not pending, so the node launched for them has not failed.
 func TestPodsThatStillRunAreHelped(t *testing.T) {
 	t.Parallel()
-	u, now := &Unhelped{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	u, now := &poolhealth.PodBackoff{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	pod := cluster.Pod{Namespace: "ns", Name: "web", Created: now, Node: "leaving"}
 	for n := range 5 {
 		now = now.Add(time.Minute)

@@ -116,7 +116,7 @@ func TestNodeGroupsInstance(t *testing.T) {
 		}, nil))
 	})
 	r.ahead += 10 * time.Minute
-	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	claim = *r.claim(t, claim.Name)

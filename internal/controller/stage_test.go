@@ -14,6 +14,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -103,7 +104,7 @@ func (s *stage) replicate() {
 func (s *stage) schedule() {
 	for _, pod := range s.pods() {
 		for _, node := range s.nodes(s.t) {
-			if pod.Spec.NodeName != "" || !isReady(&node) || node.Spec.Unschedulable ||
+			if pod.Spec.NodeName != "" || !nodestate.IsReady(&node) || node.Spec.Unschedulable ||
 				slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != "team" }) {
 				continue
 			}

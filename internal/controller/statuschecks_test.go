@@ -6,6 +6,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/controller/interruptions"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
@@ -20,25 +21,25 @@ func TestTroubles(t *testing.T) {
 		byForce  bool
 	}{
 		"the instance fails": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
-			failsFor, "instance_status", true},
+			interruptions.FailsFor, "instance_status", true},
 		"its host fails": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.SystemCheck) },
-			failsFor, "system_status", true},
+			interruptions.FailsFor, "system_status", true},
 		"it fails for a moment": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
-			failsFor / 2, "", false},
+			interruptions.FailsFor / 2, "", false},
 		"it failed": {func(w *world.World, now time.Time, id string) {
 			w.Impair(now, id, world.InstanceCheck)
 			w.Impair(now, id)
-		}, failsFor, "", false},
+		}, interruptions.FailsFor, "", false},
 		"it will be retired": {func(w *world.World, now time.Time, id string) {
 			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
 		}, 0, "event_status", false},
 		"it fails and will be retired": {func(w *world.World, now time.Time, id string) {
 			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
 			w.Impair(now, id, world.SystemCheck)
-		}, failsFor, "system_status", true},
+		}, interruptions.FailsFor, "system_status", true},
 		"it was rebooted": {func(w *world.World, now time.Time, id string) {
 			w.Schedule(now, id, "system-reboot", "a new host", now.Add(time.Minute))
-		}, failsFor, "", false},
+		}, interruptions.FailsFor, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +86,7 @@ func TestTroubleOfAll(t *testing.T) {
 			w.Impair(now, i.ID, world.SystemCheck)
 		}
 	})
-	r.ahead += failsFor
+	r.ahead += interruptions.FailsFor
 	r.examine(t)
 	r.depart(t)
 	for _, c := range r.claims(t) {
@@ -106,7 +107,7 @@ func TestTroublesDenied(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstanceStatus"}}
 	})
-	if err := r.Interruption.examine(t.Context()); !awserr.Is(err, awserr.Denied) {
+	if err := r.Interruption.Examine(t.Context()); !awserr.Is(err, awserr.Denied) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -114,7 +115,7 @@ func TestTroublesDenied(t *testing.T) {
 // examine reads the instances' status from EC2 once.
 func (r *rig) examine(t *testing.T) {
 	t.Helper()
-	if err := r.Interruption.examine(t.Context()); err != nil {
+	if err := r.Interruption.Examine(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/controller/gc"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
@@ -43,7 +45,7 @@ func (r *rig) shiftAway(t *testing.T, n int, lasts time.Duration) *world.ZonalSh
 
 func (r *rig) followShifts(t *testing.T) {
 	t.Helper()
-	if err := r.Shifts.pass(t.Context(), r.now()); err != nil {
+	if err := r.Shifts.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -113,12 +115,12 @@ func TestZonalShift(t *testing.T) {
 func TestShiftEnds(t *testing.T) {
 	t.Parallel()
 	r := shiftRig(t, "m5.large")
-	zones := zonesOf(r.class(t))
+	zones := offerings.ZonesOf(r.class(t))
 	r.shiftAway(t, 1, time.Hour)
 	r.followShifts(t)
 	closed := func(what string, want ...string) {
 		t.Helper()
-		if got := r.Market.shifted.closed(r.now(), zones); strings.Join(got, " ") != strings.Join(want, " ") {
+		if got := r.Market.Shifted.Closed(r.now(), zones); strings.Join(got, " ") != strings.Join(want, " ") {
 			t.Errorf("%s: closed are %v, want %v", what, got, want)
 		}
 	}
@@ -126,13 +128,13 @@ func TestShiftEnds(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "arc-zonal-shift:GetManagedResource"}}
 	})
-	if err := r.Shifts.pass(t.Context(), r.now()); err == nil {
+	if err := r.Shifts.Pass(t.Context(), r.now()); err == nil {
 		t.Error("a denied call is no error")
 	}
 	closed("not allowed to ask any more", zones[1].Name)
 	r.ahead = 2 * time.Hour
 	closed("its time is over")
-	if err := r.Shifts.pass(t.Context(), r.now()); err == nil || r.events.has("ZonalShiftCleared") == "" {
+	if err := r.Shifts.Pass(t.Context(), r.now()); err == nil || r.events.has("ZonalShiftCleared") == "" {
 		t.Errorf("its end is not told: %v", err)
 	}
 	r.Do(func(w *world.World, now time.Time) {
@@ -176,12 +178,12 @@ func TestShiftedZoneIsNotSwept(t *testing.T) {
 	claim.Status.ProviderID = "aws:///us-east-1a/i-0123456789abcdef0"
 	claim.Spec.NodeClassRef = testPool().Spec.Template.Spec.NodeClassRef
 	claim.StatusConditions().SetTrue(time.Now().Add(-time.Hour), karpv1.ConditionLaunched)
-	m := &Market{}
+	m := &offerings.Catalogs{}
 	for shifted, want := range map[string]int{"use1-az1": 0, "use1-az2": 1} {
-		m.shifted.set([]eks.Shift{{ZoneID: shifted}})
-		out := sweep(sweepInput{claims: []*karpv1.NodeClaim{&claim}, shifted: m.shiftedZones(time.Now()), now: time.Now()})
-		if len(out.claims) != want {
-			t.Errorf("with traffic shifted away from %s: %d claims are given up, want %d", shifted, len(out.claims), want)
+		m.Shifted.Set([]eks.Shift{{ZoneID: shifted}})
+		out := gc.Sweep(gc.SweepInput{Claims: []*karpv1.NodeClaim{&claim}, Shifted: m.ShiftedZones(time.Now()), Now: time.Now()})
+		if len(out.Claims) != want {
+			t.Errorf("with traffic shifted away from %s: %d claims are given up, want %d", shifted, len(out.Claims), want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // `told` is the verdict on a field that is accepted and has no effect: the controller reports that field when it starts.
-func told(says string) string { return notYet + "; accepted, and told at the start: " + says }
+func told(says string) string { return notYet + "; accepted, and logged at the start: " + says }
 
 // TestCompatibility compares docs/compatibility.md with the code: a name of Karpenter counts as supported if the code uses it.
 // It fails when a feature of the page is added or removed: then run it with -rewrite and review the difference.
