@@ -53,7 +53,7 @@ var allowed = words(`machine images?|machine-readable|virtual machines?|state ma
 
 // languageDebt is how many findings each folder still has. A number may only fall; a folder that is not listed has none.
 var languageDebt = map[string]int{
-	".":                              15,
+	".":                              12,
 	"bench":                          55,
 	"cmd":                            4,
 	"deploy":                         32,
