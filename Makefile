@@ -17,7 +17,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: bin/joiner bin/lab ## start the lab, run the demo: pods go from Pending to Running on bought nodes (KEEP=1: leave it up)
+demo: bin/joiner bin/lab ## start the lab, run the demo: pods go from Pending to Running on launched nodes (KEEP=1: leave it up)
 	@bin/lab demo --joiner bin/joiner $(if $(filter-out 0 no false,$(KEEP)),--keep)
 
 .PHONY: bin/joiner bin/lab bin/bench bin/helm bin/release
@@ -50,12 +50,12 @@ e2e: bin/joiner bin/lab bin/helm ## the tests in the lab: a real control plane, 
 	@HELM_BINARY=$(CURDIR)/bin/helm JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'lab tests' $(LAB_TEST) ./...
 
 .PHONY: diagnosis-report
-diagnosis-report: bin/joiner bin/lab ## every fault of the lab, and what joiner doctor makes of it, to docs/diagnosis-report.md (30 minutes; wants kubectl and aws)
+diagnosis-report: bin/joiner bin/lab ## inject every fault of the lab and run joiner doctor, to docs/diagnosis-report.md (30 minutes; wants kubectl and aws)
 	@bin/lab diagnosis-report --joiner bin/joiner --pairs 50 -o docs/diagnosis-report.md
 
 .PHONY: sizing
-sizing: bin/joiner bin/lab ## what the controller takes beside 100 to 5,000 nodes, to docs/sizes.md (20 minutes; wants a calm machine with 12 GB)
-	@hack/step 'sizing' bin/lab sizing --joiner bin/joiner -o docs/sizes.md
+sizing: bin/joiner bin/lab ## CPU and memory of the controller for 100 to 2,000 nodes, to docs/sizes.md (20 minutes; wants an idle computer with 12 GB)
+	@hack/step 'sizing' bin/lab sizing --joiner bin/joiner --nodes 100,500,1000,2000 -o docs/sizes.md
 
 .PHONY: soak
 soak: bin/joiner bin/lab ## the lab tests at full size: 500 drains, 1,000 nodes for 10,000 pods, 400 pods of a hostile tenant, faults for as long as they last (an hour)

@@ -27,13 +27,13 @@ const ControllerAccount = "lab-controller"
 func user(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
 
 // allowController creates the controller's service account with exactly the permissions of package permissions, and writes its kubeconfig.
-func (l *Lab) allowController(ctx context.Context) error {
+func (s *ServiceAccounts) allowController(ctx context.Context) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ControllerAccount, Namespace: metav1.NamespaceSystem}}
-	if _, err := l.Kube.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+	if _, err := s.lab.Kube.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make the controller's service account: %w", err)
 	}
 	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}}
-	api := l.Kube.RbacV1()
+	api := s.lab.Kube.RbacV1()
 	meta := metav1.ObjectMeta{Name: ControllerAccount}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ControllerAccount}
 	if _, err := api.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: policyRules(permissions.Cluster)}, metav1.CreateOptions{}); err != nil {
@@ -53,7 +53,7 @@ func (l *Lab) allowController(ctx context.Context) error {
 		}
 	}
 	var err error
-	l.controllerConfig, err = l.AccountKubeconfig(ctx, account.Namespace, account.Name)
+	s.controllerConfig, err = s.Kubeconfig(ctx, account.Namespace, account.Name)
 	return err
 }
 
@@ -65,17 +65,17 @@ func policyRules(where permissions.Where) []rbacv1.PolicyRule {
 	return out
 }
 
-// AccountKubeconfig writes a kubeconfig for a service account, with a token like the one in its pods, and returns the path.
-func (l *Lab) AccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
+// Kubeconfig writes a kubeconfig for a service account, with a token like the one in its pods, and returns the path.
+func (s *ServiceAccounts) Kubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	life := int64(24 * 60 * 60)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
-	token, err := l.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	token, err := s.lab.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("ask for a token of service account %s/%s: %w", namespace, name, err)
 	}
-	path := filepath.Join(l.Home, namespace+"-"+name+".kubeconfig")
+	path := filepath.Join(s.lab.Home, namespace+"-"+name+".kubeconfig")
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: l.plane.URL, CertificateAuthorityData: l.plane.CA}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: s.lab.plane.URL, CertificateAuthorityData: s.lab.plane.CA}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"lab": {Token: token.Status.Token}},
 		Contexts:       map[string]*clientcmdapi.Context{"lab": {Cluster: "lab", AuthInfo: "lab", Namespace: namespace}},
 		CurrentContext: "lab",
@@ -99,8 +99,8 @@ type Asked struct {
 const decision = "authorization.k8s.io/decision"
 
 // Asked returns each kind of request of the service account, with its count, from the audit log.
-func (l *Lab) Asked(namespace, account string) (map[Asked]int, error) {
-	data, err := os.ReadFile(l.plane.AuditLog())
+func (s *ServiceAccounts) Asked(namespace, account string) (map[Asked]int, error) {
+	data, err := os.ReadFile(s.lab.plane.AuditLog())
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}

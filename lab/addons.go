@@ -35,25 +35,25 @@ func (l *Lab) ClusterDNS() string {
 }
 
 // install creates what EKS installs in a new cluster, and the CRDs.
-func (l *Lab) install(ctx context.Context) error {
+func (a *AddOns) install(ctx context.Context) error {
 	for _, name := range []string{"vpc-cni", "kube-proxy"} {
-		if err := l.installAddon(ctx, name); err != nil {
+		if err := a.apply(ctx, name); err != nil {
 			return err
 		}
 	}
-	if l.Beside == nil { // EKS manages add-ons only for the other cluster
-		go l.keepAddons(l.ctx)
+	if a.lab.Beside == nil { // EKS manages add-ons only for the other cluster
+		go a.keep(a.lab.ctx)
 	}
-	if _, err := l.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(l.ClusterDNS()), metav1.CreateOptions{}); err != nil {
+	if _, err := a.lab.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(a.lab.ClusterDNS()), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("install kube-dns: %w", err)
 	}
-	if err := l.MapRoles(ctx, l.RoleARN(NodeRole)); err != nil {
+	if err := a.MapRoles(ctx, a.lab.Roles.ARN(NodeRole)); err != nil {
 		return err
 	}
-	if l.Bare {
+	if a.lab.Bare {
 		return nil
 	}
-	return l.installCRDs(ctx)
+	return a.installCRDs(ctx)
 }
 
 // addon returns a DaemonSet like those of EKS add-ons: host network, every EC2 node, all taints tolerated.
@@ -111,7 +111,7 @@ func dnsService(address string) *corev1.Service {
 }
 
 // MapRoles writes kube-system/aws-auth so that it maps exactly these roles as node roles.
-func (l *Lab) MapRoles(ctx context.Context, roles ...string) error {
+func (a *AddOns) MapRoles(ctx context.Context, roles ...string) error {
 	type mapping struct {
 		RoleARN  string   `json:"rolearn"`
 		Username string   `json:"username"`
@@ -129,7 +129,7 @@ func (l *Lab) MapRoles(ctx context.Context, roles ...string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "aws-auth", Namespace: metav1.NamespaceSystem},
 		Data:       map[string]string{"mapRoles": string(text)},
 	}
-	maps := l.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	maps := a.lab.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	_, err = maps.Create(ctx, config, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		_, err = maps.Update(ctx, config, metav1.UpdateOptions{})
@@ -141,8 +141,8 @@ func (l *Lab) MapRoles(ctx context.Context, roles ...string) error {
 }
 
 // installCRDs installs the CRDs and waits until the API server serves them.
-func (l *Lab) installCRDs(ctx context.Context) error {
-	client, err := apiextensions.NewForConfig(l.Config)
+func (a *AddOns) installCRDs(ctx context.Context) error {
+	client, err := apiextensions.NewForConfig(a.lab.Config)
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}

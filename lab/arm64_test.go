@@ -35,7 +35,7 @@ func armFaults() []armFault {
 	return []armFault{
 		{"arm-label", "ARCH-4", "the pod selects nodes with pod-type=armapp, and no NodePool gives its nodes that label", "t4g", "arm64", own, "pod-type: armapp"},
 		{"arm-empty", "ARCH-1", "no instance type is left after the requirement kubernetes.io/arch In [amd64]", "t4g", "amd64", own, "test: arm-empty"},
-		{"arm-image", "ARCH-2", "its pools buy arm64 instances, and none of its images is for them", "t4g", "arm64", "amiFamily: AL2023\n  amiSelectorTerms: [{id: %s}]", "test: arm-image"},
+		{"arm-image", "ARCH-2", "its pools launch arm64 instances, and none of its images is for them", "t4g", "arm64", "amiFamily: AL2023\n  amiSelectorTerms: [{id: %s}]", "test: arm-image"},
 	}
 }
 
@@ -77,7 +77,7 @@ func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 	restart(t, l, "LATE_AFTER=5s")
 	id := ""
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
-		id = l.Estate.Region.RegisterImage(world.Image{
+		id = l.Estate.Region.Images.Register(world.Image{
 			Name: name, Architecture: "arm64", OwnerID: l.Account, CreatedAt: now, RootDevice: "/dev/xvda",
 			Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}}, Family: "Custom", Variant: "standard", Version: lab.KubernetesMinor(),
 		}).ID
@@ -165,8 +165,8 @@ func mixedPool(t *testing.T, l *lab.Lab) {
 	podRuns(t, l, "mixed-amd64")
 	podRuns(t, l, "mixed-arm64")
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
-		for _, i := range w.Region(l.Account, l.Region).Instances() {
-			image, _ := w.Region(l.Account, l.Region).Image(i.ImageID)
+		for _, i := range w.Region(l.Account, l.Region).Instances.All() {
+			image, _ := w.Region(l.Account, l.Region).Images.ByID(i.ImageID)
 			isARM := strings.HasPrefix(i.Type, "t4g.")
 			if isARM != (image.Architecture == "arm64") {
 				t.Errorf("%s got an image for %s", i.Type, image.Architecture)

@@ -45,7 +45,7 @@ func (l *Lab) startAWS() error {
 	w.Timing = world.Timing{Pending: l.Pace.Pending, ShuttingDown: l.Pace.ShuttingDown, Profile: l.Pace.Profile}
 	w.Faults.Throttle = l.Throttle
 	l.Estate = estate
-	if err := l.furnishAccount(now, w); err != nil {
+	if err := l.Roles.create(now, w); err != nil {
 		return err
 	}
 	log, err := os.OpenFile(l.Logs("aws"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -65,40 +65,40 @@ func (l *Lab) startAWS() error {
 	return nil
 }
 
-// furnishAccount creates the roles of nodes and controller, and an Amazon Linux 2 image: EKS publishes none for current Kubernetes
+// create creates the roles of nodes and controller, and an Amazon Linux 2 image: EKS publishes none for current Kubernetes
 // versions, so users who need one build it.
-func (l *Lab) furnishAccount(now time.Time, w *world.World) error {
+func (r *Roles) create(now time.Time, w *world.World) error {
 	for _, role := range []struct{ name, trusts string }{
 		{NodeRole, "ec2.amazonaws.com"}, {ControllerRole, "pods.eks.amazonaws.com"},
 	} {
-		if err := addRole(now, w.Account(l.Account), role.name, role.trusts); err != nil {
+		if err := addRole(now, w.Account(r.lab.Account), role.name, role.trusts); err != nil {
 			return err
 		}
 	}
-	l.AL2Image = l.Estate.Region.RegisterImage(world.Image{
+	r.lab.AL2Image = r.lab.Estate.Region.Images.Register(world.Image{
 		Name: "own-eks-node-al2-" + KubernetesMinor(), Description: "Amazon Linux 2, made by the account itself",
-		Architecture: "x86_64", OwnerID: l.Account, CreatedAt: now, RootDevice: "/dev/xvda",
+		Architecture: "x86_64", OwnerID: r.lab.Account, CreatedAt: now, RootDevice: "/dev/xvda",
 		Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}},
 		Family:  "AL2", Variant: "standard", Version: KubernetesMinor(),
 	}).ID
 	return nil
 }
 
-// AddNodeRole creates a node role that the controller may pass to instances. The cluster does not map the role yet.
-func (l *Lab) AddNodeRole(name string) error {
+// AddNode creates a node role that the controller may pass to instances. The cluster does not map the role yet.
+func (r *Roles) AddNode(name string) error {
 	var err error
-	l.Emulator.Do(func(w *world.World, now time.Time) {
-		err = addRole(now, w.Account(l.Account), name, "ec2.amazonaws.com")
+	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
+		err = addRole(now, w.Account(r.lab.Account), name, "ec2.amazonaws.com")
 	})
 	if err != nil {
 		return err
 	}
-	return l.permit(func(s *permissions.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
+	return r.permit(func(s *permissions.Scope) { s.NodeRoles = append(s.NodeRoles, name) })
 }
 
-// RemoveNodeRole revokes what AddNodeRole allowed the controller to do with a role. A role that was not added is no error.
-func (l *Lab) RemoveNodeRole(name string) error {
-	return l.permit(func(s *permissions.Scope) {
+// RemoveNode revokes what AddNodeRole allowed the controller to do with a role. A role that was not added is no error.
+func (r *Roles) RemoveNode(name string) error {
+	return r.permit(func(s *permissions.Scope) {
 		s.NodeRoles = slices.DeleteFunc(s.NodeRoles, func(n string) bool { return n == name })
 	})
 }
@@ -127,11 +127,11 @@ func (l *Lab) registerCluster(issuer string) error {
 	}
 	var err error
 	l.Emulator.Do(func(w *world.World, now time.Time) {
-		_, err = w.Region(l.Account, l.Region).CreateCluster(now, world.Cluster{
+		_, err = w.Region(l.Account, l.Region).EKS.CreateCluster(now, world.Cluster{
 			Name: l.Cluster, Version: KubernetesMinor(), Endpoint: l.plane.URL,
 			CA:          base64.StdEncoding.EncodeToString(l.plane.CA),
 			ServiceCIDR: l.serviceCIDR(), Issuer: issuer, AuthMode: l.AuthMode,
-			RoleARN: l.RoleARN("eksClusterRole"),
+			RoleARN: l.Roles.ARN("eksClusterRole"),
 			VPCID:   l.Estate.VPC.ID, SubnetIDs: subnets, GroupID: l.Estate.ClusterGroup.ID,
 		})
 	})
@@ -141,9 +141,9 @@ func (l *Lab) registerCluster(issuer string) error {
 	return nil
 }
 
-// RoleARN returns the ARN of a role of the lab's account.
-func (l *Lab) RoleARN(name string) string {
-	return "arn:" + world.Partition(l.Region) + ":iam::" + l.Account + ":role/" + name
+// ARN returns the ARN of a role of the lab's account.
+func (r *Roles) ARN(name string) string {
+	return "arn:" + world.Partition(r.lab.Region) + ":iam::" + r.lab.Account + ":role/" + name
 }
 
 // KubernetesMinor returns the control plane's version as EKS writes it: "1.36".

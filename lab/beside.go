@@ -32,9 +32,9 @@ func (l *Lab) unknownToEKS() []string {
 
 // UID returns the cluster's UID, that of its namespace kube-system. It distinguishes clusters with the same name.
 func (l *Lab) UID() (string, error) {
-	l.permissions.mu.Lock()
-	defer l.permissions.mu.Unlock()
-	if uid := l.permissions.scope.UID; uid != "" {
+	l.Roles.granted.mu.Lock()
+	defer l.Roles.granted.mu.Unlock()
+	if uid := l.Roles.granted.scope.UID; uid != "" {
 		return uid, nil
 	}
 	return "", fmt.Errorf("the UID of cluster %s is not known before it is up", l.Cluster)

@@ -49,7 +49,7 @@ func TestCaseFargate(t *testing.T) {
 	}
 	l := beside(t, lab.Options{Fargate: true, AuthMode: world.AuthBoth})
 	joiner := program(t)
-	if err := l.AddExecutionRole(executionRole); err != nil {
+	if err := l.Roles.AddExecution(executionRole); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []struct {
@@ -82,7 +82,7 @@ func (s *serverless) podsBeforeProfile() {
 
 // mappingLost: something that thinks it owns all mappings erases the one that EKS made with the profile; the next rollout hangs.
 func (s *serverless) mappingLost() {
-	arn := s.l.RoleARN(executionRole)
+	arn := s.l.Roles.ARN(executionRole)
 	if _, err := eks.NewFromConfig(s.l.AWS()).DeleteAccessEntry(s.t.Context(), &eks.DeleteAccessEntryInput{ClusterName: &s.l.Cluster, PrincipalArn: &arn}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func (s *serverless) makeProfile(name, namespace string, labels map[string]strin
 	for _, subnet := range s.l.Estate.PrivateSubnets {
 		subnets = append(subnets, subnet.ID)
 	}
-	arn, api := s.l.RoleARN(executionRole), eks.NewFromConfig(s.l.AWS())
+	arn, api := s.l.Roles.ARN(executionRole), eks.NewFromConfig(s.l.AWS())
 	_, err := api.CreateFargateProfile(s.t.Context(), &eks.CreateFargateProfileInput{
 		ClusterName: &s.l.Cluster, FargateProfileName: &name, PodExecutionRoleArn: &arn, Subnets: subnets,
 		Selectors: []ekstypes.FargateProfileSelector{{Namespace: &namespace, Labels: labels}},
@@ -147,7 +147,7 @@ func (s *serverless) makeProfile(name, namespace string, labels map[string]strin
 func (s *serverless) age() {
 	s.t.Helper()
 	s.l.Emulator.Do(func(w *world.World, now time.Time) {
-		p, err := w.Region(s.l.Account, s.l.Region).FargateProfile(s.l.Cluster, fargateProfile)
+		p, err := w.Region(s.l.Account, s.l.Region).EKS.FargateProfile(s.l.Cluster, fargateProfile)
 		if err != nil {
 			s.t.Error(err)
 			return

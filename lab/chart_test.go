@@ -211,7 +211,7 @@ func asPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) *la
 		t.Fatal(err)
 	}
 	pod := d.Spec.Template.Spec
-	config, err := l.AccountKubeconfig(t.Context(), namespace, pod.ServiceAccountName)
+	config, err := l.ServiceAccounts.Kubeconfig(t.Context(), namespace, pod.ServiceAccountName)
 	if err != nil {
 		t.Fatal(err)
 	}

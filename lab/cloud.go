@@ -155,7 +155,7 @@ func (c *cloudController) instanceOf(node *corev1.Node) (world.Instance, bool) {
 			found, ok = w.Instance(id)
 			return
 		}
-		for _, i := range w.Region(c.lab.Account, c.lab.Region).Instances() {
+		for _, i := range w.Region(c.lab.Account, c.lab.Region).Instances.All() {
 			if i.PrivateDNSName == node.Name && i.Alive() {
 				found, ok = i, true
 			}

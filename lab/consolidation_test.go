@@ -126,7 +126,7 @@ func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
 		}
 	}
 	p.Offers = []lowerbound.Offer{{Price: one, Room: room}}
-	return paid, lowerbound.Least(p).Price
+	return paid, lowerbound.Compute(p).Price
 }
 
 // sizeOf is thousandths of processors, and bytes.

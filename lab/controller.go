@@ -80,7 +80,7 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 	if err != nil {
 		return nil, err
 	}
-	if err := l.permitSettings(settings); err != nil {
+	if err := l.Roles.permitSettings(settings); err != nil {
 		return nil, err
 	}
 	env, err := l.controllerEnv()
@@ -106,12 +106,12 @@ func (l *Lab) RunController(ctx context.Context, path string, settings ...string
 
 // controllerEnv returns the environment of a controller in a pod with its role. It contains none of the caller's own AWS settings.
 func (l *Lab) controllerEnv() ([]string, error) {
-	return l.envOf(l.Role, append(l.unknownToEKS(), "LEADER_ELECTION_NAMESPACE=kube-system", "KUBECONFIG="+l.controllerConfig)...)
+	return l.envOf(l.Role, append(l.unknownToEKS(), "LEADER_ELECTION_NAMESPACE=kube-system", "KUBECONFIG="+l.ServiceAccounts.controllerConfig)...)
 }
 
 // envOf returns the environment of a program with a role, and more variables as NAME=value.
 func (l *Lab) envOf(role string, more ...string) ([]string, error) {
-	session, err := l.assume(role)
+	session, err := l.Roles.assume(role)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +134,11 @@ func (l *Lab) envOf(role string, more ...string) ([]string, error) {
 }
 
 // assume opens a session of a role.
-func (l *Lab) assume(role string) (world.Session, error) {
+func (r *Roles) assume(role string) (world.Session, error) {
 	var session world.Session
 	var err error
-	l.Emulator.Do(func(w *world.World, now time.Time) {
-		session, err = w.Account(l.Account).AssumeRole(now, role, "joiner", 12*time.Hour)
+	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
+		session, err = w.Account(r.lab.Account).AssumeRole(now, role, "joiner", 12*time.Hour)
 	})
 	if err != nil {
 		return session, fmt.Errorf("assume role %s: %w", role, err)

@@ -49,7 +49,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	}
 	s.until("another node in place of the one that was deleted", func(ctx context.Context) (bool, error) { return s.isWhole(ctx, 2) })
 	l.Emulator.Do(func(w *world.World, now time.Time) {
-		for _, i := range w.Region(l.Account, l.Region).Instances() {
+		for _, i := range w.Region(l.Account, l.Region).Instances.All() {
 			if i.Alive() && i.Tags[karpenterv1.LabelNodePool] == name && !w.Interrupt(now, i.ID) {
 				t.Errorf("%s is no spot instance", i.ID)
 			}
@@ -92,7 +92,7 @@ func newSuccession(t *testing.T, l *lab.Lab, name string) *succession {
 	s := &succession{t: t, lab: l, name: name, gate: newGate(t, l)}
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		region := w.Region(l.Account, l.Region)
-		if _, err := region.CreateQueue(now, name, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
+		if _, err := region.SQS.CreateQueue(now, name, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
 			t.Fatal(err)
 		}
 		region.EventQueues = []string{name}
@@ -186,7 +186,7 @@ func (s *succession) delete(objects ...client.Object) {
 func (s *succession) messages() int {
 	n := 0
 	s.lab.Emulator.Do(func(w *world.World, now time.Time) {
-		if q, err := w.Region(s.lab.Account, s.lab.Region).Queue(s.name); err == nil {
+		if q, err := w.Region(s.lab.Account, s.lab.Region).SQS.Queue(s.name); err == nil {
 			visible, hidden := q.Count(now)
 			n = visible + hidden
 		}

@@ -29,7 +29,7 @@ func (l *Lab) MigrateCheck(ctx context.Context, path string, args ...string) (pr
 
 // judge runs a command with the permissions of joiner doctor.
 func (l *Lab) judge(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
-	if err := l.permitDoctor(); err != nil {
+	if err := l.Roles.permitDoctor(); err != nil {
 		return "", 0, err
 	}
 	env, err := l.envOf(DoctorRole)
@@ -52,13 +52,13 @@ func (l *Lab) judge(ctx context.Context, path string, args ...string) (printed s
 }
 
 // permitDoctor creates the role with its policy, if it does not exist.
-func (l *Lab) permitDoctor() error {
-	policies, err := permissions.Doctor(permissions.Scope{Account: l.Account, Region: l.Region, Cluster: l.Cluster})
+func (r *Roles) permitDoctor() error {
+	policies, err := permissions.Doctor(permissions.Scope{Account: r.lab.Account, Region: r.lab.Region, Cluster: r.lab.Cluster})
 	if err != nil {
 		return err
 	}
-	l.Emulator.Do(func(w *world.World, now time.Time) {
-		account := w.Account(l.Account)
+	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
+		account := w.Account(r.lab.Account)
 		if _, missing := account.Role(DoctorRole); missing == nil {
 			return
 		}

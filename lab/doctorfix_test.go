@@ -32,9 +32,9 @@ func doctorMends(t *testing.T, l *lab.Lab, check string) {
 	const name, others = "mends", "# people of the platform team\n- groups: [system:masters] # never take this away\n  rolearn: arn:aws:iam::111122223333:role/Admins\n  username: admin\n"
 	row := others
 	if check == "AUTH-1" {
-		row += "- rolearn: " + l.RoleARN(name) + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
+		row += "- rolearn: " + l.Roles.ARN(name) + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
 	}
-	if err := l.AddNodeRole(name); err != nil {
+	if err := l.Roles.AddNode(name); err != nil {
 		t.Fatal(err)
 	}
 	writeAuthMap(t, l, row)

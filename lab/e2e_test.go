@@ -286,7 +286,7 @@ func leftovers(l *lab.Lab, class string) []string {
 	const tag = "karpenter.k8s.aws/ec2nodeclass"
 	var left []string
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
-		for _, template := range w.Region(l.Account, l.Region).Templates() {
+		for _, template := range w.Region(l.Account, l.Region).LaunchTemplates.All() {
 			if template.Tags[tag] == class {
 				left = append(left, "launch template "+template.Name)
 			}

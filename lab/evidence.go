@@ -24,19 +24,19 @@ func (l *Lab) Evidence(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var b strings.Builder
-	l.tellPods(ctx, &b)
-	l.tellClaims(ctx, &b)
-	joined := l.tellNodes(ctx, &b)
-	l.tellInstances(joined, &b)
-	l.tellEvents(ctx, &b)
+	l.evidence.writePods(ctx, &b)
+	l.evidence.writeClaims(ctx, &b)
+	joined := l.evidence.writeNodes(ctx, &b)
+	l.evidence.writeInstances(joined, &b)
+	l.evidence.writeEvents(ctx, &b)
 	for _, name := range []string{"joiner", "authenticator"} {
 		fmt.Fprintf(&b, "\nend of the log of %s:\n%s", name, tail(l.Logs(name), 25))
 	}
 	return b.String()
 }
 
-func (l *Lab) tellPods(ctx context.Context, b *strings.Builder) {
-	pods, err := l.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
+	pods, err := e.lab.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		fmt.Fprintf(b, "\npods: %v\n", err)
 		return
@@ -64,12 +64,12 @@ func (l *Lab) tellPods(ctx context.Context, b *strings.Builder) {
 	}
 }
 
-func (l *Lab) tellClaims(ctx context.Context, b *strings.Builder) {
+func (e *evidence) writeClaims(ctx context.Context, b *strings.Builder) {
 	var claims karpenterv1.NodeClaimList
 	var classes awsv1.EC2NodeClassList
 	var pools karpenterv1.NodePoolList
 	for _, list := range []client.ObjectList{&claims, &classes, &pools} {
-		if err := l.Client.List(ctx, list); err != nil {
+		if err := e.lab.Client.List(ctx, list); err != nil {
 			fmt.Fprintf(b, "\nclaims, pools and classes: %v\n", err)
 			return
 		}
@@ -120,9 +120,9 @@ func (f *few) end(b *strings.Builder) {
 	}
 }
 
-func (l *Lab) tellNodes(ctx context.Context, b *strings.Builder) (joined map[string]bool) {
+func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined map[string]bool) {
 	joined = map[string]bool{}
-	nodes, err := l.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := e.lab.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		fmt.Fprintf(b, "\nnodes: %v\n", err)
 		return joined
@@ -150,11 +150,11 @@ func ready(n *corev1.Node) bool {
 	})
 }
 
-// tellInstances tells what instances printed that live and are no node.
-func (l *Lab) tellInstances(joined map[string]bool, b *strings.Builder) {
+// writeInstances tells what instances printed that live and are no node.
+func (e *evidence) writeInstances(joined map[string]bool, b *strings.Builder) {
 	fmt.Fprintf(b, "\ninstances:\n")
 	var calm, consoles few
-	for _, i := range l.Instances() {
+	for _, i := range e.lab.Instances() {
 		if i.Alive() && joined[providerID(i)] && !calm.tell() {
 			continue
 		}
@@ -162,13 +162,13 @@ func (l *Lab) tellInstances(joined map[string]bool, b *strings.Builder) {
 		if !i.Alive() || joined[providerID(i)] || !consoles.tell() {
 			continue
 		}
-		fmt.Fprintf(b, "      its console ends:\n        %s\n", strings.Join(lastLines(l.Console(i.ID), 12), "\n        "))
+		fmt.Fprintf(b, "      its console ends:\n        %s\n", strings.Join(lastLines(e.lab.Console(i.ID), 12), "\n        "))
 	}
 	calm.end(b)
 }
 
-func (l *Lab) tellEvents(ctx context.Context, b *strings.Builder) {
-	events, err := l.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
+func (e *evidence) writeEvents(ctx context.Context, b *strings.Builder) {
+	events, err := e.lab.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		fmt.Fprintf(b, "\nevents: %v\n", err)
 		return
@@ -188,14 +188,14 @@ func (l *Lab) tellEvents(ctx context.Context, b *strings.Builder) {
 // Instances returns every instance of the account that EC2 still lists, in its current state.
 func (l *Lab) Instances() []world.Instance {
 	var out []world.Instance
-	l.Emulator.Do(func(w *world.World, _ time.Time) { out = w.Region(l.Account, l.Region).Instances() })
+	l.Emulator.Do(func(w *world.World, _ time.Time) { out = w.Region(l.Account, l.Region).Instances.All() })
 	return out
 }
 
 // Console returns an instance's console output.
 func (l *Lab) Console(instance string) string {
 	var text string
-	l.Emulator.Do(func(w *world.World, _ time.Time) { text, _ = w.Region(l.Account, l.Region).Console(instance) })
+	l.Emulator.Do(func(w *world.World, _ time.Time) { text, _ = w.Region(l.Account, l.Region).Instances.Console(instance) })
 	return text
 }
 

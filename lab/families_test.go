@@ -248,7 +248,7 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 		t.Fatalf("%d instances were bought, want 1", len(all))
 	}
 	i := all[0]
-	l.Emulator.Do(func(w *world.World, _ time.Time) { image, _ = w.Region(i.Account, i.Region).Image(i.ImageID) })
+	l.Emulator.Do(func(w *world.World, _ time.Time) { image, _ = w.Region(i.Account, i.Region).Images.ByID(i.ImageID) })
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
@@ -336,7 +336,7 @@ func goldenImages(l *lab.Lab) {
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
 		for _, kind := range []string{"AL2", "Custom"} {
 			for _, architecture := range []string{"x86_64", "arm64"} {
-				l.Estate.Region.RegisterImage(world.Image{
+				l.Estate.Region.Images.Register(world.Image{
 					Name: "golden-" + strings.ToLower(kind) + "-" + architecture, Tags: map[string]string{"golden": strings.ToLower(kind)},
 					Architecture: architecture, OwnerID: l.Account, CreatedAt: now, RootDevice: "/dev/xvda",
 					Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}},

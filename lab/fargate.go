@@ -86,11 +86,11 @@ func serverCertificate(authority *pki.Authority, name string) (tls.Certificate, 
 	return certificate, nil
 }
 
-// AddExecutionRole creates a role for Fargate profiles.
-func (l *Lab) AddExecutionRole(name string) error {
+// AddExecution creates a role for Fargate profiles.
+func (r *Roles) AddExecution(name string) error {
 	var err error
-	l.Emulator.Do(func(w *world.World, now time.Time) {
-		account := w.Account(l.Account)
+	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
+		account := w.Account(r.lab.Account)
 		if err = addRole(now, account, name, fargate.Service); err == nil {
 			err = account.AttachPolicy(name, "arn:"+account.Partition()+":iam::aws:policy/"+fargate.ExecutionPolicy)
 		}

@@ -123,7 +123,7 @@ func (f faulty) launched(t *testing.T, want int) {
 func (f faulty) asked() []time.Time {
 	var at []time.Time
 	f.lab.Emulator.Do(func(*world.World, time.Time) {
-		for _, call := range f.lab.Estate.Region.Asked() {
+		for _, call := range f.lab.Estate.Region.Launches.Asked() {
 			if call.Tags[karpenterv1.LabelNodePool] == f.name {
 				at = append(at, call.At)
 			}

@@ -96,7 +96,7 @@ func accountWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := l.AccountKubeconfig(ctx, system, name)
+	path, err := l.ServiceAccounts.Kubeconfig(ctx, system, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestForgedNodes(t *testing.T) {
 	name := namespaced(t, l)
 	// The API server refuses the instance's own kubelet until the role is mapped, so the forged Nodes always come first.
 	const role = "node-of-secure"
-	if err := l.AddNodeRole(role); err != nil {
+	if err := l.Roles.AddNode(role); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, l,
@@ -68,7 +68,7 @@ func TestForgedNodes(t *testing.T) {
 	}
 
 	_, err := eks.NewFromConfig(l.AWS()).CreateAccessEntry(t.Context(), &eks.CreateAccessEntryInput{
-		ClusterName: &l.Cluster, PrincipalArn: aws.String(l.RoleARN(role)), Type: aws.String("EC2_LINUX")})
+		ClusterName: &l.Cluster, PrincipalArn: aws.String(l.Roles.ARN(role)), Type: aws.String("EC2_LINUX")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,12 @@ import (
 // addonPoll is the interval at which the lab looks for new EKS add-ons.
 const addonPoll = 200 * time.Millisecond
 
-// addonOf returns the DaemonSet of an EKS add-on; nil if the lab does not emulate the add-on.
-func (l *Lab) addonOf(name string) *appsv1.DaemonSet {
+// daemonSet returns the DaemonSet of an EKS add-on; nil if the lab does not emulate the add-on.
+func (a *AddOns) daemonSet(name string) *appsv1.DaemonSet {
 	switch name {
 	case "vpc-cni":
 		cni := addon(networkPod, "50m", "amazon-k8s-cni:v1.20.4")
-		if l.IPv6 {
+		if a.lab.IPv6 {
 			cni.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{
 				{Name: machine.EnvIPv6, Value: "true"}, {Name: machine.EnvPrefixes, Value: "true"},
 			}
@@ -35,37 +35,37 @@ func (l *Lab) addonOf(name string) *appsv1.DaemonSet {
 	return nil
 }
 
-// installAddon creates an add-on's DaemonSet, unless it exists.
-func (l *Lab) installAddon(ctx context.Context, name string) error {
-	daemon := l.addonOf(name)
+// apply creates an add-on's DaemonSet, unless it exists.
+func (a *AddOns) apply(ctx context.Context, name string) error {
+	daemon := a.daemonSet(name)
 	if daemon == nil {
 		return nil
 	}
-	_, err := l.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Create(ctx, daemon, metav1.CreateOptions{})
+	_, err := a.lab.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Create(ctx, daemon, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("install %s: %w", daemon.Name, err)
 	}
 	return nil
 }
 
-// keepAddons installs the add-ons that are created in the emulated EKS, until the context ends. As on EKS, eks:CreateAddon returns before
+// keep installs the add-ons that are created in the emulated EKS, until the context ends. As on EKS, eks:CreateAddon returns before
 // anything is installed.
-func (l *Lab) keepAddons(ctx context.Context) {
+func (a *AddOns) keep(ctx context.Context) {
 	done := map[string]bool{} // by ARN
 	_ = wait.PollUntilContextCancel(ctx, addonPoll, false, func(ctx context.Context) (bool, error) {
 		var all []world.Addon
-		l.Emulator.Do(func(*world.World, time.Time) {
-			if c, err := l.Estate.Region.Cluster(l.Cluster); err == nil {
+		a.lab.Emulator.Do(func(*world.World, time.Time) {
+			if c, err := a.lab.Estate.Region.EKS.Cluster(a.lab.Cluster); err == nil {
 				for _, name := range c.Addons() {
-					if a, err := l.Estate.Region.Addon(l.Cluster, name); err == nil {
-						all = append(all, *a)
+					if addon, err := a.lab.Estate.Region.EKS.Addon(a.lab.Cluster, name); err == nil {
+						all = append(all, *addon)
 					}
 				}
 			}
 		})
-		for _, a := range all {
-			if !done[a.ARN] {
-				done[a.ARN] = l.installAddon(ctx, a.Name) == nil
+		for _, addon := range all {
+			if !done[addon.ARN] {
+				done[addon.ARN] = a.apply(ctx, addon.Name) == nil
 			}
 		}
 		return false, nil

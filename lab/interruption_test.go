@@ -30,7 +30,7 @@ func TestSpotInterruption(t *testing.T) {
 	queue := name
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		region := w.Region(l.Account, l.Region)
-		if _, err := region.CreateQueue(now, queue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
+		if _, err := region.SQS.CreateQueue(now, queue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
 			t.Fatal(err)
 		}
 		region.EventQueues = []string{queue}
@@ -87,7 +87,7 @@ func TestSpotInterruption(t *testing.T) {
 	within(t, l, 45*time.Second, "the queue to be empty", func(context.Context) (bool, error) {
 		var visible, hidden int
 		l.Emulator.Do(func(w *world.World, now time.Time) {
-			if q, err := w.Region(l.Account, l.Region).Queue(queue); err == nil {
+			if q, err := w.Region(l.Account, l.Region).SQS.Queue(queue); err == nil {
 				visible, hidden = q.Count(now)
 			}
 		})

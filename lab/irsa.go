@@ -24,12 +24,12 @@ const (
 )
 
 // Issuer returns the issuer of the cluster's service account tokens.
-func (l *Lab) Issuer() (string, error) {
+func (s *ServiceAccounts) Issuer() (string, error) {
 	var issuer string
 	var err error
-	l.Emulator.Do(func(w *world.World, _ time.Time) {
+	s.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		var c *world.Cluster
-		if c, err = w.Region(l.Account, l.Region).Cluster(l.Cluster); err == nil {
+		if c, err = w.Region(s.lab.Account, s.lab.Region).EKS.Cluster(s.lab.Cluster); err == nil {
 			issuer = c.Issuer
 		}
 	})
@@ -37,24 +37,24 @@ func (l *Lab) Issuer() (string, error) {
 }
 
 // publishKeys publishes the API server's signing keys at the cluster's issuer, as EKS does.
-func (l *Lab) publishKeys(ctx context.Context, issuer string) error {
-	keys, err := l.Kube.CoreV1().RESTClient().Get().AbsPath("/openid/v1/jwks").SetHeader("Accept", "application/jwk-set+json").DoRaw(ctx)
+func (s *ServiceAccounts) publishKeys(ctx context.Context, issuer string) error {
+	keys, err := s.lab.Kube.CoreV1().RESTClient().Get().AbsPath("/openid/v1/jwks").SetHeader("Accept", "application/jwk-set+json").DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("read the keys of service account tokens: %w", err)
 	}
-	l.Emulator.Do(func(w *world.World, _ time.Time) { err = w.Publish(issuer, keys) })
+	s.lab.Emulator.Do(func(w *world.World, _ time.Time) { err = w.Publish(issuer, keys) })
 	return err
 }
 
 // TrustServiceAccount allows one service account of the cluster, and no other, to assume a role. The account gets an OIDC identity provider
 // for the cluster, if it has none, and the role a trust policy as in AWS's documentation.
-func (l *Lab) TrustServiceAccount(role, namespace, account string) error {
-	issuer, err := l.Issuer()
+func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
+	issuer, err := r.lab.ServiceAccounts.Issuer()
 	if err != nil {
 		return err
 	}
-	l.Emulator.Do(func(w *world.World, _ time.Time) {
-		owner := w.Account(l.Account)
+	r.lab.Emulator.Do(func(w *world.World, _ time.Time) {
+		owner := w.Account(r.lab.Account)
 		known := func(p world.IdentityProvider) bool { return p.Issuer == issuer }
 		if !slices.ContainsFunc(owner.IdentityProviders(), known) {
 			if _, err = owner.CreateIdentityProvider(issuer, stsAudience); err != nil {
@@ -75,33 +75,33 @@ func (l *Lab) TrustServiceAccount(role, namespace, account string) error {
 
 // WebIdentity returns the environment of a program that gets a role from the token of a service account alone, as NAME=value. An empty
 // audience is sts.amazonaws.com.
-func (l *Lab) WebIdentity(ctx context.Context, namespace, account, roleARN, audience string) ([]string, error) {
+func (s *ServiceAccounts) WebIdentity(ctx context.Context, namespace, account, roleARN, audience string) ([]string, error) {
 	if audience == "" {
 		audience = stsAudience
 	}
-	token, err := l.serviceToken(ctx, namespace, account, audience)
+	token, err := s.serviceToken(ctx, namespace, account, audience)
 	if err != nil {
 		return nil, err
 	}
-	file := filepath.Join(l.Home, namespace+"-"+account+".token")
+	file := filepath.Join(s.lab.Home, namespace+"-"+account+".token")
 	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
 		return nil, fmt.Errorf("write the token of service account %s/%s: %w", namespace, account, err)
 	}
-	return append([]string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN="}, l.webIdentity(roleARN, file)...), nil
+	return append([]string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SESSION_TOKEN="}, s.webIdentity(roleARN, file)...), nil
 }
 
 // webIdentity returns the variables that EKS's webhook adds to a pod.
-func (l *Lab) webIdentity(roleARN, file string) []string {
+func (s *ServiceAccounts) webIdentity(roleARN, file string) []string {
 	return []string{
-		"AWS_STS_REGIONAL_ENDPOINTS=regional", "AWS_DEFAULT_REGION=" + l.Region, "AWS_REGION=" + l.Region,
+		"AWS_STS_REGIONAL_ENDPOINTS=regional", "AWS_DEFAULT_REGION=" + s.lab.Region, "AWS_REGION=" + s.lab.Region,
 		"AWS_ROLE_ARN=" + roleARN, "AWS_WEB_IDENTITY_TOKEN_FILE=" + file,
 	}
 }
 
 // injected returns the files, by path, and the variables that EKS's webhook adds to a pod whose service account is annotated with a role;
 // nothing without the annotation.
-func (l *Lab) injected(ctx context.Context, namespace, account string) (files map[string]string, env []string, err error) {
-	found, err := l.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, account, metav1.GetOptions{})
+func (s *ServiceAccounts) injected(ctx context.Context, namespace, account string) (files map[string]string, env []string, err error) {
+	found, err := s.lab.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, account, metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("read service account %s/%s: %w", namespace, account, err)
 	}
@@ -113,21 +113,21 @@ func (l *Lab) injected(ctx context.Context, namespace, account string) (files ma
 	if audience == "" {
 		audience = stsAudience
 	}
-	token, err := l.serviceToken(ctx, namespace, account, audience)
+	token, err := s.serviceToken(ctx, namespace, account, audience)
 	if err != nil {
 		return nil, nil, err
 	}
-	return map[string]string{tokenFolder + "token": token}, l.webIdentity(role, "/"+tokenFolder+"token"), nil
+	return map[string]string{tokenFolder + "token": token}, s.webIdentity(role, "/"+tokenFolder+"token"), nil
 }
 
 // serviceToken requests a token of a service account; an empty audience is the API server.
-func (l *Lab) serviceToken(ctx context.Context, namespace, account, audience string) (string, error) {
+func (s *ServiceAccounts) serviceToken(ctx context.Context, namespace, account, audience string) (string, error) {
 	life := int64(24 * 60 * 60)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
 	if audience != "" {
 		request.Spec.Audiences = []string{audience}
 	}
-	token, err := l.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	token, err := s.lab.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("ask for a token of service account %s/%s: %w", namespace, account, err)
 	}

@@ -21,7 +21,7 @@ func TestIRSA(t *testing.T) {
 	const system, account = metav1.NamespaceSystem, lab.ControllerAccount
 	host := issuerOf(t, l)
 	identity := func(account, role, audience string) []string {
-		env, err := l.WebIdentity(t.Context(), system, account, l.RoleARN(role), audience)
+		env, err := l.ServiceAccounts.WebIdentity(t.Context(), system, account, l.Roles.ARN(role), audience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,16 +29,16 @@ func TestIRSA(t *testing.T) {
 	}
 	unidentified(t, l, identity(account, lab.ControllerRole, ""), "No OpenIDConnect provider found in your account for https://"+host,
 		"make one: aws iam create-open-id-connect-provider --url https://"+host+" --client-id-list sts.amazonaws.com")
-	if err := l.TrustServiceAccount(lab.ControllerRole, system, "somebody-else"); err != nil {
+	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, "somebody-else"); err != nil {
 		t.Fatal(err)
 	}
 	unidentified(t, l, identity(account, lab.ControllerRole, ""), "AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity",
 		host+":sub is system:serviceaccount:kube-system:"+account+" and "+host+":aud is sts.amazonaws.com")
-	if err := l.TrustServiceAccount(lab.ControllerRole, system, account); err != nil {
+	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, account); err != nil {
 		t.Fatal(err)
 	}
 	unidentified(t, l, identity(account, lab.ControllerRole, "vault"), "Incorrect token audience", "the token is meant for vault", "eks.amazonaws.com/audience=sts.amazonaws.com")
-	unidentified(t, l, identity(account, "KarpenterControler", ""), "there is no role "+l.RoleARN("KarpenterControler"))
+	unidentified(t, l, identity(account, "KarpenterControler", ""), "there is no role "+l.Roles.ARN("KarpenterControler"))
 
 	c := restart(t, l, identity(account, lab.ControllerRole, "")...)
 	name := nameOf(t)
@@ -56,7 +56,7 @@ func TestIRSA(t *testing.T) {
 // issuerOf is the cluster's issuer, as IAM writes it.
 func issuerOf(t *testing.T, l *lab.Lab) string {
 	t.Helper()
-	issuer, err := l.Issuer()
+	issuer, err := l.ServiceAccounts.Issuer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,18 +93,18 @@ func TestSealedIRSA(t *testing.T) {
 		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
 	}
 	l := beside(t, lab.Options{Bare: true})
-	if err := l.PodPossible(); err != nil {
+	if err := l.Pods.Possible(); err != nil {
 		t.Skipf("pods cannot be run as processes here: %v", err)
 	}
 	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
 	t.Cleanup(func() { noteAsked(l, chartHome, "joiner") })
 	in.systemNodes()
 	in.makeNamespace()
-	if err := l.TrustServiceAccount(lab.ControllerRole, chartHome, "joiner"); err != nil {
+	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, chartHome, "joiner"); err != nil {
 		t.Fatal(err)
 	}
 	in.run("install", "joiner", chartFolder(t), "-n", chartHome, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster,
-		"--set", `serviceAccount.annotations.eks\.amazonaws\.com/role-arn=`+l.RoleARN(lab.ControllerRole))
+		"--set", `serviceAccount.annotations.eks\.amazonaws\.com/role-arn=`+l.Roles.ARN(lab.ControllerRole))
 	s := &sealed{installation: in, silence: &silence{to: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
 	s.template = in.podTemplate()
 	p := s.runPod("joiner-a", "")

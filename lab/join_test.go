@@ -86,11 +86,11 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 	t.Parallel()
 	for name, fix := range map[string]func(ctx context.Context, l *lab.Lab, role string) error{
 		"aws-auth": func(ctx context.Context, l *lab.Lab, role string) error {
-			return l.MapRoles(ctx, l.RoleARN(lab.NodeRole), l.RoleARN(role))
+			return l.AddOns.MapRoles(ctx, l.Roles.ARN(lab.NodeRole), l.Roles.ARN(role))
 		},
 		"access entry": func(ctx context.Context, l *lab.Lab, role string) error {
 			_, err := eks.NewFromConfig(l.AWS()).CreateAccessEntry(ctx, &eks.CreateAccessEntryInput{
-				ClusterName: &l.Cluster, PrincipalArn: aws.String(l.RoleARN(role)), Type: aws.String("EC2_LINUX"),
+				ClusterName: &l.Cluster, PrincipalArn: aws.String(l.Roles.ARN(role)), Type: aws.String("EC2_LINUX"),
 			})
 			return err
 		},
@@ -99,7 +99,7 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 			t.Parallel()
 			l := shared(t)
 			role := "unmapped-" + strings.ReplaceAll(name, " ", "-")
-			if err := l.AddNodeRole(role); err != nil {
+			if err := l.Roles.AddNode(role); err != nil {
 				t.Fatal(err)
 			}
 			i := launch(t, l, role, "")
@@ -110,7 +110,7 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 				t.Errorf("the node is there all the same: %v", err)
 			}
 			log, err := os.ReadFile(l.Logs("authenticator"))
-			if want := fmt.Sprintf(`access denied" arn=%q error="ARN is not mapped"`, l.RoleARN(role)); err != nil || !strings.Contains(string(log), want) {
+			if want := fmt.Sprintf(`access denied" arn=%q error="ARN is not mapped"`, l.Roles.ARN(role)); err != nil || !strings.Contains(string(log), want) {
 				t.Errorf("the authenticator's log does not say %s (%v)", want, err)
 			}
 			if err := fix(t.Context(), l, role); err != nil {
@@ -128,7 +128,7 @@ func TestWayToTheAPIServerIsClosed(t *testing.T) {
 	l := shared(t)
 	var group string
 	l.Emulator.Do(func(_ *world.World, _ time.Time) {
-		g, err := l.Estate.Region.CreateSecurityGroup(l.Estate.VPC.ID, "closed", "no way out", nil)
+		g, err := l.Estate.Region.Network.CreateSecurityGroup(l.Estate.VPC.ID, "closed", "no way out", nil)
 		if err != nil {
 			t.Error(err)
 			return
@@ -200,7 +200,7 @@ func al2023(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	id := ""
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
-		for _, i := range l.Estate.Region.Images() {
+		for _, i := range l.Estate.Region.Images.All() {
 			if i.Family == "AL2023" && i.Version == "1.36" && i.Architecture == "x86_64" && i.Variant == "standard" {
 				id = i.ID
 			}

@@ -37,13 +37,13 @@ func TestJoinRole(t *testing.T) {
 func joinRole(t *testing.T, l *lab.Lab) {
 	ctx := t.Context()
 	joiner := program(t)
-	if err := l.MapRoles(ctx, l.RoleARN(lab.ControllerRole)); err != nil {
+	if err := l.AddOns.MapRoles(ctx, l.Roles.ARN(lab.ControllerRole)); err != nil {
 		t.Fatal(err)
 	}
 	restart(t, l, "LATE_AFTER=5s")
 	const name = "karpenter"
 	images := fmt.Sprintf("amiFamily: AL2\n  amiSelectorTerms: [{id: %s}]", l.AL2Image)
-	apply(t, l, fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: karpenter, namespace: kube-system, annotations: {eks.amazonaws.com/role-arn: %q}}\n---\n", l.RoleARN(lab.ControllerRole)),
+	apply(t, l, fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: karpenter, namespace: kube-system, annotations: {eks.amazonaws.com/role-arn: %q}}\n---\n", l.Roles.ARN(lab.ControllerRole)),
 		class(l, name, images),
 		pool(name, "limits: {cpu: 4}", "{key: node.kubernetes.io/instance-type, operator: In, values: [t2.small, t2.medium, t3.small, t3.medium]}", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
 		deployment("default", "inflate", 2, "500m", "256Mi", "test: "+name))

@@ -122,7 +122,7 @@ spec:
         - {name: FEATURE_GATES, value: "NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=false"}
         - {name: LOG_OUTPUT_PATHS, value: stdout}
 ---
-`, l.RoleARN(lab.ControllerRole), l.Cluster)
+`, l.Roles.ARN(lab.ControllerRole), l.Cluster)
 }
 
 // tags are those that Karpenter gives to all that it makes of a pool.
@@ -154,12 +154,12 @@ func (p *predecessor) buy(claim string, subnet int) {
 			return err
 		}
 		template := "karpenter.k8s.aws/314159265358979" + fmt.Sprint(subnet)
-		if _, err := r.CreateTemplate(now, world.Template{Name: template, Tags: p.tags()}, world.TemplateVersion{Data: world.TemplateData{
+		if _, err := r.LaunchTemplates.Create(now, world.Template{Name: template, Tags: p.tags()}, world.TemplateVersion{Data: world.TemplateData{
 			ImageID: image, InstanceType: "m5.large", UserData: data, Profile: &world.ProfileRef{Name: theirProfile}, GroupIDs: []string{p.l.Estate.NodeGroup.ID},
 		}}, world.Idempotency{}); err != nil {
 			return err
 		}
-		all, err := r.RunInstances(now, world.RunRequest{TemplateName: template, SubnetID: p.l.Estate.PrivateSubnets[subnet].ID, Min: 1, Max: 1,
+		all, err := r.Launches.RunInstances(now, world.RunRequest{TemplateName: template, SubnetID: p.l.Estate.PrivateSubnets[subnet].ID, Min: 1, Max: 1,
 			Tags: world.Tagging{"instance": p.tags(), "volume": p.tags()}})
 		if err == nil {
 			bought = all[0]
@@ -189,12 +189,12 @@ func isReadiness(c corev1.NodeCondition) bool {
 
 // bootable is an image of AL2023, and the user data that it gets.
 func (p *predecessor) bootable(r *world.Region) (image, data string, err error) {
-	c, err := r.Cluster(p.l.Cluster)
+	c, err := r.EKS.Cluster(p.l.Cluster)
 	if err != nil {
 		return "", "", err
 	}
 	// The newest of the cluster's version, as the alias says.
-	images := slices.SortedFunc(slices.Values(r.Images()), func(a, b world.Image) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	images := slices.SortedFunc(slices.Values(r.Images.All()), func(a, b world.Image) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	at := slices.IndexFunc(images, func(i world.Image) bool {
 		return i.Family == "AL2023" && i.Variant == "standard" && i.Architecture == "x86_64" && i.Version == c.Version
 	})

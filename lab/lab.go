@@ -115,6 +115,10 @@ type Lab struct {
 	Role       string           // name of the controller's role
 	Serverless *fargate.Fargate // nil unless Options.Fargate
 
+	Roles           Roles           // in the lab's account
+	ServiceAccounts ServiceAccounts // in the cluster
+	Pods            Pods            // that run programs of this computer
+
 	ctx    context.Context
 	cancel context.CancelFunc
 	home   *process.Home
@@ -132,12 +136,32 @@ type Lab struct {
 	reviews   *authn.Webhook
 	admission *http.Server // nil without Fargate
 
-	ownCalls    atomic.Int64    // calls to AWS by the lab itself
-	ahead       atomic.Int64    // offset of AWS's clock, a time.Duration
-	permissions grantedPolicies // of the controller, in AWS
+	ownCalls atomic.Int64 // calls to AWS by the lab itself
+	ahead    atomic.Int64 // offset of AWS's clock, a time.Duration
+	AddOns   AddOns
+	evidence evidence
+}
 
+// Roles are the IAM roles of the lab's account, with their policies.
+type Roles struct {
+	lab     *Lab
+	granted grantedPolicies // of the controller
+}
+
+// ServiceAccounts are the service accounts of the lab's cluster, with their tokens and roles.
+type ServiceAccounts struct {
+	lab              *Lab
 	controllerConfig string // path of the kubeconfig of the controller's service account
 }
+
+// Pods are pods that run a program of this computer in the lab's cluster.
+type Pods struct{ lab *Lab }
+
+// AddOns are the add-ons of the lab's cluster and the CRDs.
+type AddOns struct{ lab *Lab }
+
+// evidence writes the state of a lab as text, see Lab.Evidence.
+type evidence struct{ lab *Lab }
 
 // Start starts a lab and returns once its cluster is ready. Everything ends with Close, or with this process.
 func Start(ctx context.Context, o Options) (*Lab, error) {
@@ -150,6 +174,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{Options: o, Home: home.Path, home: home}
+	l.Roles.lab, l.ServiceAccounts.lab, l.Pods.lab, l.AddOns.lab, l.evidence.lab = l, l, l, l, l
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if err := l.start(ctx); err != nil {
 		l.Close()
@@ -198,16 +223,16 @@ func (l *Lab) start(ctx context.Context) error {
 		return err
 	}
 	l.Step("Installing the cluster's add-ons and the CRDs")
-	if err := l.install(ctx); err != nil {
+	if err := l.AddOns.install(ctx); err != nil {
 		return err
 	}
 	if err := l.makeClient(); err != nil {
 		return err
 	}
-	if err := l.permitController(ctx); err != nil {
+	if err := l.Roles.permitController(ctx); err != nil {
 		return err
 	}
-	if err := l.allowController(ctx); err != nil {
+	if err := l.ServiceAccounts.allowController(ctx); err != nil {
 		return err
 	}
 	if l.fleet, err = kubelet.NewFleet(l.ctx, l.Config, kubelet.Pace{PodStart: l.Pace.PodStart, PodStop: l.Pace.PodStop}, networkPod, proxyPod); err != nil {
@@ -262,7 +287,7 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.publishKeys(ctx, issuer)
+	return l.ServiceAccounts.publishKeys(ctx, issuer)
 }
 
 // serviceCIDR returns the address range of Services.

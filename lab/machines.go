@@ -149,7 +149,7 @@ func (m *machines) boot(ctx context.Context, i world.Instance, say func(string))
 	var stock world.Stock
 	var known, sold, silent bool
 	m.lab.Emulator.Do(func(w *world.World, _ time.Time) {
-		image, known = w.Region(i.Account, i.Region).Image(i.ImageID)
+		image, known = w.Region(i.Account, i.Region).Images.ByID(i.ImageID)
 		stock, sold = w.Market(i.Region).Stock(i.Type)
 		silent = w.Silent(i.ID)
 	})
@@ -244,7 +244,7 @@ func (m *machines) reachOf(i world.Instance) func() error {
 // blocked says what stops packets from an instance to the API server's port 443.
 // A closed firewall and a missing route look the same from inside.
 func blocked(r *world.Region, cluster string, i world.Instance) error {
-	c, err := r.Cluster(cluster)
+	c, err := r.EKS.Cluster(cluster)
 	if err != nil {
 		return nil // it is of another place
 	}
@@ -253,7 +253,7 @@ func blocked(r *world.Region, cluster string, i world.Instance) error {
 	}
 	open := false
 	for _, id := range i.SecurityGroupIDs {
-		if g := r.SecurityGroup(id); g != nil && letsOut(g, 443) {
+		if g := r.Network.SecurityGroup(id); g != nil && letsOut(g, 443) {
 			open = true
 		}
 	}
@@ -265,12 +265,12 @@ func blocked(r *world.Region, cluster string, i world.Instance) error {
 
 // passed says whether the network ACL of the instance's subnet lets out what it sends to the API server, and in what comes back.
 func passed(r *world.Region, i world.Instance) bool {
-	s := r.Subnet(i.SubnetID)
+	s := r.Network.Subnet(i.SubnetID)
 	if s == nil {
 		return true
 	}
 	const chosen = 40000 // a port that Linux chooses for the near end of a connection
-	n := r.NetworkACL(s)
+	n := r.Network.NetworkACL(s)
 	return n == nil || n.Lets(true, 443) && n.Lets(false, chosen)
 }
 
@@ -287,7 +287,7 @@ func letsOut(g *world.SecurityGroup, port int64) bool {
 // table or by the main one.
 func routed(r *world.Region, i world.Instance) bool {
 	var table *world.RouteTable
-	for _, t := range r.RouteTables() {
+	for _, t := range r.Network.RouteTables() {
 		if t.VPCID != i.VPCID {
 			continue
 		}
@@ -334,7 +334,7 @@ func (s surroundings) Cluster(name string) (machine.Cluster, error) {
 	var err error
 	s.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		var c *world.Cluster
-		if c, err = w.Region(s.instance.Account, s.instance.Region).Cluster(name); err == nil {
+		if c, err = w.Region(s.instance.Account, s.instance.Region).EKS.Cluster(name); err == nil {
 			out = machine.Cluster{Endpoint: c.Endpoint, CA: c.CA, CIDR: c.ServiceCIDR}
 		}
 	})

@@ -151,7 +151,7 @@ func noteUsed(l *lab.Lab) {
 // permissions nobody needed: of some of the tests that says nothing. What the policies do not allow the emulated IAM has refused, so that
 // a test has failed already.
 func permissionProblems(l *lab.Lab) int {
-	allowed, err := l.Allowed()
+	allowed, err := l.Roles.Allowed()
 	if err != nil {
 		fmt.Println(err)
 		return 1

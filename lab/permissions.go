@@ -22,51 +22,51 @@ type grantedPolicies struct {
 
 // permitController attaches the policies to the controller's role, once the cluster's UID is known. From then on the emulated IAM denies
 // all other actions.
-func (l *Lab) permitController(ctx context.Context) error {
-	namespace, err := l.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+func (r *Roles) permitController(ctx context.Context) error {
+	namespace, err := r.lab.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read the cluster's UID: %w", err)
 	}
-	return l.permit(func(s *permissions.Scope) {
-		s.Account, s.Region, s.Cluster, s.UID = l.Account, l.Region, l.Cluster, string(namespace.UID)
+	return r.permit(func(s *permissions.Scope) {
+		s.Account, s.Region, s.Cluster, s.UID = r.lab.Account, r.lab.Region, r.lab.Cluster, string(namespace.UID)
 		s.NodeRoles = append(s.NodeRoles, NodeRole)
 	})
 }
 
 // permit changes the scope of the controller's policies.
-func (l *Lab) permit(change func(*permissions.Scope)) error {
-	l.permissions.mu.Lock()
-	defer l.permissions.mu.Unlock()
-	change(&l.permissions.scope)
-	if l.permissions.scope.UID == "" {
+func (r *Roles) permit(change func(*permissions.Scope)) error {
+	r.granted.mu.Lock()
+	defer r.granted.mu.Unlock()
+	change(&r.granted.scope)
+	if r.granted.scope.UID == "" {
 		return nil // the cluster is not up yet
 	}
-	policies, err := l.policies()
+	policies, err := r.policies()
 	if err != nil {
 		return err
 	}
-	l.Emulator.Do(func(w *world.World, now time.Time) {
+	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		for _, p := range policies {
-			if err = attach(w.Account(l.Account), now, l.Role, p); err != nil {
+			if err = attach(w.Account(r.lab.Account), now, r.lab.Role, p); err != nil {
 				return
 			}
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("give role %s its policies: %w", l.Role, err)
+		return fmt.Errorf("give role %s its policies: %w", r.lab.Role, err)
 	}
 	return nil
 }
 
 // policies returns the policies of the controller's role. For a self-managed cluster they omit the permissions for EKS. The caller holds
 // the lock of permissions.
-func (l *Lab) policies() ([]permissions.Policy, error) {
-	scope := l.permissions.scope
-	if l.AnyUID {
+func (r *Roles) policies() ([]permissions.Policy, error) {
+	scope := r.granted.scope
+	if r.lab.AnyUID {
 		scope.UID = ""
 	}
 	policies, err := permissions.Policies(scope)
-	if err != nil || l.Beside == nil {
+	if err != nil || r.lab.Beside == nil {
 		return policies, err
 	}
 	ofEKS := func(action string) bool { return strings.HasPrefix(action, "eks:") }
@@ -104,20 +104,20 @@ func attach(account *world.Account, now time.Time, roleName string, p permission
 }
 
 // permitSettings adds the permissions that settings of the controller need: its interruption queue.
-func (l *Lab) permitSettings(settings []string) error {
+func (r *Roles) permitSettings(settings []string) error {
 	for _, s := range settings {
 		if queue, ok := strings.CutPrefix(s, "INTERRUPTION_QUEUE="); ok {
-			return l.permit(func(s *permissions.Scope) { s.Queue = queue })
+			return r.permit(func(s *permissions.Scope) { s.Queue = queue })
 		}
 	}
 	return nil
 }
 
 // Allowed returns the actions that the controller's policies allow, sorted.
-func (l *Lab) Allowed() ([]string, error) {
-	l.permissions.mu.Lock()
-	defer l.permissions.mu.Unlock()
-	policies, err := l.policies()
+func (r *Roles) Allowed() ([]string, error) {
+	r.granted.mu.Lock()
+	defer r.granted.mu.Unlock()
+	policies, err := r.policies()
 	if err != nil {
 		return nil, err
 	}

@@ -55,22 +55,22 @@ type Pod struct {
 	servers   []io.Closer
 }
 
-// PodPossible returns why this computer cannot run a pod as a process, or nil.
-func (l *Lab) PodPossible() error { return sandbox.Possible(l.Self) }
+// Possible returns why this computer cannot run a pod as a process, or nil.
+func (pods *Pods) Possible() error { return sandbox.Possible(pods.lab.Self) }
 
-// RunPod starts a pod's first container. It has what the kubelet would provide: the files of its service account and the variables with the
+// Run starts a pod's first container. It has what the kubelet would provide: the files of its service account and the variables with the
 // API server's address. It has no Pod Identity agent, no instance metadata and no DNS server, although /etc/resolv.conf names one.
-func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
-	folder := filepath.Join(l.Home, "pods", r.Name)
+func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
+	folder := filepath.Join(pods.lab.Home, "pods", r.Name)
 	if err := os.RemoveAll(folder); err != nil {
 		return nil, fmt.Errorf("make the folder of pod %s: %w", r.Name, err)
 	}
-	p := &Pod{container: r.Pod.Spec.Containers[0], strangers: filepath.Join(l.Home, "logs", r.Name+".strangers"), windows: map[int32]string{}}
-	files, err := l.podFiles(ctx, r)
+	p := &Pod{container: r.Pod.Spec.Containers[0], strangers: filepath.Join(pods.lab.Home, "logs", r.Name+".strangers"), windows: map[int32]string{}}
+	files, err := pods.files(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	tokens, identity, err := l.injected(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName)
+	tokens, identity, err := pods.lab.ServiceAccounts.injected(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 	if err := copyProgram(r.Path, filepath.Join(root, "joiner")); err != nil {
 		return nil, fmt.Errorf("make the root of pod %s: %w", r.Name, err)
 	}
-	env, err := l.podEnv(r)
+	env, err := pods.env(r)
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +96,12 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 		p.windows[port.ContainerPort] = filepath.Join(folder, strconv.Itoa(int(port.ContainerPort)))
 		spec.Windows[p.windows[port.ContainerPort]] = fmt.Sprintf("127.0.0.1:%d", port.ContainerPort)
 	}
-	if err := l.openDoors(p, r, folder); err != nil {
+	if err := pods.forward(p, r, folder); err != nil {
 		return nil, err
 	}
 	args, err := spec.Save(filepath.Join(folder, "cell.json"))
 	if err == nil {
-		p.Process, err = l.group.Start(process.Spec{Name: r.Name, Path: l.Self, Args: args, Attr: sandbox.Isolate})
+		p.Process, err = pods.lab.group.Start(process.Spec{Name: r.Name, Path: pods.lab.Self, Args: args, Attr: sandbox.Isolate})
 	}
 	if err != nil {
 		p.closeDoors()
@@ -114,28 +114,28 @@ func (l *Lab) RunPod(ctx context.Context, r PodRun) (*Pod, error) {
 	return p, nil
 }
 
-// podFiles returns the files of a container, by path: those of the image, of the kubelet, and of its service account.
-func (l *Lab) podFiles(ctx context.Context, r PodRun) (map[string]string, error) {
-	token, err := l.serviceToken(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName, "")
+// files returns the files of a container, by path: those of the image, of the kubelet, and of its service account.
+func (pods *Pods) files(ctx context.Context, r PodRun) (map[string]string, error) {
+	token, err := pods.lab.ServiceAccounts.serviceToken(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName, "")
 	if err != nil {
 		return nil, err
 	}
 	const account = "var/run/secrets/kubernetes.io/serviceaccount/"
 	return map[string]string{
-		account + "token": token, account + "ca.crt": string(l.plane.CA), account + "namespace": r.Pod.Namespace,
-		"etc/resolv.conf": "nameserver " + l.ClusterDNS() + "\nsearch " + r.Pod.Namespace + ".svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
+		account + "token": token, account + "ca.crt": string(pods.lab.plane.CA), account + "namespace": r.Pod.Namespace,
+		"etc/resolv.conf": "nameserver " + pods.lab.ClusterDNS() + "\nsearch " + r.Pod.Namespace + ".svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
 	}, nil
 }
 
-// podEnv returns a container's environment, without that of this process.
-func (l *Lab) podEnv(r PodRun) ([]string, error) {
+// env returns a container's environment, without that of this process.
+func (pods *Pods) env(r PodRun) ([]string, error) {
 	env := []string{"PATH=/", "HOSTNAME=" + r.Name, "KUBERNETES_SERVICE_HOST=" + apiServerAddress, "KUBERNETES_SERVICE_PORT=443", "AWS_ENDPOINT_URL=http://" + awsAddress}
 	if r.Role != "" {
-		session, err := l.assume(r.Role)
+		session, err := pods.lab.Roles.assume(r.Role)
 		if err != nil {
 			return nil, err
 		}
-		env = append(env, "AWS_REGION="+l.Region, "AWS_ACCESS_KEY_ID="+session.AccessKey, "AWS_SECRET_ACCESS_KEY="+session.SecretKey, "AWS_SESSION_TOKEN="+session.Token)
+		env = append(env, "AWS_REGION="+pods.lab.Region, "AWS_ACCESS_KEY_ID="+session.AccessKey, "AWS_SECRET_ACCESS_KEY="+session.SecretKey, "AWS_SESSION_TOKEN="+session.Token)
 	}
 	c := r.Pod.Spec.Containers[0]
 	for _, e := range c.Env {
@@ -151,10 +151,10 @@ func (l *Lab) podEnv(r PodRun) ([]string, error) {
 	return append(env, r.Env...), nil
 }
 
-// openDoors answers at the sockets that the cell's doors lead to.
-func (l *Lab) openDoors(p *Pod, r PodRun, folder string) error {
+// forward answers at the sockets that the cell's doors lead to.
+func (pods *Pods) forward(p *Pod, r PodRun, folder string) error {
 	if r.AWS == nil {
-		r.AWS = l.Emulator
+		r.AWS = pods.lab.Emulator
 	}
 	away, err := net.Listen("unix", filepath.Join(folder, "aws"))
 	if err != nil {
@@ -169,7 +169,7 @@ func (l *Lab) openDoors(p *Pod, r PodRun, folder string) error {
 		return fmt.Errorf("open a door to the API server: %w", err)
 	}
 	p.servers = append(p.servers, home)
-	go sandbox.Forward(home, "tcp", strings.TrimPrefix(l.plane.URL, "https://"))
+	go sandbox.Forward(home, "tcp", strings.TrimPrefix(pods.lab.plane.URL, "https://"))
 	return nil
 }
 

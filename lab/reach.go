@@ -13,11 +13,11 @@ import (
 // unresolved returns an error if the name of the API server cannot be resolved within the VPC. A private-only endpoint needs the VPC's DNS
 // host names.
 func unresolved(r *world.Region, c *world.Cluster) error {
-	i := slices.IndexFunc(r.VPCs(), func(v *world.VPC) bool { return v.ID == c.VPCID })
+	i := slices.IndexFunc(r.Network.VPCs(), func(v *world.VPC) bool { return v.ID == c.VPCID })
 	if i < 0 {
 		return nil
 	}
-	v := r.VPCs()[i]
+	v := r.Network.VPCs()[i]
 	if v.Resolves() && !(v.NoDNSHostnames && c.PrivateAccess && c.NoPublicAccess) {
 		return nil
 	}
@@ -38,7 +38,7 @@ func admitted(r *world.Region, c *world.Cluster, i world.Instance) bool {
 		return false
 	}
 	from := i.PublicIP
-	for _, t := range r.RouteTables() {
+	for _, t := range r.Network.RouteTables() {
 		for _, route := range t.Routes {
 			if from == "" && slices.Contains(t.SubnetIDs, i.SubnetID) && strings.HasPrefix(route.Target, "nat-") {
 				from = world.GatewayAddress(route.Target)

@@ -22,7 +22,7 @@ func TestReservedCapacity(t *testing.T) {
 	var made *world.CapacityReservation
 	var err error
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
-		made, err = l.Estate.Region.Reserve(now, world.CapacityReservation{
+		made, err = l.Estate.Region.CapacityReservations.Create(now, world.CapacityReservation{
 			Type: "m5.large", Zone: l.Estate.PrivateSubnets[0].Zone, Total: 2, Criteria: "targeted", Tags: map[string]string{"test": name}})
 	})
 	if err != nil {

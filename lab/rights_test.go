@@ -25,7 +25,7 @@ var asked struct {
 
 // noteAsked notes what the service account asked of a lab's API server.
 func noteAsked(l *lab.Lab, namespace, account string) map[lab.Asked]int {
-	found, err := l.Asked(namespace, account)
+	found, err := l.ServiceAccounts.Asked(namespace, account)
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -43,7 +43,7 @@ func noteAsked(l *lab.Lab, namespace, account string) map[lab.Asked]int {
 // noRefusals fails the test if the account lacked a right.
 func noRefusals(t *testing.T, l *lab.Lab, namespace, account string) {
 	t.Helper()
-	found, err := l.Asked(namespace, account)
+	found, err := l.ServiceAccounts.Asked(namespace, account)
 	if err != nil || len(found) == 0 {
 		t.Fatalf("nothing is known of what %s/%s asked for: %v", namespace, account, err)
 	}

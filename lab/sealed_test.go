@@ -34,7 +34,7 @@ func TestSealed(t *testing.T) {
 		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
 	}
 	l := beside(t, lab.Options{Bare: true})
-	if err := l.PodPossible(); err != nil {
+	if err := l.Pods.Possible(); err != nil {
 		t.Skipf("pods cannot be run as processes here: %v", err)
 	}
 	user := 1_000_000 + rand.IntN(1_000_000) // as OpenShift gives: an id that no image knows
@@ -93,7 +93,7 @@ func (in *installation) podTemplate() corev1.PodTemplateSpec {
 func (s *sealed) runPod(name, role string, env ...string) *lab.Pod {
 	s.t.Helper()
 	user := s.template.Spec.SecurityContext.RunAsUser
-	p, err := s.l.RunPod(s.t.Context(), lab.PodRun{
+	p, err := s.l.Pods.Run(s.t.Context(), lab.PodRun{
 		Pod: s.template, Name: name, User: int(*user), Path: s.d.path, Role: role, Env: env, AWS: s.silence,
 	})
 	if err != nil {

@@ -181,7 +181,7 @@ func moveTags(t *testing.T, l *lab.Lab) (group string, undo func(*testing.T)) {
 		})
 	}
 	l.Emulator.Do(func(*world.World, time.Time) {
-		g, err := r.CreateSecurityGroup(l.Estate.VPC.ID, "theirs", "of a third party", nil)
+		g, err := r.Network.CreateSecurityGroup(l.Estate.VPC.ID, "theirs", "of a third party", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,14 +60,14 @@ func leftOf(t *testing.T, l *lab.Lab) (out []string) {
 			out = append(out, "profile "+p.Name+" "+p.Role)
 		}
 		var c *world.Cluster
-		if c, err = l.Estate.Region.Cluster(l.Cluster); err != nil {
+		if c, err = l.Estate.Region.EKS.Cluster(l.Cluster); err != nil {
 			return
 		}
 		out = append(out, "mode "+c.AuthMode)
 		for _, e := range c.AccessEntries() {
 			out = append(out, "entry "+e.Principal+" "+e.Kind)
 		}
-		for _, i := range l.Estate.Region.Images() {
+		for _, i := range l.Estate.Region.Images.All() {
 			if i.OwnerID == l.Account {
 				out = append(out, "image "+i.Name)
 			}

@@ -201,12 +201,12 @@ func (in *installation) inventory() map[string]bool {
 	}
 	in.l.Emulator.Do(func(w *world.World, _ time.Time) {
 		region, account := w.Region(in.l.Account, in.l.Region), w.Account(in.l.Account)
-		for _, i := range region.Instances() {
+		for _, i := range region.Instances.All() {
 			if i.Alive() {
 				out["instance "+i.ID] = true
 			}
 		}
-		for _, template := range region.Templates() {
+		for _, template := range region.LaunchTemplates.All() {
 			out["launch template "+template.Name] = true
 		}
 		for _, profile := range account.Profiles("/") {

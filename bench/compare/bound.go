@@ -22,7 +22,7 @@ func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market, plan
 	if kind == workload.Wishing {
 		demanding := packing.Solve(demandHosts(s), market, packing.Usual)
 		if len(demanding.Refusals) == 0 {
-			return demanding.LowerBound, 0, "of plans in which no pod is with others from which it would rather keep away on a host"
+			return demanding.LowerBound, 0, "of plans in which no pod shares a host with pods that its preferred anti-affinity avoids"
 		}
 	}
 	if len(plan.Placements) > 0 {

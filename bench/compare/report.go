@@ -17,18 +17,18 @@ func Report(rows []Row, plot string) string {
 Joiner's solver beside the scheduler of sigs.k8s.io/karpenter %s: the same pods, nodes, pools, instance types and
 prices, in one process, one after the other. Written by %s on %d cores with %s.
 
-* **seconds** are those of the plan alone: the median of several runs, warm. For upstream the better of one worker,
-  which is what its controller has by default, and five. Its controller ends a plan after 60 s; here it may take five minutes.
-* **ratio** is how many times longer upstream takes for a pod.
-* **allocated** and **objects** count what was allocated while planning, **peak** is all that the process had from the
-  system then, what it planned for included.
+* **seconds** is the time of the plan alone: the median of several warm runs. Upstream runs with one worker, which is the
+  default of its controller, and with five; the better result counts. Its controller ends a plan after 60 s; here the limit is five minutes.
+* **ratio** is the time that upstream needs per pod, divided by Joiner's.
+* **allocated** and **objects** count the allocations of the plan. **peak** is the memory of the process during the plan,
+  its input included.
 * **bound**: no plan can cost less. **gap**: how far above it the plan is. Upstream's plans differ from run to run; its
-  price is that of its cheapest plan, each machine at the cheapest offering it could become.
-* **plan** is the verdict of our checker (internal/scheduling/packing/verify), which shares no code with the solver. It wants the rules between
-  pods kept whichever of its offerings each machine becomes, in some order of binding. Where rules tie very many pods
-  together it may miss that order, so a plan may be called wrong that is right, but never the other way round.
+  price is that of its cheapest plan, each planned node at its cheapest offering.
+* **plan** is the verdict of our checker (internal/scheduling/packing/verify), which shares no code with the solver. The rules between
+  pods must hold whichever of its offerings each node becomes, in some order of binding. Where rules connect very many pods
+  it may miss that order: it may call a correct plan wrong, but never a wrong plan correct.
 
-## What the design asks
+## Design goals
 
 `, version(), "`make bench`", runtime.GOMAXPROCS(0), runtime.Version())
 	b.WriteString(Aims(rows))
@@ -51,9 +51,9 @@ prices, in one process, one after the other. Written by %s on %d cores with %s.
 		}
 		b.WriteString(Markdown(group))
 	}
-	b.WriteString("\n## How it was run\n\nWhat comes before a plan is not in its seconds: our snapshot of the Kubernetes objects; upstream's copy of its\n" +
-		"nodes, its counts of pods by topology and its scheduler. Both are made once for a plan. On a machine that does other work\n" +
-		"besides, processor time says more than seconds do.\n\n")
+	b.WriteString("\n## How it was run\n\nThe seconds do not include the preparation of a plan, which happens once: Joiner's snapshot of the Kubernetes objects, and upstream's\n" +
+		"copy of its nodes, its counts of pods by topology and its scheduler. On a host with other load, processor time is the better\n" +
+		"measure.\n\n")
 	b.WriteString(Detail(rows))
 	return b.String()
 }

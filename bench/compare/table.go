@@ -16,12 +16,12 @@ var titles = []struct {
 	{workload.Speed, "Speed", "700 instance types in three zones, on demand and as spot, at round prices; the pool takes any of them."},
 	{workload.Own, "Upstream's own benchmark", "The pods and the 400 make-believe types of the benchmark inside upstream's module."},
 	{workload.Prices, "Price", "us-east-1 as it is, on demand, for Intel and AMD unless said otherwise."},
-	{workload.Traces, "Traces", "Tasks that somebody really ran, on the market of the table above."},
+	{workload.Traces, "Traces", "Tasks of a production cluster, on the market of the table above."},
 	{workload.Sizes, "Sizes", "The market of the first table. Upstream is asked as long as it answers within some minutes."},
 }
 
 var header = []string{
-	"workload", "pods", "classes", "by", "seconds", "pods/s", "ratio", "allocated", "objects", "peak", "machines", "onto nodes", "refused",
+	"workload", "pods", "classes", "by", "seconds", "pods/s", "ratio", "allocated", "objects", "peak", "new nodes", "onto nodes", "refused",
 	"$/hour", "bound", "gap", "plan",
 }
 
@@ -126,7 +126,7 @@ func (r *Row) notes() []string {
 		say("upstream got %s; the ratio is of pods per second", r.Workload.SmallerAbout)
 	}
 	if t.Late {
-		say("upstream was stopped after %s s, so its machines are those of a part of the pods", seconds(t.Seconds))
+		say("upstream was stopped after %s s, so its nodes are those for a part of the pods", seconds(t.Seconds))
 	}
 	if t.Refused > r.Hopeless {
 		say("upstream refuses %s; most often %s", plural(t.Refused, "pod"), oneLine(t.Why))

@@ -18,32 +18,32 @@ const (
 )
 
 // Title is the section's first line.
-const Title = "## Giving back\n"
+const Title = "## Consolidation\n"
 
 // Report returns the section for docs/benchmarks.md.
 func Report(rows []Row) string {
 	var b strings.Builder
 	b.WriteString(Title + `
-The same wasteful fleets, in charge of upstream's disruption controller (v1.14.1: its methods, validation, queue and provisioner) and
-of ours, in a cluster in made-up time: a node that is launched is ready after 45 s, one that goes is paid for 30 s more, pods that are
-evicted go where kube-scheduler would put them by default. Budgets are 10 %, ` + "`consolidateAfter`" + ` is 0. While a side thinks, the
+The same underused fleets, once with upstream's disruption controller (v1.14.1: its methods, validation, queue and provisioner) and
+once with Joiner's, in a cluster with simulated time. A launched node is ready after 45 s, a terminated one is paid for 30 s more, and pods that are
+evicted go where kube-scheduler's defaults would put them. Budgets are 10 %, ` + "`consolidateAfter`" + ` is 0. While a side computes, the
 cluster's time passes too: processor time or real time, whichever is less.
 
-* **rest** is when the price changed for the last time; a side that was stopped before it came to rest says so.
-* **bound**: no plan for the pods that ran in the end can cost less. **gap**: how far above it the price then is.
-* Where pods come and go, those that are there when they have ceased to stay, until nothing more is worth doing. How far above the bound the price
-  was meanwhile is said below: that bound is looked at every ten seconds, for all pods that are there, those included that wait.
+* **converged** is when the price changed for the last time. A side that was stopped before it converged is marked.
+* **bound**: no plan for the pods at the end can cost less. **gap**: how far above the bound the final price is.
+* Where pods come and go, the result is that for the pods left at the end, when no further move is worth its disruption. The gap before that
+  is below the table: the bound is computed every ten seconds for all pods, pending ones included.
 * **paid** is the price over time, for as long as both were watched.
-* Upstream thinks for about as long as the cluster's time passes, and not every fleet could be watched until it came to rest. What it might
-  have come to after it was stopped is **not known**; it can only have rested later and moved more. What it had paid, and the price
-  that it had come to, are compared as they were: **reached so far**. A machine that is to be cheaper than another is paid for beside it at first, so who moves
-  much has paid more after some minutes, and less after some more.
-* **a pass** is the longest look at the whole cluster: ours from the Kubernetes objects to the moves. **memory** is what it takes
-  beyond the cluster itself at its fullest, what was not collected yet included; the collector is told of nine tenths of 500 MiB, as the
-  controller tells it of its memory limit.
+* Upstream computes for about as long as the cluster's time passes, and not every fleet could be watched until it converged. Its result
+  after it was stopped is **not known**; it can only have converged later and moved more pods. Its cost and its price
+  at that time are compared as they were: **reached so far**. A replacement is paid for beside the node that it replaces, so a side that
+  moves many pods has paid more after some minutes, and less later.
+* **a pass** is the longest scan of the whole cluster; Joiner's is from the Kubernetes objects to the moves. **memory** is its peak
+  beyond the cluster itself, garbage included. The memory limit of the Go runtime is nine tenths of 500 MiB, as the
+  controller sets it from its own limit.
 
 `)
-	b.WriteString("| fleet | pods | $/hour before | by | rest | $/hour after | bound | gap | nodes | pods moved | paid | passes | a pass | memory |\n")
+	b.WriteString("| fleet | pods | $/hour before | by | converged | $/hour after | bound | gap | nodes | pods moved | paid | passes | a pass | memory |\n")
 	b.WriteString("|---|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for i := range rows {
 		if r := &rows[i]; r.Skipped == "" {
@@ -117,7 +117,7 @@ func (r *Row) explain(b *strings.Builder) {
 		joining, leaving := fleet.Idle(o.Bill, meanwhile)
 		share := func(dollars float64) float64 { return 100 * dollars / least }
 		over := share(fleet.Spent(o.Bill, meanwhile) - least)
-		fmt.Fprintf(b, "* `%s`, %s: in the %s in which pods came and went %.1f %% above the bound; of these, %.1f are machines that had not joined yet, %.1f such that were given up, and %.1f all others.\n",
+		fmt.Fprintf(b, "* `%s`, %s: in the %s in which pods came and went %.1f %% above the bound; of these, %.1f are nodes that had not joined yet, %.1f such that were given up, and %.1f all others.\n",
 			r.Waste.Name, side.name, meanwhile.Round(time.Minute), over, share(joining), share(leaving), over-share(joining+leaving))
 	}
 }
@@ -170,9 +170,9 @@ func (r *Row) judge(b *strings.Builder) {
 	if t.Stopped != "" && o.Stopped == "" {
 		rest = least(o.Rest <= t.Ran) // it would have converged later
 	}
-	want := "at rest no later than upstream, " + t.Rest.Round(time.Second).String()
+	want := "converged no later than upstream, " + t.Rest.Round(time.Second).String()
 	if t.Stopped != "" {
-		want = fmt.Sprintf("at rest no later than upstream, which was not when it was stopped, at %s", t.Ran.Round(time.Second))
+		want = fmt.Sprintf("converged no later than upstream, which had not when it was stopped, at %s", t.Ran.Round(time.Second))
 	}
 	add(want, o.Rest.Round(time.Second).String(), rest)
 	moved := sure(o.Moved <= t.Moved)

@@ -26,9 +26,9 @@ const (
 
 // Fleet is a simulated cluster. It is not safe for concurrent use.
 type Fleet struct {
-	Pools  []*karpv1.NodePool
-	Market catalog.Market
-	Watch  Watcher // may be nil
+	Pools  []*karpv1.NodePool // the NodePools
+	Market catalog.Market     // offerings and prices
+	Watch  Watcher            // may be nil
 
 	// LargeFirst evicts the pods of all nodes that are removed together at once, largest first. Otherwise pods are evicted in the order of
 	// their names, node after node.
@@ -69,15 +69,15 @@ const (
 
 // Machine is a node, from its claim to its end.
 type Machine struct {
-	Name     string // of the claim and of the node
-	Pool     string
-	Class    string
-	Type     catalog.Type
-	Offering catalog.Offering
-	Phase    Phase
-	Closed   bool // cordoned
-	Created  time.Time
-	For      []string // the pods that it was launched for, as "namespace/name"
+	Name     string           // of the claim and of the node
+	Pool     string           // name of its NodePool
+	Class    string           // name of its EC2NodeClass
+	Type     catalog.Type     // instance type
+	Offering catalog.Offering // zone, capacity type and price
+	Phase    Phase            // its place in the node's life
+	Closed   bool             // cordoned
+	Created  time.Time        // simulated time
+	For      []string         // the pods that it was launched for, as "namespace/name"
 
 	pods map[string]*Pod
 	free resources.Amounts
@@ -150,11 +150,11 @@ func (f *Fleet) Waiting() int { return len(f.pending) }
 
 // Order describes a launch.
 type Order struct {
-	Name        string // of the node; empty: generated
-	Pool, Class string
-	Type        catalog.Type
-	Offering    catalog.Offering
-	For         []string // the pods that it is for
+	Name        string           // of the node; empty: generated
+	Pool, Class string           // names of the NodePool and the EC2NodeClass
+	Type        catalog.Type     // instance type
+	Offering    catalog.Offering // zone, capacity type and price
+	For         []string         // the pods that it is for
 }
 
 // Launch buys a machine, and returns its name.

@@ -28,7 +28,7 @@ func prices() []Workload {
 			s.pools = []*karpv1.NodePool{pool(poolName, append(usual(), intel(), onDemand())...)}
 			return s
 		}),
-		row("small-machines", "the same on machines of at most 32 vCPUs", Free, func() setup {
+		row("small-machines", "the same on instances of at most 32 vCPUs", Free, func() setup {
 			s := realSetup(pricedMix())
 			s.pools = []*karpv1.NodePool{pool(poolName, intel(), onDemand(), small())}
 			return s

@@ -82,7 +82,7 @@ func (h *home) checkRights(ctx context.Context, settings config.Settings, log *s
 			missing, err = lacking(ctx, reviews.SelfSubjectAccessReviews(), wanted)
 			return err
 		})
-		if kube.IsForbidden(err) { // whoever may not even ask finds out in another way
+		if kube.IsForbidden(err) { // without this permission, the call itself reports what is missing
 			log.Warn("cannot find out what the API server allows the controller", "error", err.Error())
 			return nil
 		}

@@ -24,9 +24,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
-	"github.com/joiner-sh/joiner/internal/cli"
+	"github.com/joiner-sh/joiner/internal/cli/connection"
 	"github.com/joiner-sh/joiner/internal/config"
-	"github.com/joiner-sh/joiner/internal/controller"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
@@ -34,7 +34,7 @@ import (
 // away has the AWS clients, and the facts of the cluster from EKS.
 type away struct {
 	identity ec2.Cluster
-	join     controller.JoinFacts
+	join     provisioner.JoinFacts
 	vpc      string
 	// authority is the cluster's certificate authority in base64, as in drift hashes.
 	authority string
@@ -110,7 +110,7 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	if err != nil {
 		return cfg, fmt.Errorf("read the AWS configuration: %w", err)
 	}
-	if err := cli.EndpointProblem(cfg); err != nil {
+	if err := connection.EndpointProblem(cfg); err != nil {
 		return cfg, err
 	}
 	once, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -124,7 +124,7 @@ func (a *away) configure(ctx context.Context, settings config.Settings, log *slo
 	}
 	giver.use(cfg)
 	if _, err := cfg.Credentials.Retrieve(once); err != nil {
-		return cfg, fmt.Errorf("find AWS credentials: %s%s", cli.CredentialsProblem(err), credentialsAdvice())
+		return cfg, fmt.Errorf("find AWS credentials: %s%s", connection.CredentialsProblem(err), credentialsAdvice())
 	}
 	cfg.AppID = "joiner"
 	a.plain = cfg
@@ -182,7 +182,7 @@ func (a *away) learn(ctx context.Context, settings config.Settings, h *home, log
 	a.vpc = facts.VPC
 	a.arn = facts.ARN
 	a.authority = hashedAuthority(settings, h.config, ca)
-	a.join = controller.JoinFacts{
+	a.join = provisioner.JoinFacts{
 		Name: settings.ClusterName, Endpoint: endpoint, CA: ca, ServiceCIDR: facts.ServiceCIDR, DNS: h.dns, IPv6: facts.IPv6,
 	}
 	return nil

@@ -15,19 +15,19 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
-	"github.com/joiner-sh/joiner/internal/controller"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
 // calls counts the calls to AWS once metrics exist, and stops the stopwatch of launches at CreateFleet. Its methods may be called concurrently.
 type calls struct {
 	metrics  atomic.Pointer[metrics.Metrics]
-	launches atomic.Pointer[controller.Stopwatch]
+	launches atomic.Pointer[provisioner.Stopwatch]
 }
 
 // stopwatch starts counting, and returns the stopwatch that launches stop.
-func (c *calls) stopwatch(m *metrics.Metrics) *controller.Stopwatch {
-	w := &controller.Stopwatch{Metrics: m}
+func (c *calls) stopwatch(m *metrics.Metrics) *provisioner.Stopwatch {
+	w := &provisioner.Stopwatch{Metrics: m}
 	c.metrics.Store(m)
 	c.launches.Store(w)
 	return w

@@ -17,6 +17,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/cli"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/controller"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/gc"
+	"github.com/joiner-sh/joiner/internal/controller/interruptions"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
+	"github.com/joiner-sh/joiner/internal/controller/nodepool"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
@@ -100,8 +112,8 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 
 // addProbes makes /readyz fail while a loop makes no progress. Its body names the loop, and /readyz/LOOP the item that the loop works on. The
 // process does not exit: its other loops work, and a new process would probably stall at the same item.
-func addProbes(m ctrl.Manager, progress *controller.Progress) error {
-	for _, loop := range controller.LoopNames() {
+func addProbes(m ctrl.Manager, progress *loop.Progress) error {
+	for _, loop := range loop.LoopNames() {
 		if err := m.AddReadyzCheck(loop, progress.Check(loop)); err != nil {
 			return fmt.Errorf("set up probes: %w", err)
 		}
@@ -121,7 +133,7 @@ type parts struct {
 }
 
 // wire creates the controllers and connects them with the clients and with each other. It is the only place that does.
-func wire(p parts) controller.Loops {
+func wire(p parts) controller.Controllers {
 	var (
 		cache  = p.manager.GetClient() // reads from the informers
 		ledger = &kube.Ledger{}
@@ -132,101 +144,101 @@ func wire(p parts) controller.Loops {
 		}
 		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
 		teller    = &kube.Teller{Recorder: p.home.lacks.recorder(p.manager)}
-		batch     = controller.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
-		holds     = &controller.Holds{Cache: cache}
-		unhelped  = &controller.Unhelped{}
-		gate      = &controller.Gate{}
+		batch     = loop.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
+		holds     = &poolhealth.LaunchBackoff{Cache: cache}
+		unhelped  = &poolhealth.PodBackoff{}
+		gate      = &nodestate.DisruptionLock{}
 		shortages = &ec2.Shortages{First: p.settings.ShortageBackoff}
 		watch     = p.away.calls.stopwatch(p.metrics)
-		pods      = &controller.PodWatch{Batch: batch, Metrics: p.metrics}
-		leavers   = &controller.Departures{}
-		outcomes  = &controller.Registrations{}
-		staying   = &controller.Staying{Objects: writer, Tell: teller, Metrics: p.metrics}
-		pauses    = &controller.Pauses{Switch: kube.PauseSwitch{Live: p.manager.GetAPIReader(), Namespace: leaseNamespace(p.settings)}, Log: p.log}
+		pods      = &nodestate.PodWatch{Batch: batch, Metrics: p.metrics}
+		leavers   = &nodestate.PlannedEvictions{}
+		outcomes  = &poolhealth.Registrations{}
+		staying   = &disruptor.DisruptableConditionWriter{Objects: writer, Tell: teller, Metrics: p.metrics}
+		pauses    = &loop.Pauses{Switch: kube.PauseSwitch{Live: p.manager.GetAPIReader(), Namespace: leaseNamespace(p.settings)}, Log: p.log}
 	)
-	market := &controller.Market{
+	market := &offerings.Catalogs{
 		Region: p.away.identity.Region, EC2: p.away.ec2, Prices: p.away.prices, Table: p.away.table, Cache: cache,
 		Shortages: shortages,
-		Measured: &controller.Measured{
+		Measured: &offerings.Measured{
 			Store: kube.MeasuredStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)},
 			Cache: cache, Batch: batch, Log: p.log,
 		},
-		Options: controller.MarketOptions{
+		Options: offerings.MarketOptions{
 			ReservedENIs: int64(p.settings.ReservedENIs), MemoryOverhead: p.settings.MemoryOverheadPercent,
 			Overlays: p.settings.NodeOverlays,
 		},
 		Batch: batch, Metrics: p.metrics, Log: p.log,
 	}
-	offers := &controller.Offers{Market: market, Cluster: p.away.join, Shortages: shortages}
-	var overlays *controller.Overlays
+	offers := &offerings.RequestBuilder{Market: market, Cluster: p.away.join, Shortages: shortages}
+	var overlays *offerings.OverlayReconciler
 	if p.settings.NodeOverlays {
-		overlays = &controller.Overlays{Cache: cache, Objects: writer, Market: market, Batch: batch, Metrics: p.metrics, Log: p.log}
+		overlays = &offerings.OverlayReconciler{Cache: cache, Objects: writer, Market: market, Batch: batch, Metrics: p.metrics, Log: p.log}
 	}
-	loops := controller.Loops{
+	loops := controller.Controllers{
 		Overlays: overlays,
 		Market:   market,
 		Pods:     pods,
-		Provisioner: &controller.Provisioner{
-			Batch: batch, Cluster: reader, Market: market, Solve: controller.Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
-			Watch: watch, Departures: leavers, Tell: controller.NewDrip(teller), Metrics: p.metrics, Log: p.log,
+		Provisioner: &provisioner.Provisioner{
+			Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
+			Watch: watch, Departures: leavers, Tell: loop.NewDrip(teller), Metrics: p.metrics, Log: p.log,
 		},
-		Claims: &controller.Claims{
+		Claims: &nodeclaim.Reconciler{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Buyer: p.away.ec2, Machines: p.away.ec2,
 			Offers: offers, Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: teller, Metrics: p.metrics, Log: p.log,
 			Registrations: outcomes,
-			Replacements: &controller.Replacements{
+			Replacements: &nodeclaim.Replacements{
 				Cache: cache, Cluster: reader, Departures: leavers, Ledger: ledger, Batch: batch, Statics: p.settings.StaticPools,
 			},
 		},
-		Orphans: &controller.Orphans{
+		Orphans: &nodeclaim.OrphanReconciler{
 			Cache: cache, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: p.away.ec2,
 			Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
-		NodeClasses: &controller.NodeClasses{
+		NodeClasses: &nodeclass.Reconciler{
 			Cache: cache, Objects: writer, Networks: p.away.network, Images: p.away.images, Profiles: p.away.iam,
 			Templates: p.away.ec2, Versions: p.home, Offers: offers, VPC: p.away.vpc, Isolated: p.settings.IsolatedVPC,
 			Placements: p.away.ec2,
 			Refresh:    min(p.settings.SubnetRefresh, p.settings.AMIRefresh),
 			Batch:      batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
-		Pools: &controller.Pools{
+		Pools: &nodepool.Reconciler{
 			Cache: cache, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: outcomes, Pauses: pauses, Batch: batch,
 			Metrics: p.metrics, Log: p.log,
 		},
-		Emptiness: &controller.Emptiness{
-			Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: controller.Bounded(controller.Plan), Objects: writer, Pods: pods,
+		Emptiness: &disruptor.Emptiness{
+			Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: provisioner.Bounded(provisioner.Plan), Objects: writer, Pods: pods,
 			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
-		Moves: &controller.Moves{
-			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: controller.Bounded(controller.Plan), Claims: writer, Ledger: ledger,
+		Moves: &disruptor.Disruptor{
+			Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.Bounded(provisioner.Plan), Claims: writer, Ledger: ledger,
 			Holds: holds, Objects: writer, Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log,
 			SpotToSpot: p.settings.SpotToSpot,
 			Staying:    staying,
-			Travel: &controller.Travel{
+			Travel: &disruptor.MoveHistory{
 				Store: kube.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
 			},
 		},
-		Sweeper: &controller.Sweeper{
+		Sweeper: &gc.Collector{
 			Cache: cache, Live: p.manager.GetAPIReader(), Cluster: reader, Name: p.settings.ClusterName, Fleet: p.away.ec2, Machines: p.away.ec2, Objects: writer, Batch: batch,
-			Breaker: controller.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
+			Breaker: loop.Breaker{Count: p.settings.BreakerCount, Share: p.settings.BreakerShare},
 			Holds:   holds, Market: market, Tell: teller, Metrics: p.metrics, Log: p.log,
 		},
 	}
-	loops.Progress = &controller.Progress{Metrics: p.metrics, Log: p.log}
-	loops.Honour = &controller.Honour{
+	loops.Progress = &loop.Progress{Metrics: p.metrics, Log: p.log}
+	loops.Honour = &nodeclass.IneffectiveFieldWarner{
 		Cache: cache, Unseen: p.home.lacks.overlays, Tell: teller, Log: p.log,
-		Gates: controller.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
+		Gates: nodeclass.Gates{Overlays: p.settings.NodeOverlays, Reservations: p.settings.ReservedCapacity, Statics: p.settings.StaticPools},
 	}
 	if !p.settings.IsolatedVPC {
 		loops.Sweeper.Profiles = p.away.iam
 	}
 	if p.settings.StaticPools {
-		loops.Statics = &controller.Statics{
+		loops.Statics = &nodepool.StaticReconciler{
 			Cache: cache, Cluster: reader, Claims: writer, Objects: writer, Ledger: ledger, Holds: holds, Tell: teller, Metrics: p.metrics, Log: p.log,
 		}
 	}
 	if p.settings.NodeRepair {
-		loops.Claims.Repair = &controller.Repair{Cache: cache, Tell: teller}
+		loops.Claims.Repair = &nodeclaim.Repair{Cache: cache, Tell: teller}
 	}
 	if !p.settings.DisableDryRun {
 		loops.NodeClasses.Tester = p.away.ec2
@@ -234,16 +246,16 @@ func wire(p parts) controller.Loops {
 	if p.settings.ReservedCapacity {
 		loops.NodeClasses.Reservations = p.away.ec2
 	}
-	loops.Interruption = &controller.Interruption{
+	loops.Interruption = &interruptions.Handler{
 		Cache: cache, Cluster: reader, Objects: writer, Machines: p.away.ec2, Troubles: p.away.ec2, Shortages: shortages,
 		Departures: leavers, Ledger: ledger, Batch: batch, ClusterUID: p.home.uid, Account: accountOf(p.away.arn), Region: p.away.plain.Region, Tell: teller, Metrics: p.metrics, Log: p.log,
 	}
 	late := p.diagnoses(loops)
-	loops.Diagnoses, loops.Claims.Late, loops.Moves.Late, loops.NodeClasses.Diagnoses = late, late, late, late
+	loops.Diagnoses, loops.Claims.Diagnoses, loops.Moves.Diagnoses, loops.NodeClasses.Diagnoses = late, late, late, late
 	drifting := p.drift(loops)
 	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = drifting, drifting, drifting, drifting, p.away.authority
 	if p.away.shifts != nil {
-		loops.Shifts = &controller.ZonalShifts{Client: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
+		loops.Shifts = &offerings.ZonalShifts{Client: p.away.shifts, Cache: cache, Market: market, Batch: batch, Tell: teller, Metrics: p.metrics, Log: p.log}
 	}
 	if p.away.queue != nil {
 		loops.Interruption.Queue = p.away.queue
@@ -252,10 +264,10 @@ func wire(p parts) controller.Loops {
 }
 
 // drift returns the loop that detects drifted nodes.
-func (p parts) drift(l controller.Loops) *controller.Drift {
-	return &controller.Drift{
+func (p parts) drift(l controller.Controllers) *driftcheck.Reconciler {
+	return &driftcheck.Reconciler{
 		Cache: p.manager.GetClient(), Fleet: p.away.ec2, Market: l.Market, Objects: &kube.Writer{Client: p.manager.GetClient()}, Authority: p.away.authority,
-		Reserves: p.settings.ReservedCapacity, Breaker: controller.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
+		Reserves: p.settings.ReservedCapacity, Breaker: loop.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
 		Tell: l.Claims.Tell, Metrics: p.metrics, Log: p.log,
 	}
 }

@@ -27,7 +27,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
-	"github.com/joiner-sh/joiner/internal/cli"
+	"github.com/joiner-sh/joiner/internal/cli/connection"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
@@ -105,7 +105,7 @@ func restConfig(settings config.Settings) (*rest.Config, error) {
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w; set --kubeconfig (KUBECONFIG), or run in a pod with a service account",
-			cli.KubeconfigProblem(rules.Precedence, err))
+			connection.KubeconfigProblem(rules.Precedence, err))
 	}
 	return tuned(cfg, settings), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/controller"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
@@ -30,15 +31,15 @@ func (a *away) openInquiry(settings config.Settings) error {
 	a.inquiry = collector.Doors{EKS: cluster, EC2: what,
 		IAM:    iam.New(cfg, iam.Cluster{Name: a.identity.Name, UID: a.identity.UID, Region: cfg.Region}),
 		Images: ami.New(cfg), Network: vpc.New(cfg), NoIAM: settings.IsolatedVPC,
-		Cluster: a.identity.Name, Region: cfg.Region, Patience: controller.DiagnosisPatience}
+		Cluster: a.identity.Name, Region: cfg.Region, Patience: diagnoser.DiagnosisPatience}
 	return nil
 }
 
 // diagnoses returns the loop that diagnoses why nodes do not join.
-func (p parts) diagnoses(l controller.Loops) *controller.Diagnoses {
+func (p parts) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
 	doors := p.away.inquiry
 	doors.Kube = kube.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())
-	return &controller.Diagnoses{
+	return &diagnoser.Diagnoser{
 		Doors: doors, Cache: p.manager.GetClient(), Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: p.settings.LateAfter,
 		Tell: l.Claims.Tell, Drip: l.Provisioner.Tell, Metrics: p.metrics, Log: p.log,
 	}

@@ -107,7 +107,7 @@ func (l *lease) saw(holder string) {
 	}
 	l.holder = holder
 	switch holder {
-	case "": // it was let go, and somebody will take it
+	case "": // it was released, and another replica takes it
 	case l.Identity():
 		l.log.Info("this controller acts: it holds the lease", "lease", l.Describe())
 	default:

@@ -52,7 +52,7 @@ func merge(src sources) book {
 	return b
 }
 
-// dropUnsold leaves out types that no region of the table sells.
+// dropUnsold leaves out types that no region of the table offers.
 func (b *book) dropUnsold() {
 	sold := map[string]bool{}
 	for _, r := range b.regions {

@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 					}
 				}
 				want := 0
-				if heeded(t, e, detail) {
+				if isProcessed(t, e, detail) {
 					want = 1
 				}
 				if times != want {
@@ -127,8 +127,8 @@ func details() []map[string]string {
 	return out
 }
 
-// heeded says whether package interruption makes something of an event.
-func heeded(t *testing.T, e interruption.Event, detail map[string]string) bool {
+// isProcessed reports whether package interruption processes an event.
+func isProcessed(t *testing.T, e interruption.Event, detail map[string]string) bool {
 	t.Helper()
 	const id = "i-0123456789abcdef0"
 	whole := map[string]any{"instance-id": id, "capacity-reservation-id": "cr-0123456789abcdef0", "affectedEntities": []map[string]string{{"entityValue": id}}}

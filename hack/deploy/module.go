@@ -17,10 +17,10 @@ import (
 
 // Module is one folder of Terraform, parsed.
 type Module struct {
-	Folder    string
-	Variables map[string]*Variable
-	Outputs   map[string]*Output
-	Locals    map[string]hcl.Expression
+	Folder    string                      // path of the module
+	Variables map[string]*Variable        // by name
+	Outputs   map[string]*Output          // by name
+	Locals    map[string]hcl.Expression   // by name
 	Resources map[string]*hclsyntax.Block // by "aws_iam_role.node", data sources by "data.aws_region.current"
 	Calls     map[string]*hclsyntax.Block // module blocks by name
 	Others    []*hclsyntax.Block          // terraform, provider, moved
@@ -28,11 +28,11 @@ type Module struct {
 
 // Variable is an input.
 type Variable struct {
-	Name, Description string
-	Type              cty.Type
-	TypeText          string // as written
-	Default           *cty.Value
-	DefaultText       string // as written; empty: the variable must be set
+	Name, Description string     // as in the source
+	Type              cty.Type   // parsed type
+	TypeText          string     // as written
+	Default           *cty.Value // nil: the variable is required
+	DefaultText       string     // as written; empty: the variable must be set
 
 	defaults   *typeexpr.Defaults
 	validation []*hclsyntax.Block
@@ -40,8 +40,8 @@ type Variable struct {
 
 // Output is an output value.
 type Output struct {
-	Name, Description string
-	Value             hcl.Expression
+	Name, Description string         // as in the source
+	Value             hcl.Expression // unevaluated
 }
 
 // Read reads the .tf files of a folder.

@@ -254,7 +254,7 @@ func (p *planner) call(name string) error {
 	if !strings.HasPrefix(source, ".") {
 		outputs, ok := p.in.Modules[name]
 		if !ok {
-			return fmt.Errorf("module %s: nobody says what %s gives", name, source)
+			return fmt.Errorf("module %s: the outputs of %s are not declared", name, source)
 		}
 		p.made["module."+name] = outputs
 		return nil

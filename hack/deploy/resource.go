@@ -98,7 +98,7 @@ func (p *planner) instance(address string, block *hclsyntax.Block, extra map[str
 	if block.Type == "data" {
 		answer, ok := p.in.Data[typ]
 		if !ok {
-			return cty.NilVal, fmt.Errorf("nobody says what %s answers", typ)
+			return cty.NilVal, fmt.Errorf("no answer is declared for %s", typ)
 		}
 		return answer, nil
 	}

@@ -23,8 +23,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user that the image runs as: any other will do, too, as nothing in it is written.
-const nobody = "65532:65532"
+// nonrootUser is the user that the image runs as: any other will do, too, as nothing in it is written.
+const nonrootUser = "65532:65532"
 
 // image writes the image as an OCI layout to out/image, its digest to out/image.digest, and one bill of materials for each architecture.
 func (o *options) image(ctx context.Context) error {
@@ -203,7 +203,7 @@ func (o *options) imageOf(p platform, binary string, papers []entry) (v1.Image, 
 	config = config.DeepCopy()
 	config.OS, config.Architecture = p.os, p.arch
 	config.Config = v1.Config{
-		User: nobody, Entrypoint: []string{"/joiner"}, Cmd: []string{"controller"}, WorkingDir: "/",
+		User: nonrootUser, Entrypoint: []string{"/joiner"}, Cmd: []string{"controller"}, WorkingDir: "/",
 		Env: []string{"PATH=/", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"}, Labels: o.labels(),
 	}
 	return mutate.ConfigFile(img, config)

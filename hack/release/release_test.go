@@ -103,7 +103,7 @@ func checkImage(t *testing.T, img v1.Image, arch string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := config.Config; config.Architecture != arch || config.OS != "linux" || c.User != nobody || !slices.Equal(c.Entrypoint, []string{"/joiner"}) ||
+	if c := config.Config; config.Architecture != arch || config.OS != "linux" || c.User != nonrootUser || !slices.Equal(c.Entrypoint, []string{"/joiner"}) ||
 		!slices.Equal(c.Cmd, []string{"controller"}) || !config.Created.IsZero() {
 		t.Errorf("%s: config %+v", arch, config)
 	}

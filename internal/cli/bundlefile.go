@@ -24,7 +24,7 @@ func writeBundle(path string, text []byte) error {
 	case errors.As(err, &link):
 		err = link.Err
 	}
-	return fmt.Errorf("write bundle: %s: %w", path, err) // nobody has heard of a name beside it
+	return fmt.Errorf("write bundle: %s: %w", path, err) // the user does not know the name of the temporary file
 }
 
 // writerFor returns the function that writes to the path. It replaces the path of a symbolic link with that of its target.

@@ -14,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/joiner-sh/joiner/internal/cli/connection"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
@@ -72,7 +73,7 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
-		err = KubeconfigProblem(rules.GetLoadingPrecedence(), err)
+		err = connection.KubeconfigProblem(rules.GetLoadingPrecedence(), err)
 		hint := "set KUBECONFIG or --kubeconfig"
 		if c.instead != "" {
 			hint += ", or give " + c.instead
@@ -85,7 +86,7 @@ func (c *clusterFlags) config() (*rest.Config, error) {
 			at = " of cluster " + chosen.Cluster
 		}
 		return nil, fmt.Errorf("find the cluster: %s: certificate-authority-data%s holds no PEM certificate: %s",
-			strings.Join(rules.GetLoadingPrecedence(), " or "), at, writeAnew)
+			strings.Join(rules.GetLoadingPrecedence(), " or "), at, connection.RewriteKubeconfig)
 	}
 	cfg.Timeout = apiPatience
 	cfg.WarningHandler = rest.NoWarnings{}

@@ -17,8 +17,9 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/config"
-	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
@@ -64,7 +65,7 @@ func all(of ...cobra.CompletionFunc) cobra.CompletionFunc {
 // checkNames completes the ids of the checks of joiner doctor.
 func checkNames(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
-	for _, c := range diagnosis.Checks() {
+	for _, c := range checks.Checks() {
 		names = append(names, c.ID)
 	}
 	return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
@@ -75,7 +76,7 @@ func (c *clusterFlags) names(kind schema.GroupVersionResource) cobra.CompletionF
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, err := c.list(cmd.Context(), kind)
 		if err != nil {
-			return cobra.AppendActiveHelp(nil, "no names of "+kind.Resource+": "+oneLine(err.Error())), cobra.ShellCompDirectiveNoFileComp
+			return cobra.AppendActiveHelp(nil, "no names of "+kind.Resource+": "+message.OneLine(err.Error())), cobra.ShellCompDirectiveNoFileComp
 		}
 		return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp
 	}
@@ -211,7 +212,7 @@ func completes(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
 			continue
 		}
 		if _, told := cmd.GetFlagCompletionFunc(name); !told {
-			_ = cmd.RegisterFlagCompletionFunc(name, how) // it would say that there is no such flag, or that it was told twice
+			_ = cmd.RegisterFlagCompletionFunc(name, how) // it would say that there is no such flag, or that it is registered twice
 		}
 	}
 }

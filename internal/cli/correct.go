@@ -16,7 +16,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/cli/output"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
-	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
@@ -26,7 +26,7 @@ type correctFlags struct {
 	name   string // cluster name
 	render renderFlags
 	checks []string
-	wish   userdata.Wish
+	wish   reading.Wish
 	diff   bool
 	out    format
 }
@@ -182,10 +182,10 @@ func (c correction) json() (string, error) {
 func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	in := c.render.input(class)
 	out := correction{kubelet: kubeletField(class, c.wish.Flag)}
-	if c.wish == (userdata.Wish{}) {
-		in.Own = userdata.Correct(in, c.render.judged(class), c.checks...)
+	if c.wish == (reading.Wish{}) {
+		in.Own = reading.Correct(in, c.render.judged(class), c.checks...)
 	} else {
-		in.Own = userdata.Grant(in, c.wish)
+		in.Own = reading.Grant(in, c.wish)
 	}
 	if in.Own != value(class.Spec.UserData) {
 		out.data = &in.Own

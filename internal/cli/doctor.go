@@ -24,7 +24,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/cli/connection"
+	"github.com/joiner-sh/joiner/internal/cli/message"
+	"github.com/joiner-sh/joiner/internal/cli/screen"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
@@ -42,9 +46,9 @@ type doctorFlags struct {
 	cluster clusterFlags
 	out     format
 
-	aws       *aws.Config // configuration of the AWS clients; nil: no clients
-	progress  *progress   // nil: no progress is shown
-	authority string      // the cluster's certificate authority, as base64 of PEM; empty: unknown
+	aws       *aws.Config      // configuration of the AWS clients; nil: no clients
+	progress  *screen.Progress // nil: no progress is shown
+	authority string           // the cluster's certificate authority, as base64 of PEM; empty: unknown
 }
 
 func newDoctor() *cobra.Command {
@@ -120,9 +124,9 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 		}
 		lost = writeBundle(d.bundle, text)
 	}
-	findings := diagnosis.Diagnose(e)
+	findings := checks.Diagnose(e)
 	unseen := e.Unseen()
-	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is nothing that a judgement could rest on
+	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is no evidence to judge
 		return errors.Join(fmt.Errorf("look at the cluster: neither Kubernetes nor AWS could be asked. Kubernetes: %s. AWS: %s", unseen[0].Why, unseen[1].Why), lost)
 	}
 	if d.fix != "" {
@@ -131,7 +135,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 		}
 		return d.mend(ctx, s, e, findings)
 	}
-	if err := d.out.write(s.Out, func() string { return screen(findings, unseen, e.Truncated()) }, func() any { return report(e, findings) }); err != nil {
+	if err := d.out.write(s.Out, func() string { return screen.Findings(findings, unseen, e.Truncated()) }, func() any { return report(e, findings) }); err != nil {
 		return err
 	}
 	if lost != nil {
@@ -185,7 +189,7 @@ func whyNot[T any](i diagnosis.Item[T]) string {
 	if i.Why == "" {
 		return string(i.Absent)
 	}
-	return oneLine(i.Why)
+	return message.OneLine(i.Why)
 }
 
 // doctorReport is the output of joiner doctor -o json.
@@ -208,20 +212,20 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 	switch d.file {
 	case "":
 		if d.out == asTable {
-			d.progress = newProgress(s.Err, time.Now)
+			d.progress = screen.NewProgress(s.Err, time.Now)
 		}
-		defer d.progress.watch()()
+		defer d.progress.Watch()()
 		return d.collect(ctx), nil
 	case "-":
 		text, err := io.ReadAll(s.In)
 		if err != nil {
-			return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", plain(err))
+			return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", message.Plain(err))
 		}
 		return diagnosis.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
 	}
 	text, err := os.ReadFile(d.file)
 	if err != nil {
-		return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", plain(err))
+		return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", message.Plain(err))
 	}
 	e, err := diagnosis.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
@@ -232,7 +236,7 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 
 // collect creates the clients that it can, and collects evidence with them.
 func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
-	doors := collector.Doors{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.note}
+	doors := collector.Doors{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.Note}
 	uid := d.openKube(ctx, &doors)
 	name, region := d.cluster.eks()
 	doors.Cluster = cmp.Or(doors.Cluster, os.Getenv("CLUSTER_NAME"), name)
@@ -240,7 +244,7 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 		d.region = region
 	}
 	if err := d.openAWS(ctx, &doors, uid); err != nil { // the checks of Kubernetes still run
-		doors.NoAWS = oneLine(err.Error())
+		doors.NoAWS = message.OneLine(err.Error())
 	}
 	if doors.Kube != nil {
 		doors.UserData = d.userDataProblems(doors.Cluster)
@@ -253,22 +257,22 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 func (d *doctorFlags) openKube(ctx context.Context, doors *collector.Doors) (uid string) {
 	cfg, err := d.cluster.config()
 	if err != nil {
-		doors.NoKube = oneLine(err.Error())
+		doors.NoKube = message.OneLine(err.Error())
 		return ""
 	}
 	w, err := kube.NewWitness(cfg)
 	if err != nil {
-		doors.NoKube = oneLine(hinted(err).Error())
+		doors.NoKube = message.OneLine(hinted(err).Error())
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
 	const source = "namespace kube-system"
-	d.progress.note(source, false)
-	defer d.progress.note(source, true)
+	d.progress.Note(source, false)
+	defer d.progress.Note(source, true)
 	home, err := w.Home(ctx)
 	if err != nil && !kube.IsForbidden(err) { // other objects may be readable
-		doors.NoKube = oneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
+		doors.NoKube = message.OneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
 		return ""
 	}
 	doors.Kube, d.authority = w, inBase64(home.CA)
@@ -290,7 +294,7 @@ func (d *doctorFlags) openAWS(ctx context.Context, doors *collector.Doors, uid s
 	if err != nil {
 		return fmt.Errorf("read the AWS configuration: %w; correct it, or set AWS_PROFILE to a profile that it has", err)
 	}
-	if err := EndpointProblem(cfg); err != nil {
+	if err := connection.EndpointProblem(cfg); err != nil {
 		return err
 	}
 	doors.Region = cfg.Region
@@ -303,11 +307,11 @@ func (d *doctorFlags) openAWS(ctx context.Context, doors *collector.Doors, uid s
 		return nil
 	}
 	const source = "credentials for AWS"
-	d.progress.note(source, false)
+	d.progress.Note(source, false)
 	_, err = cfg.Credentials.Retrieve(ctx)
-	d.progress.note(source, true)
+	d.progress.Note(source, true)
 	if err != nil {
-		doors.NoAWS = "no credentials for AWS: " + CredentialsProblem(err) + "; log in (aws sso login), or set AWS_PROFILE"
+		doors.NoAWS = "no credentials for AWS: " + connection.CredentialsProblem(err) + "; log in (aws sso login), or set AWS_PROFILE"
 		return nil
 	}
 	d.aws = &cfg

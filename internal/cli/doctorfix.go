@@ -11,8 +11,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/cli/screen"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/remedy"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/suggest"
@@ -65,7 +68,7 @@ func (d *doctorFlags) mend(ctx context.Context, s Streams, e diagnosis.Evidence,
 // knownCheck returns the id of a check in its canonical case. The error hints at a similar id.
 func knownCheck(name string) (string, error) {
 	var all []string
-	for _, c := range diagnosis.Checks() {
+	for _, c := range checks.Checks() {
 		if strings.EqualFold(c.ID, name) {
 			return c.ID, nil
 		}
@@ -103,9 +106,9 @@ func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagno
 func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Doors {
 	out := remedy.Doors{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
 	if cfg, err := d.cluster.config(); err != nil {
-		out.NoKube = oneLine(err.Error())
+		out.NoKube = message.OneLine(err.Error())
 	} else if p, err := kube.NewPatcher(cfg); err != nil {
-		out.NoKube = oneLine(hinted(err).Error())
+		out.NoKube = message.OneLine(hinted(err).Error())
 	} else {
 		out.Kube = p
 	}
@@ -131,21 +134,21 @@ func (d *doctorFlags) ask(ctx context.Context, args []string) (string, error) {
 
 // tellChanges prints the problem and the changes of its fix.
 func tellChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) error {
-	lines := inFull(f)[:2]
+	lines := screen.FindingInFull(f)[:2]
 	for _, c := range changes {
 		for i, line := range strings.Split(c.Command, "\n") {
 			lead := "run     "
 			if i > 0 {
 				lead = "        "
 			}
-			lines = append(lines, lead+oneLine(line))
+			lines = append(lines, lead+message.OneLine(line))
 		}
-		lines = append(lines, "change  "+oneLine(c.What))
+		lines = append(lines, "change  "+message.OneLine(c.What))
 		if c.Before == c.After {
 			lines = append(lines, "        nothing: it is so already")
 		}
 		for _, line := range output.Difference(c.Before, c.After) {
-			lines = append(lines, "  "+oneLine(line))
+			lines = append(lines, "  "+message.OneLine(line))
 		}
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
@@ -166,7 +169,7 @@ func (d *doctorFlags) consent(s Streams, f diagnosis.Finding) (bool, error) {
 	}
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("read the answer: %w", plain(err))
+		return false, fmt.Errorf("read the answer: %w", message.Plain(err))
 	}
 	if strings.EqualFold(strings.TrimSpace(answer), "yes") {
 		return true, nil

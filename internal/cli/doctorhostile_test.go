@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/remedy"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
@@ -91,7 +92,7 @@ func TestDoctorHostile(t *testing.T) {
 			for _, format := range []string{"table", "json", "yaml"} {
 				judgeOutput(t, bundle, format, c.check)
 			}
-			for _, f := range diagnosis.Diagnose(e) {
+			for _, f := range checks.Diagnose(e) {
 				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Doors{Kube: untouched{t}, NoAWS: "closed"})
 				var byHand *remedy.ByHand
 				if f.Check == c.check && f.Verdict != diagnosis.Fine && !errors.As(err, &byHand) {

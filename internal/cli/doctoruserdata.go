@@ -16,6 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
@@ -56,7 +57,7 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 	for _, p := range problems {
 		check := p.Check()
 		if _, known := left[check]; !known {
-			left[check] = read(userdata.Correct(in, read, check))
+			left[check] = read(reading.Correct(in, read, check))
 		}
 		one := evident(p)
 		one.Class = class.Name
@@ -113,16 +114,16 @@ func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []user
 		return unwritable(err)
 	}
 	node.Cluster, node.ImageName = r.cluster, in.Image
-	_, reading, err := r.reading(node, in)
-	if err == nil || len(reading.Problems) > 0 {
-		return reading.Problems
+	_, read, err := r.reading(node, in)
+	if err == nil || len(read.Problems) > 0 {
+		return read.Problems
 	}
 	if n := len(value(class.Spec.UserData)); errors.Is(err, bootstrap.ErrTooLong) || n > bootstrap.MaxBytes {
 		return []userdata.Problem{{Kind: userdata.TooLong, Certainty: userdata.Certain, Harm: userdata.NeverJoins,
 			Cause: fmt.Sprintf("its user data has %d bytes, and EC2 takes %d, with what Joiner adds to it", n, bootstrap.MaxBytes)}}
 	}
 	in.Family, in.Own = node.Family, node.UserData
-	if foreign, ok := userdata.Foreign(in); ok {
+	if foreign, ok := reading.Foreign(in); ok {
 		return []userdata.Problem{foreign}
 	}
 	return unwritable(err)

@@ -38,7 +38,7 @@ allow a disruption, pods that several of them select, budgets without room now, 
 pods with do-not-disrupt. Each row has the owner of the pods and the fix. It changes
 nothing.
 
-Exit status: 0 nothing blocks for good, 1 a blocker lasts until a user changes it.`,
+Exit status: 0 no blocker lasts, 1 a blocker lasts until a user changes it.`,
 		Example: `  joiner explain blockers
   joiner explain blockers -o json`,
 		Args: cobra.NoArgs,

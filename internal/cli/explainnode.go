@@ -13,6 +13,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/diagnosis/leader"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/suggest"
@@ -81,7 +82,7 @@ func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return collector.Leader(ctx, w).Leaderless()
+	return leader.Leaderless(collector.Leader(ctx, w))
 }
 
 // tell prints the rows and, if no controller is active since the given time, a note. It then removes looksAgain from the rows.

@@ -20,6 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/cli/connection"
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/cli/output"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/suggest"
@@ -125,7 +127,7 @@ func (m *marketFlags) fromFile() (goods, error) {
 	}
 	data, err := os.ReadFile(m.file)
 	if err != nil {
-		return nil, fmt.Errorf("read the catalog: %w", plain(err))
+		return nil, fmt.Errorf("read the catalog: %w", message.Plain(err))
 	}
 	var types []output.Type
 	if err := json.Unmarshal(data, &types); err != nil {
@@ -192,7 +194,7 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	}
 	door := pricing.New(pricing.Config{AWS: cfg, Table: table})
 	if err := door.Refresh(ctx); err != nil {
-		fmt.Fprintf(notes, "note: prices are older ones where AWS did not say: %s\n", oneLine(err.Error()))
+		fmt.Fprintf(notes, "note: prices are older ones where AWS did not say: %s\n", message.OneLine(err.Error()))
 	}
 	m.prices = pricesOf(door.Book())
 	return func(s catalog.Settings) (catalog.Catalog, error) {
@@ -231,12 +233,12 @@ func (m *marketFlags) configure(ctx context.Context) (aws.Config, error) {
 		return cfg, fmt.Errorf("read the AWS configuration: %w; correct it, set AWS_PROFILE to a profile that it has, "+
 			"or use --from embedded", err)
 	}
-	if err := EndpointProblem(cfg); err != nil {
+	if err := connection.EndpointProblem(cfg); err != nil {
 		return cfg, err
 	}
 	cfg.Region = cmp.Or(cfg.Region, usualRegion)
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return cfg, fmt.Errorf("find AWS credentials: %s; log in, set AWS_PROFILE, or use --from embedded", CredentialsProblem(err))
+		return cfg, fmt.Errorf("find AWS credentials: %s; log in, set AWS_PROFILE, or use --from embedded", connection.CredentialsProblem(err))
 	}
 	return cfg, nil
 }
@@ -292,13 +294,4 @@ func reserving(c catalog.Catalog, class wanted) catalog.Catalog {
 	}
 	c.Types = types
 	return c
-}
-
-// plain removes the system call from a file error: "open x: no such file" becomes "x: no such file".
-func plain(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return fmt.Errorf("%s: %w", path.Path, path.Err)
-	}
-	return err
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/joiner-sh/joiner/internal/cli/helmvalues"
+	"github.com/joiner-sh/joiner/internal/cli/screen"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/migration"
 )
@@ -104,7 +106,7 @@ func (m *migrateFlags) run(ctx context.Context, s Streams) error {
 		return err
 	}
 	report := migration.Check(seen)
-	if err := m.out.write(s.Out, func() string { return migrationScreen(report) }, func() any { return report }); err != nil {
+	if err := m.out.write(s.Out, func() string { return screen.Migration(report) }, func() any { return report }); err != nil {
 		return err
 	}
 	stopping := 0
@@ -125,7 +127,7 @@ func (m *migrateFlags) run(ctx context.Context, s Streams) error {
 // look reads the installation: from the files of -f and --values, or from the cluster and AWS.
 func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installation, error) {
 	offline := len(m.files) > 0 || len(m.values) > 0
-	chart, err := readValues(m.values)
+	chart, err := helmvalues.ReadValues(m.values)
 	if err != nil {
 		return migration.Installation{}, err
 	}
@@ -133,8 +135,8 @@ func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installat
 	if err != nil {
 		return migration.Installation{}, err
 	}
-	seen.At, seen.Values, seen.UnknownValues = time.Now().UTC(), chart.flat, unknownValues(chart.flat)
-	own := settingsOf(&seen, installed, chart)
+	seen.At, seen.Values, seen.UnknownValues = time.Now().UTC(), chart.Flat, helmvalues.UnknownValues(chart.Flat)
+	own := helmvalues.SettingsOf(&seen, installed, chart)
 	name, region := m.cluster.eks()
 	if offline {
 		name, region = "", ""

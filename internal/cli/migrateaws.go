@@ -10,6 +10,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
@@ -53,12 +54,12 @@ func (m *migrationAWS) open(ctx context.Context) error {
 }
 
 func (m *migrationAWS) unseen(what, why string) {
-	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: oneLine(why)})
+	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: message.OneLine(why)})
 }
 
 // refused records a request that AWS did not answer.
 func (m *migrationAWS) refused(what string, err error) {
-	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: oneLine(err.Error()), Asked: true})
+	m.seen.Unseen = append(m.seen.Unseen, migration.Unseen{What: what, Why: message.OneLine(err.Error()), Asked: true})
 }
 
 // instances reads the instances that have the cluster's tags.
@@ -124,7 +125,7 @@ func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
 	for _, file := range m.policies {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("read policy: %w", plain(err))
+			return nil, fmt.Errorf("read policy: %w", message.Plain(err))
 		}
 		p, err := iampolicy.Read(text)
 		if err != nil {

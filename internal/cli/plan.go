@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/cli/output"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
@@ -126,7 +127,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 
 	// 3. Print.
 	for _, note := range notes {
-		fmt.Fprintln(s.Err, "note: "+oneLine(note))
+		fmt.Fprintln(s.Err, "note: "+message.OneLine(note))
 	}
 	more := output.Context{Prices: p.market.prices}
 	if len(p.files) == 0 {

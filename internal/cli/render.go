@@ -17,10 +17,12 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
@@ -155,7 +157,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 
 	// 3. Print.
 	for _, note := range r.notes(class, found, reading.Problems) {
-		fmt.Fprintln(s.Err, "note: "+oneLine(note))
+		fmt.Fprintln(s.Err, "note: "+message.OneLine(note))
 	}
 	answer := rendered{
 		NodeClass: class.Name, InstanceType: kind.Name, CapacityType: r.capacityType, AMIFamily: node.Family, Image: image.ID,
@@ -181,7 +183,7 @@ func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, u
 	}
 	data, err := bootstrap.UserData(node)
 	if err != nil {
-		if foreign, ok := userdata.Foreign(in); ok {
+		if foreign, ok := reading.Foreign(in); ok {
 			return nil, userdata.Reading{}, errors.New(foreign.String())
 		}
 		return nil, userdata.Reading{}, err
@@ -189,7 +191,7 @@ func (r *renderFlags) reading(node bootstrap.Node, in userdata.Input) ([]byte, u
 	if node.Family != catalog.Custom {
 		in.Data = data
 	}
-	reading := userdata.Read(in)
+	reading := reading.Read(in)
 	if fatal, ok := reading.Fatal(); ok {
 		return nil, reading, errors.New(fatal.String())
 	}

@@ -11,12 +11,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/cli/message"
 )
 
 // Exit codes of every command.
@@ -70,7 +69,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 		err = execute(ctx, root, args)
 	}
 	if out, ok := root.OutOrStdout().(*answer); ok && out.lost != nil {
-		err = fmt.Errorf("write the answer: %w", plain(out.lost)) // help texts ignore what becomes of them
+		err = fmt.Errorf("write the answer: %w", message.Plain(out.lost)) // help texts ignore what becomes of them
 	}
 	var found Findings
 	var unseen Unseen
@@ -118,7 +117,7 @@ func complain(w io.Writer, err error) {
 			fmt.Fprintf(w, "joiner: and %d more\n", len(errs)-mostErrors)
 			return
 		}
-		fmt.Fprintln(w, "joiner: "+oneLine(err.Error()))
+		fmt.Fprintln(w, "joiner: "+message.OneLine(err.Error()))
 	}
 }
 
@@ -142,17 +141,4 @@ func emptyFlag(flags *pflag.FlagSet, names ...string) error {
 		}
 	}
 	return nil
-}
-
-// oneLine puts a message on one line. It masks credentials in URLs and replaces control characters, since texts of
-// libraries and files may contain either.
-func oneLine(s string) string {
-	s = diagnosis.MaskURLs(s)
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-	return strings.Map(func(r rune) rune {
-		if r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
 }

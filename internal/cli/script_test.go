@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 	broken := httptest.NewServer(http.HandlerFunc(answerBadly))
 	t.Cleanup(broken.Close)
 	stranger := httptest.NewTLSServer(http.HandlerFunc(answerBadly))
-	stranger.Config.ErrorLog = log.New(io.Discard, "", 0) // that nobody trusts it is as it should be
+	stranger.Config.ErrorLog = log.New(io.Discard, "", 0) // its certificate is not trusted, as intended
 	t.Cleanup(stranger.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

@@ -13,7 +13,7 @@ import (
 // certificates are those of the cluster is checked later, with EKS.
 func authority(to *string) func(string) error {
 	return func(s string) error {
-		line := strings.Join(strings.Fields(s), "") // base64 breaks lines unless it is told otherwise
+		line := strings.Join(strings.Fields(s), "") // base64 breaks lines by default
 		if line == "" {
 			*to = ""
 			return nil

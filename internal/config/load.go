@@ -12,8 +12,8 @@ import (
 // Note reports a setting of Karpenter that has no effect.
 type Note struct {
 	Setting string // "--feature-gates (FEATURE_GATES)"
-	Value   string
-	Says    string
+	Value   string // as configured
+	Says    string // what is missing for the setting
 }
 
 // ErrHelp is returned when the arguments ask for help.
@@ -75,7 +75,7 @@ type Setting struct {
 	Flag     string // without leading hyphens: "batch-max-duration"
 	Variable string // "BATCH_MAX_DURATION"
 	Default  string // as text; empty for none
-	Help     string
+	Help     string // for help and reference
 }
 
 // All returns the supported settings, in the order of their topics.

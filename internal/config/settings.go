@@ -109,8 +109,8 @@ type Settings struct {
 
 // Rate is a rate limit: a burst of calls, and the calls per second after that.
 type Rate struct {
-	Burst     float64
-	PerSecond float64
+	Burst     float64 // calls at once
+	PerSecond float64 // calls per second after the burst
 }
 
 // Defaults of Settings that other packages use.

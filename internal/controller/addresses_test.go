@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
 // TestLaunchesShareSubnets: concurrent launches that EC2 does not show yet do not all use the subnet with the most free
@@ -74,15 +75,15 @@ func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
 	if _, err := r.Claims.Offers.Request(claim, r.class(t), 0, r.now()); err != nil {
 		t.Fatal(err)
 	}
-	if left := r.Claims.Offers.taken.Left(r.now(), all); left[0].Free != all[0].Free-18 {
+	if left := r.Claims.Offers.Taken.Left(r.now(), all); left[0].Free != all[0].Free-18 {
 		t.Errorf("while it is under way %d of %d are free, want 18 less", left[0].Free, all[0].Free)
 	}
-	v := view{claim: claim, class: r.class(t)}
-	a := attempt{request: &ec2.LaunchRequest{}}
-	if _, err := r.Claims.launchFailed(t.Context(), v, a, ec2.Launch{Spent: true}, awserr.FromCode("CreateFleet", "InsufficientInstanceCapacity", ""), r.now()); err != nil {
+	v := nodeclaim.View{Claim: claim, Class: r.class(t)}
+	a := nodeclaim.Attempt{Request: &ec2.LaunchRequest{}}
+	if _, err := r.Claims.LaunchFailed(t.Context(), v, a, ec2.Launch{Spent: true}, awserr.FromCode("CreateFleet", "InsufficientInstanceCapacity", ""), r.now()); err != nil {
 		t.Fatal(err)
 	}
-	if left := r.Claims.Offers.taken.Left(r.now(), all); left[0].Free != all[0].Free {
+	if left := r.Claims.Offers.Taken.Left(r.now(), all); left[0].Free != all[0].Free {
 		t.Errorf("afterwards %d of %d are free", left[0].Free, all[0].Free)
 	}
 }

@@ -60,7 +60,7 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 		r.work(t)
 		r.empty(t)
 		r.ahead += 13 * time.Hour
-		if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func (r *rig) wantTheirs(t *testing.T, instance world.Instance) {
 		if now.State != world.Running || !maps.Equal(now.Tags, instance.Tags) {
 			t.Errorf("the instance is %s with tags %v, was %s with %v", now.State, now.Tags, instance.State, instance.Tags)
 		}
-		if r.estate.Region.Template("", theirTemplate) == nil {
+		if r.estate.Region.LaunchTemplates.ByIDOrName("", theirTemplate) == nil {
 			t.Error("its launch template is gone")
 		}
 		p, err := w.Account(emulator.DefaultAccount).Profile(theirProfile)
@@ -144,14 +144,14 @@ func (r *rig) theirInstance(t *testing.T) world.Instance {
 			err = account.AddRoleToProfile(theirProfile, "node")
 		}
 		if err == nil {
-			_, err = r.estate.Region.CreateTemplate(now, world.Template{Name: theirTemplate, Tags: tags}, world.TemplateVersion{Data: world.TemplateData{
-				ImageID: r.estate.Region.Images()[0].ID, InstanceType: "t3.medium", Profile: &world.ProfileRef{Name: theirProfile},
+			_, err = r.estate.Region.LaunchTemplates.Create(now, world.Template{Name: theirTemplate, Tags: tags}, world.TemplateVersion{Data: world.TemplateData{
+				ImageID: r.estate.Region.Images.All()[0].ID, InstanceType: "t3.medium", Profile: &world.ProfileRef{Name: theirProfile},
 				GroupIDs: []string{r.estate.NodeGroup.ID},
 			}}, world.Idempotency{})
 		}
 		var launched []world.Instance
 		if err == nil {
-			launched, err = r.estate.Region.RunInstances(now, world.RunRequest{
+			launched, err = r.estate.Region.Launches.RunInstances(now, world.RunRequest{
 				TemplateName: theirTemplate, SubnetID: r.estate.PrivateSubnets[0].ID, Min: 1, Max: 1, Tags: world.Tagging{"instance": all, "volume": all},
 			})
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
@@ -96,18 +97,18 @@ func (r *rig) launchAll(t *testing.T) {
 
 // visitOnce reconciles a claim. It is done if it had its instance before, or is being deleted.
 func (r *rig) visitOnce(t *testing.T, name string) (pause time.Duration, isDone bool) {
-	claim, err := r.Claims.read(t.Context(), name)
+	claim, err := r.Claims.Read(t.Context(), name)
 	if claim == nil || err != nil {
 		return 0, true
 	}
 	isDone = claim.Status.ProviderID != "" || claim.DeletionTimestamp != nil
-	ctx, stop := context.WithTimeout(t.Context(), longestVisit)
+	ctx, stop := context.WithTimeout(t.Context(), loop.ReconcileTimeout)
 	defer stop()
 	result, err := r.Claims.Reconcile(ctx, named(name))
 	if err != nil {
 		t.Errorf("visit %s: %v", name, err)
 	}
-	if after := r.Claims.newest.of(claim); after.Status.ProviderID != "" {
+	if after := r.Claims.Newest.Of(claim); after.Status.ProviderID != "" {
 		return 0, isDone // its change leads back to it
 	}
 	return result.RequeueAfter, isDone

@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/gc"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
@@ -192,8 +195,8 @@ func (s *stage) live() {
 	s.start(s.t)
 	s.heeding(s.t)
 	var isDoor, isIAM bool
-	s.NodeClasses.Tester, isDoor = s.Claims.Machines.(tester)
-	s.Sweeper.Profiles, isIAM = s.NodeClasses.Profiles.(profileStore)
+	s.NodeClasses.Tester, isDoor = s.Claims.Machines.(nodeclass.DryRunner)
+	s.Sweeper.Profiles, isIAM = s.NodeClasses.Profiles.(gc.ProfileStore)
 	if !isDoor || !isIAM {
 		s.t.Fatal("the rig's doors have changed")
 	}
@@ -203,7 +206,7 @@ func (s *stage) live() {
 // turn runs each loop once, and the emulated environment. A process that dies is followed by another.
 func (s *stage) turn(pause time.Duration) {
 	s.t.Helper()
-	ended, loops := make(chan struct{}), s.Loops
+	ended, loops := make(chan struct{}), s.Controllers
 	go func() {
 		defer close(ended)
 		s.round(s.process, loops)
@@ -257,30 +260,30 @@ func (s *stage) logs() string {
 }
 
 // round runs each loop once. A failed step is retried in the next round, as in production.
-func (s *stage) round(ctx context.Context, l Loops) {
-	_ = l.Market.Measured.pass(ctx, s.now())
+func (s *stage) round(ctx context.Context, l Controllers) {
+	_ = l.Market.Measured.Pass(ctx, s.now())
 	s.visitClass(ctx, l)
 	_, _ = l.Pools.Reconcile(ctx, named("apps"))
 	if messages, err := l.Interruption.Queue.Receive(ctx, 0); err == nil {
-		_ = l.Interruption.pass(ctx, messages)
+		_ = l.Interruption.Pass(ctx, messages)
 	}
-	_, _ = l.Interruption.departPass(ctx)
-	l.Provisioner.pass(ctx, Window{First: time.Now(), Closed: time.Now(), Size: 1})
-	_, _ = l.Interruption.departPass(ctx)
+	_, _ = l.Interruption.DepartPass(ctx)
+	l.Provisioner.Pass(ctx, loop.Window{First: time.Now(), Closed: time.Now(), Size: 1})
+	_, _ = l.Interruption.DepartPass(ctx)
 	for _, name := range s.names(&karpv1.NodeClaimList{}) {
 		_, _ = l.Claims.Reconcile(ctx, named(name))
 	}
 	for _, name := range s.names(&corev1.NodeList{}) {
 		_, _ = l.Orphans.Reconcile(ctx, named(name))
 	}
-	_ = l.Emptiness.pass(ctx, s.now())
-	_ = l.Moves.advance(ctx)
-	_ = l.Moves.look(ctx)
-	_ = l.Sweeper.pass(ctx, s.now())
+	_ = l.Emptiness.Pass(ctx, s.now())
+	_ = l.Moves.Advance(ctx)
+	_ = l.Moves.Look(ctx)
+	_ = l.Sweeper.Pass(ctx, s.now())
 }
 
 // visitClass reconciles the class when it is due, or when an object that its loop watches has changed.
-func (s *stage) visitClass(ctx context.Context, l Loops) {
+func (s *stage) visitClass(ctx context.Context, l Controllers) {
 	classes := s.everyClass()
 	if len(classes) == 0 {
 		return

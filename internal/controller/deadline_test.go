@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 )
 
 // TestDeadlineOfARepairThatNeverWas: a node repair recorded when pods are deleted by force and did not delete the claim. Its
@@ -28,11 +30,11 @@ func TestDeadlineOfARepairThatNeverWas(t *testing.T) {
 		"it is not deleted":                 {"2026-02-26T12:00:00Z", time.Time{}, now.Add(-72 * time.Hour)},
 	} {
 		claim := &karpv1.NodeClaim{}
-		annotate(claim, karpv1.AnnotationTerminationTimestamp, c.note)
+		driftcheck.Annotate(claim, karpv1.AnnotationTerminationTimestamp, c.note)
 		if !c.deleted.IsZero() {
 			claim.DeletionTimestamp = &metav1.Time{Time: c.deleted}
 		}
-		if got := claimSeen(claim).Deadline; !got.Equal(c.want) {
+		if got := nodestate.ClaimSeen(claim).Deadline; !got.Equal(c.want) {
 			t.Errorf("%s: the deadline is %s, want %s", name, got, c.want)
 		}
 	}
@@ -45,7 +47,7 @@ func TestNoDeadlineIsWrittenAgainAndAgain(t *testing.T) {
 	minute := karpv1.Duration{Duration: time.Minute}
 	r, _, name := leavingNode(t, &minute)
 	claim := r.claim(t, name)
-	annotate(claim, annotationReplacing, claim.DeletionTimestamp.Add(-time.Hour).UTC().Format(time.RFC3339))
+	driftcheck.Annotate(claim, nodestate.AnnotationReplacing, claim.DeletionTimestamp.Add(-time.Hour).UTC().Format(time.RFC3339))
 	if err := r.api.Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func TestNoDeadlineIsWrittenAgainAndAgain(t *testing.T) {
 	if node := r.nodes(t)[0]; node.DeletionTimestamp == nil {
 		t.Errorf("the node is not on its way out\n%s", r.log)
 	}
-	if at := deadlineOf(r.claim(t, name)); at.Before(claim.DeletionTimestamp.Time) {
+	if at := nodestate.DeadlineOf(r.claim(t, name)); at.Before(claim.DeletionTimestamp.Time) {
 		t.Errorf("the deadline is %s, the claim was deleted at %s", at, claim.DeletionTimestamp)
 	}
 }

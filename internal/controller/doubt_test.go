@@ -11,15 +11,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // lossy is EC2 behind a connection that loses the answers to launches.
-type lossy struct{ buyer }
+type lossy struct{ nodeclaim.InstanceLauncher }
 
 func (l lossy) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
-	if _, err := l.buyer.Launch(ctx, request); err != nil {
+	if _, err := l.InstanceLauncher.Launch(ctx, request); err != nil {
 		return ec2.Launch{}, err
 	}
 	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
@@ -41,8 +42,8 @@ func TestClaimThatLeavesDuringItsLaunchTakesItsInstanceAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.ahead += time.Minute
-	v := view{claim: claim, class: r.class(t)}
-	_, _ = r.Claims.launch(t.Context(), v, r.now()) // the claim has changed since: it cannot be written
+	v := nodeclaim.View{Claim: claim, Class: r.class(t)}
+	_, _ = r.Claims.Launch(t.Context(), v, r.now()) // the claim has changed since: it cannot be written
 	if n := len(r.instances()); n != 1 {
 		t.Fatalf("%d instances", n)
 	}
@@ -63,14 +64,14 @@ func TestInstanceIsRecordedInFull(t *testing.T) {
 	r.Claims.Buyer = lossy{r.Claims.Buyer}
 	r.work(t)
 	r.start(t)
-	offered := r.Market.offered
-	r.Market.offered, r.Market.version = ec2.Market{}, 0
+	offered := r.Market.Offered
+	r.Market.Offered, r.Market.Version = ec2.Market{}, 0
 	r.ahead += 6 * time.Minute // no new launch: the claim is looked for
 	r.work(t)
 	if claim := findClaim(t, r); claim.Status.ProviderID != "" && len(claim.Status.Capacity) == 0 {
 		t.Fatal("the claim has no capacity, and will never have")
 	}
-	r.Market.offered, r.Market.version = offered, 1
+	r.Market.Offered, r.Market.Version = offered, 1
 	r.ahead += time.Minute
 	r.work(t)
 	if claim := findClaim(t, r); claim.Status.ProviderID == "" || len(claim.Status.Capacity) == 0 || claim.Labels["kubernetes.io/arch"] == "" {
@@ -89,7 +90,7 @@ func TestSweeperAsksTheServer(t *testing.T) {
 	}
 	r.Sweeper.Cache = fake.NewClientBuilder().WithScheme(scheme).Build() // shows no objects
 	r.ahead += 2 * time.Minute
-	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(r.instances()); n != 1 {
@@ -133,16 +134,16 @@ func TestNothingLearnedHoldsThePool(t *testing.T) {
 }
 
 // mute is EC2 with an exhausted quota: its error names no offering.
-type mute struct{ buyer }
+type mute struct{ nodeclaim.InstanceLauncher }
 
 func (mute) Launch(context.Context, ec2.LaunchRequest) (ec2.Launch, error) {
 	return ec2.Launch{}, awserr.FromCode("CreateFleet", "MaxFleetCountExceeded", "too many fleets")
 }
 
 func (r *rig) subnets() []vpc.Subnet {
-	r.Claims.Offers.mu.Lock()
-	defer r.Claims.Offers.mu.Unlock()
-	return r.Claims.Offers.subnets["default"]
+	r.Claims.Offers.Mu.Lock()
+	defer r.Claims.Offers.Mu.Unlock()
+	return r.Claims.Offers.Subnets["default"]
 }
 
 // TestOneBadMachineHoldsNoPool: while other instances of the pool join, one that does not is no reason to stop launches.

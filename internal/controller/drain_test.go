@@ -17,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // bouncer evicts for the rig: it records the order of evictions, and acts as the PodDisruptionBudgets.
 type bouncer struct {
-	evictor
+	nodeclaim.Evictor
 	mu     sync.Mutex
 	left   []string
 	guards map[string]bool // pods that a PodDisruptionBudget holds
@@ -39,14 +40,14 @@ func (b *bouncer) Evict(ctx context.Context, pod kube.PodRef) (kube.Eviction, er
 	if held {
 		return kube.Eviction{Result: kube.Blocked, Message: "the budget needs 1 healthy pod"}, nil
 	}
-	answer, err := b.evictor.Evict(ctx, pod)
+	answer, err := b.Evictor.Evict(ctx, pod)
 	b.note(pod.Name)
 	return answer, err
 }
 
 func (b *bouncer) DeletePod(ctx context.Context, pod kube.PodRef, grace int64) error {
 	b.note("!" + pod.Name)
-	return b.evictor.DeletePod(ctx, pod, grace)
+	return b.Evictor.DeletePod(ctx, pod, grace)
 }
 
 func (b *bouncer) note(name string) {
@@ -76,7 +77,7 @@ func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*
 		pod.Spec.NodeName, pod.Status.Phase = claim.Status.NodeName, corev1.PodRunning
 		r.create(t, pod)
 	}
-	b := &bouncer{evictor: r.Claims.Evictor, guards: map[string]bool{}}
+	b := &bouncer{Evictor: r.Claims.Evictor, guards: map[string]bool{}}
 	r.Claims.Evictor = b
 	if err := r.api.Delete(t.Context(), r.claim(t, name)); err != nil {
 		t.Fatal(err)
@@ -137,7 +138,7 @@ func TestPodsLeaveInOrder(t *testing.T) {
 		r.visit(t, name)
 	}
 	node := r.nodes(t)[0]
-	if node.Labels[karpv1.LabelExcludeFromLoadBalancers] != karpv1.ExcludedFromLoadBalancers || !hasTaint(&node, karpv1.TaintDisrupted) {
+	if node.Labels[karpv1.LabelExcludeFromLoadBalancers] != karpv1.ExcludedFromLoadBalancers || !nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 		t.Errorf("the node is not out of service: %v %v", node.Labels, node.Spec.Taints)
 	}
 	r.visits(t, name, 30)

@@ -14,6 +14,8 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/kube"
@@ -22,8 +24,8 @@ import (
 // drifting runs the drift loop once, with a fresh listing of EC2.
 func (r *rig) drifting(t *testing.T) {
 	t.Helper()
-	r.ahead += driftListed
-	if err := r.Drift.pass(t.Context(), r.now()); err != nil {
+	r.ahead += driftcheck.DriftListed
+	if err := r.Drift.Pass(t.Context(), r.now()); err != nil {
 		t.Fatalf("%v\n%s", err, r.log)
 	}
 }
@@ -136,7 +138,7 @@ func TestDriftAsThePoolWishes(t *testing.T) {
 	r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"cost": "1"} })
 	wish := func(key, value string) {
 		t.Helper()
-		r.editPool(t, func(p *karpv1.NodePool) { annotate(p, key, value) })
+		r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, key, value) })
 		r.drifting(t)
 	}
 	wish(karpv1.AnnotationDrift, "observe")
@@ -182,7 +184,7 @@ func TestNonsenseAboutDrift(t *testing.T) {
 			claim := r.servingNodes(t, "web")[0].Name
 			r.drifting(t)
 			r.editClass(t, func(class *awsv1.EC2NodeClass) { class.Spec.Tags = map[string]string{"cost": "1"} })
-			r.editPool(t, func(p *karpv1.NodePool) { annotate(p, c.key, c.value) })
+			r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, c.key, c.value) })
 			r.classes(t)
 			r.drifting(t)
 			said, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
@@ -246,7 +248,7 @@ func TestHashesOfAnotherVersion(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	claims := r.servingNodes(t, "web", "api")
 	r.drifting(t)
-	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, karpv1.AnnotationNodePoolHashVersion, "v2") })
+	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationNodePoolHashVersion, "v2") })
 	for i, c := range claims {
 		claim := r.claim(t, c.Name)
 		claim.Annotations[karpv1.AnnotationNodePoolHash], claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = "17", "v2"
@@ -291,7 +293,7 @@ func (r *rig) tagGroupOf(t *testing.T, whose string) string {
 	t.Helper()
 	var id string
 	r.Do(func(*world.World, time.Time) {
-		g, err := r.estate.Region.CreateSecurityGroup(r.estate.VPC.ID, whose, "of another cluster", map[string]string{"karpenter.sh/discovery": testCluster})
+		g, err := r.estate.Region.Network.CreateSecurityGroup(r.estate.VPC.ID, whose, "of another cluster", map[string]string{"karpenter.sh/discovery": testCluster})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,17 +337,17 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 		t.Errorf("%v may be replaced after a restart", allowed)
 	}
 
-	_, command, _ := strings.Cut(c.Message, annotationDriftAllow+"=")
+	_, command, _ := strings.Cut(c.Message, nodestate.AnnotationDriftAllow+"=")
 	token, _, _ := strings.Cut(command, " ")
-	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, "00000000") })
+	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, "00000000") })
 	r.drifting(t)
-	if c, _ := held(); !strings.Contains(c.Message, annotationDriftAllow+"="+token) || !strings.Contains(c.Message, "=00000000 is about another change") {
+	if c, _ := held(); !strings.Contains(c.Message, nodestate.AnnotationDriftAllow+"="+token) || !strings.Contains(c.Message, "=00000000 is about another change") {
 		t.Errorf("with the word for another change, the pool says %q", c.Message)
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 		t.Errorf("%v may be replaced by the word for another change", allowed)
 	}
-	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, token) })
+	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, token) })
 	r.drifting(t)
 	if allowed, stays = r.Drift.Waves("apps", nil, nil); len(allowed) != 1 || len(stays) != 5 {
 		t.Errorf("allowed, %v go and %v stay; want one, and the others after it", allowed, stays)
@@ -355,7 +357,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	}
 
 	// The user's own change, to the same groups: by name, not by tag.
-	r.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, "") })
+	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, "") })
 	r.editClass(t, func(c *awsv1.EC2NodeClass) {
 		c.Spec.SecurityGroupSelectorTerms = append(c.Spec.SecurityGroupSelectorTerms, awsv1.SecurityGroupSelectorTerm{ID: group})
 	})
@@ -408,7 +410,7 @@ func TestMassDriftStaysHeld(t *testing.T) {
 
 	r.start(t)
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstances"}} })
-	if err := r.Drift.pass(t.Context(), r.now()); err == nil {
+	if err := r.Drift.Pass(t.Context(), r.now()); err == nil {
 		t.Error("EC2 does not answer, and nobody says so")
 	}
 	stays("while EC2 does not answer,", "2 of 2 nodes drift")
@@ -471,17 +473,17 @@ func TestDriftThatNobodyCanJudgeStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	drifts := func() bool {
-		if err := r.Drift.pass(t.Context(), r.now()); err != nil {
+		if err := r.Drift.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 		return r.claim(t, claim.Name).StatusConditions().IsTrue(karpv1.ConditionDrifted)
 	}
-	known := r.Market.offered
-	r.Market.offered = ec2.Market{}
+	known := r.Market.Offered
+	r.Market.Offered = ec2.Market{}
 	if !drifts() {
 		t.Error("it does not drift any more, and nobody knows what can be bought")
 	}
-	r.Market.offered = known
+	r.Market.Offered = known
 	if drifts() {
 		t.Error("it still drifts, and its type can be bought")
 	}

@@ -5,6 +5,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -21,7 +23,7 @@ func refreshed(t *testing.T, crashAfter int) int {
 	t.Helper()
 	f, _ := goldenPark(t, 2)
 	next := f.publish(t, "golden-2")
-	f.ahead += driftListed
+	f.ahead += driftcheck.DriftListed
 	f.fuse.set(crashAfter)
 	f.until(t, func() bool { return f.byImage(t)[next] == 2 })
 	writes := f.fuse.writes()
@@ -46,18 +48,18 @@ func wentBack(t *testing.T, crashAfter int) int {
 	f, first := goldenPark(t, 2)
 	bad := f.publish(t, "golden-2")
 	f.broken[bad] = true
-	f.ahead += driftListed
+	f.ahead += driftcheck.DriftListed
 	f.fuse.set(crashAfter)
 	f.lives(t, func() { f.until(t, func() bool { return f.isBack(t, first) }) })
 	if got := f.byImage(t); got[first] != 2 || len(got) != 1 {
 		t.Fatalf("with an image that is broken the nodes run %v, want both with %s\n%s", got, first, f.tail())
 	}
 	better := f.publish(t, "golden-3")
-	f.ahead += driftListed
+	f.ahead += driftcheck.DriftListed
 	f.lives(t, func() { f.until(t, func() bool { return f.byImage(t)[better] == 2 }) })
 	writes := f.fuse.writes()
 	f.isRefreshed(t, better)
-	if m := memoryOf(f.class(t)); len(m.Bad) > 0 || len(m.Good) != 1 || m.Good[0].ID != better {
+	if m := driftcheck.MemoryOf(f.class(t)); len(m.Bad) > 0 || len(m.Good) != 1 || m.Good[0].ID != better {
 		t.Errorf("the class remembers %+v, want %s as good and nothing bad", m, better)
 	}
 	return writes
@@ -78,7 +80,7 @@ func (f *park) isBack(t *testing.T, image string) bool {
 	t.Helper()
 	class := f.class(t)
 	_, isHeld := class.StatusConditions().Find(awsv1.ConditionImageHeldBack)
-	return isHeld && len(class.Status.AMIs) == 1 && class.Status.AMIs[0].ID == image && len(memoryOf(class).Bad) == 1
+	return isHeld && len(class.Status.AMIs) == 1 && class.Status.AMIs[0].ID == image && len(driftcheck.MemoryOf(class).Bad) == 1
 }
 
 // until runs rounds until the condition holds and nothing is in progress, or the process is dead. Pauses are short while
@@ -102,7 +104,7 @@ func (f *park) until(t *testing.T, isSo func() bool) {
 func (f *park) isRefreshed(t *testing.T, image string) {
 	t.Helper()
 	for range 3 {
-		f.ahead += max(driftListed, driftSoak)
+		f.ahead += max(driftcheck.DriftListed, driftcheck.DriftSoak)
 		f.round(t)
 	}
 	if why := f.isWhole(t); why != "" || f.byImage(t)[image] != 2 || len(f.claims(t)) != 2 {
@@ -115,11 +117,11 @@ func (f *park) isRefreshed(t *testing.T, image string) {
 		t.Errorf("the pool still says %q", says)
 	}
 	for _, n := range f.nodes(t) {
-		if !isOpen(&n) {
+		if !nodestate.IsOpen(&n) {
 			t.Errorf("%s takes no pods", n.Name)
 		}
 	}
-	if good, ok := memoryOf(f.class(t)).GoodOf(imagesIn(f.class(t))[0].Slot); !ok || good.ID != image {
+	if good, ok := driftcheck.MemoryOf(f.class(t)).GoodOf(driftcheck.ImagesIn(f.class(t))[0].Slot); !ok || good.ID != image {
 		t.Errorf("the class remembers %+v as good, want %s", good, image)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
@@ -26,11 +28,11 @@ func goldenPark(t *testing.T, nodes int) (f *park, image string) {
 	f = parkOn(t, r, nodes, "1500m", "1500m")
 	f.fresh = true
 	for range 3 {
-		f.ahead += driftListed
+		f.ahead += driftcheck.DriftListed
 		f.lead(t)
 	}
-	if in := f.class(t).Status.AMIs; len(in) != 1 || in[0].ID != image || len(memoryOf(f.class(t)).Good) != 1 {
-		t.Fatalf("the class uses %v and remembers %+v, want %s\n%s", in, memoryOf(f.class(t)), image, f.tail())
+	if in := f.class(t).Status.AMIs; len(in) != 1 || in[0].ID != image || len(driftcheck.MemoryOf(f.class(t)).Good) != 1 {
+		t.Fatalf("the class uses %v and remembers %+v, want %s\n%s", in, driftcheck.MemoryOf(f.class(t)), image, f.tail())
 	}
 	return f, image
 }
@@ -40,7 +42,7 @@ func (r *rig) publish(t *testing.T, name string) (id string) {
 	t.Helper()
 	r.ahead += time.Minute
 	r.Do(func(_ *world.World, now time.Time) {
-		images := r.estate.Region.Images()
+		images := r.estate.Region.Images.All()
 		at := slices.IndexFunc(images, func(i world.Image) bool {
 			return i.Family == "AL2023" && i.Architecture == "x86_64" && i.Variant == "standard"
 		})
@@ -49,7 +51,7 @@ func (r *rig) publish(t *testing.T, name string) (id string) {
 		}
 		like := images[at]
 		like.ID, like.Name, like.CreatedAt, like.OwnerID, like.OwnerAlias = "", name, now, emulator.DefaultAccount, ""
-		id = r.estate.Region.RegisterImage(like).ID
+		id = r.estate.Region.Images.Register(like).ID
 	})
 	return id
 }
@@ -83,7 +85,7 @@ func patience() []time.Duration {
 	for waited := time.Duration(0); waited < lifecycle.RegistrationTimeout+2*time.Minute; waited += 3 * time.Minute {
 		out = append(out, 3*time.Minute)
 	}
-	return append(out, 3*time.Second, 3*time.Second, 3*time.Second, holdFirst, time.Minute, 10*time.Minute, holdMost, time.Minute)
+	return append(out, 3*time.Second, 3*time.Second, 3*time.Second, disruptor.HoldFirst, time.Minute, 10*time.Minute, disruptor.HoldMost, time.Minute)
 }
 
 // TestBrokenImageCostsAFleetNothing: three hundred nodes drift because of an image with which no kubelet starts. The
@@ -157,7 +159,7 @@ func (f *park) followsNext(t *testing.T, wave int) {
 		t.Errorf("the pool still says %q", says)
 	}
 	f.settle(t, 2)
-	f.ahead += driftSoak
+	f.ahead += driftcheck.DriftSoak
 	f.settle(t, 6)
 	most := wave + wave/10 // those that have come in the place of others, which have not gone yet, are nodes of the pool as well
 	if got := f.byImage(t)[next]; f.most < wave || f.most > most || got < wave {

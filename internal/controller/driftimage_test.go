@@ -16,6 +16,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/kube"
@@ -58,17 +59,17 @@ func (r *refresh) release(name string) string {
 	time.Sleep(time.Hour)
 	var id string
 	r.Do(func(_ *world.World, now time.Time) {
-		like, ok := r.estate.Region.Image(r.estate.Region.Images()[0].ID)
+		like, ok := r.estate.Region.Images.ByID(r.estate.Region.Images.All()[0].ID)
 		if !ok {
 			r.t.Fatal("the region has no image")
 		}
-		for _, i := range r.estate.Region.Images() {
+		for _, i := range r.estate.Region.Images.All() {
 			if i.Family == "AL2023" && i.Architecture == "x86_64" && i.Variant == "standard" {
 				like = i
 			}
 		}
 		like.ID, like.Name, like.CreatedAt, like.OwnerID, like.OwnerAlias = "", name, now, emulator.DefaultAccount, ""
-		id = r.estate.Region.RegisterImage(like).ID
+		id = r.estate.Region.Images.Register(like).ID
 	})
 	return id
 }
@@ -76,10 +77,10 @@ func (r *refresh) release(name string) string {
 // look runs the loops of class, pool and drift, with a fresh listing of EC2.
 func (r *refresh) look() {
 	r.t.Helper()
-	time.Sleep(driftListed)
+	time.Sleep(driftcheck.DriftListed)
 	r.classes(r.t)
-	_ = r.Drift.pass(r.t.Context(), time.Now())
-	_ = r.Drift.pass(r.t.Context(), time.Now())
+	_ = r.Drift.Pass(r.t.Context(), time.Now())
+	_ = r.Drift.Pass(r.t.Context(), time.Now())
 }
 
 // minutes lets minutes pass in the cluster.
@@ -244,7 +245,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		if r.most != 1 {
 			t.Errorf("%d moves at once before the canary was fit, want one", r.most)
 		}
-		_ = r.Drift.pass(t.Context(), time.Now())
+		_ = r.Drift.Pass(t.Context(), time.Now())
 		r.begin()
 		if r.begun != 2 || len(r.moves) > 0 {
 			t.Errorf("%d moves begun, %d under way, while what the canary was replaced by was not fit for pods for a minute yet, want two, none", r.begun, len(r.moves))

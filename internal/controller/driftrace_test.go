@@ -6,6 +6,8 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
@@ -13,7 +15,7 @@ import (
 
 // meanwhile is an image client during whose call another action happens, once.
 type meanwhile struct {
-	images
+	nodeclass.ImageClient
 	do func()
 }
 
@@ -24,7 +26,7 @@ func (m *meanwhile) Images(ctx context.Context, version string, terms []ami.Term
 		m.do = nil
 		do()
 	}
-	return m.images.Images(ctx, version, terms)
+	return m.ImageClient.Images(ctx, version, terms)
 }
 
 // TestForgettingImagesOverwritesNothing: an image that fails while the class is being resolved, which takes AWS some time,
@@ -33,7 +35,7 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.servingNodes(t, "web")
-	found := imagesIn(r.class(t))
+	found := driftcheck.ImagesIn(r.class(t))
 	if len(found) < 2 {
 		t.Fatalf("the class finds %v, want images of two kinds", found)
 	}
@@ -42,13 +44,13 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 		Good: []drift.Image{{ID: "ami-good", Slot: found[0].Slot}, {ID: "ami-fine", Slot: found[1].Slot}},
 		Bad:  []drift.Bad{{Image: drift.Image{ID: "ami-gone", Slot: found[0].Slot}, Generation: class.Generation}},
 	}
-	keepImages(class, memory)
+	driftcheck.KeepImages(class, memory)
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
-	r.NodeClasses.Images = &meanwhile{images: r.NodeClasses.Images, do: func() {
+	r.NodeClasses.Images = &meanwhile{ImageClient: r.NodeClasses.Images, do: func() {
 		class := r.class(t)
-		keepImages(class, memoryOf(class).Condemned(drift.Bad{Image: found[1], Generation: class.Generation, Why: "it never joined"}))
+		driftcheck.KeepImages(class, driftcheck.MemoryOf(class).Condemned(drift.Bad{Image: found[1], Generation: class.Generation, Why: "it never joined"}))
 		if err := r.api.Update(t.Context(), class); err != nil {
 			t.Error(err)
 		}
@@ -58,7 +60,7 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := memoryOf(r.class(t)).Bad; len(left) != 1 || left[0].Image != found[1] {
+	if left := driftcheck.MemoryOf(r.class(t)).Bad; len(left) != 1 || left[0].Image != found[1] {
 		t.Errorf("bad are %+v, want %s alone", left, found[1].ID)
 	}
 	used := map[string]bool{}
@@ -95,16 +97,16 @@ func TestFailuresAddUp(t *testing.T) {
 	if allowed, stays := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 || len(stays) != 3 {
 		t.Errorf("%v may be replaced although what replaces them has just failed; %v stay", allowed, stays)
 	}
-	for _, f := range failuresOf(r.pool(t)) {
+	for _, f := range driftcheck.FailuresOf(r.pool(t)) {
 		if len(f.Claims) != 2 {
 			t.Errorf("remembered are %v, want both", f.Claims)
 		}
 	}
 	// A cache that does not show it yet changes nothing, for a while.
-	if got := r.Drift.failedOf(old, r.now()); len(got) != 1 {
+	if got := r.Drift.FailedOf(old, r.now()); len(got) != 1 {
 		t.Errorf("the failures of a pool that was read before are %v", got)
 	}
-	if got := r.Drift.failedOf(old, r.now().Add(freshFor)); len(got) != 0 {
+	if got := r.Drift.FailedOf(old, r.now().Add(driftcheck.FreshFor)); len(got) != 0 {
 		t.Errorf("who takes the annotation away is not heard: %v", got)
 	}
 }

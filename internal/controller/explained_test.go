@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
@@ -15,11 +16,11 @@ import (
 func TestExplained(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	e := explained{check: "AUTH-5", cause: "a cause. Fix: two\nlines; and more (AUTH-5)", ahead: true, bought: now, over: now.Add(15 * time.Minute)}
-	h := &Holds{}
+	e := poolhealth.Explained{Check: "AUTH-5", Cause: "a cause. Fix: two\nlines; and more (AUTH-5)", Ahead: true, Bought: now, Over: now.Add(15 * time.Minute)}
+	h := &poolhealth.LaunchBackoff{}
 	until, isNews := h.Explained(now, "apps", e)
 	later := e
-	later.bought = now.Add(time.Minute)
+	later.Bought = now.Add(time.Minute)
 	again, isNewsAgain := h.Explained(now, "apps", later)
 	if want := now.Add(20 * time.Minute); !until.Equal(want) || !again.Equal(want) || !isNews || isNewsAgain {
 		t.Fatalf("waits until %s and %s, want %s; news %t, %t", until, again, want, isNews, isNewsAgain)
@@ -29,29 +30,29 @@ func TestExplained(t *testing.T) {
 	if !held.Equal(until) || len(h.Canaries(until, machines)) != 2 {
 		t.Errorf("held until %s, want %s", held, until)
 	}
-	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(canaryTime)) {
+	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(poolhealth.CanaryTime)) {
 		t.Errorf("beside the canary it is held until %s", held)
 	}
 	h.LaunchFailed(until.Add(time.Minute), "apps", "none left")
-	if !h.isCanaryDue(until.Add(time.Minute), "apps") {
+	if !h.IsCanaryDue(until.Add(time.Minute), "apps") {
 		t.Error("a canary that was not bought counts")
 	}
-	later.bought, later.over = until.Add(2*time.Minute), until.Add(17*time.Minute)
-	if next, _ := h.Explained(until.Add(4*time.Minute), "apps", later); !next.Equal(later.over.Add(10 * time.Minute)) {
+	later.Bought, later.Over = until.Add(2*time.Minute), until.Add(17*time.Minute)
+	if next, _ := h.Explained(until.Add(4*time.Minute), "apps", later); !next.Equal(later.Over.Add(10 * time.Minute)) {
 		t.Errorf("after the canary it waits until %s", next)
 	}
 
 	pool := testPool()
 	pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionFalse,
-		Reason: reasonOfCheck("AUTH-5"), ObservedGeneration: pool.Generation, Message: heldText(why, until)}}
-	anew := &Holds{}
-	anew.recall(pool)
+		Reason: poolhealth.ReasonOfCheck("AUTH-5"), ObservedGeneration: pool.Generation, Message: poolhealth.HoldMessage(why, until)}}
+	anew := &poolhealth.LaunchBackoff{}
+	anew.Restore(pool)
 	if got, text := anew.Held(now, "apps"); !got.Equal(until) || text != why || anew.ExplainedAhead()["apps"] != "AUTH-5" {
 		t.Errorf("recalled until %s: %s", got, text)
 	}
 	pool.Generation++ // it was changed since
-	changed := &Holds{}
-	changed.recall(pool)
+	changed := &poolhealth.LaunchBackoff{}
+	changed.Restore(pool)
 	if got, _ := changed.Held(now, "apps"); !got.IsZero() {
 		t.Errorf("a changed pool waits until %s", got)
 	}
@@ -69,31 +70,31 @@ func TestChangedPool(t *testing.T) {
 	pool := testPool()
 	pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionUnknown,
 		Reason: karpv1.ReasonAwaitingReconciliation, ObservedGeneration: pool.Generation, LastTransitionTime: metav1.Time{Time: after}}}
-	changed := map[string]func(*Holds){
-		"told":     func(h *Holds) { h.Changed(now, "apps") },
-		"recalled": func(h *Holds) { h.recall(pool) },
+	changed := map[string]func(*poolhealth.LaunchBackoff){
+		"told":     func(h *poolhealth.LaunchBackoff) { h.Changed(now, "apps") },
+		"recalled": func(h *poolhealth.LaunchBackoff) { h.Restore(pool) },
 	}
 	for name, change := range changed {
 		for _, tt := range []struct {
 			what  string
-			fail  func(*Holds)
+			fail  func(*poolhealth.LaunchBackoff)
 			holds bool
 		}{
-			{"late, bought before", func(h *Holds) {
-				h.Explained(now, "apps", explained{check: "ARCH-3", bought: before, over: now.Add(time.Minute)})
+			{"late, bought before", func(h *poolhealth.LaunchBackoff) {
+				h.Explained(now, "apps", poolhealth.Explained{Check: "ARCH-3", Bought: before, Over: now.Add(time.Minute)})
 			}, false},
-			{"late, bought since", func(h *Holds) {
-				h.Explained(now, "apps", explained{check: "ARCH-3", bought: after, over: now.Add(time.Minute)})
+			{"late, bought since", func(h *poolhealth.LaunchBackoff) {
+				h.Explained(now, "apps", poolhealth.Explained{Check: "ARCH-3", Bought: after, Over: now.Add(time.Minute)})
 			}, true},
-			{"known without a machine", func(h *Holds) {
-				h.Explained(now, "apps", explained{check: "AUTH-2", ahead: true, bought: before, over: now.Add(time.Minute)})
+			{"known without a machine", func(h *poolhealth.LaunchBackoff) {
+				h.Explained(now, "apps", poolhealth.Explained{Check: "AUTH-2", Ahead: true, Bought: before, Over: now.Add(time.Minute)})
 			}, true},
-			{"never joined, wanted before", func(h *Holds) { h.JoinFailed(now, before, "apps", "") }, false},
-			{"never joined, wanted since", func(h *Holds) { h.JoinFailed(now, after, "apps", "") }, true},
-			{"ended, wanted before", func(h *Holds) { h.Died(now, before, "apps", "") }, false},
-			{"ended, wanted since", func(h *Holds) { h.Died(now, after, "apps", "") }, true},
+			{"never joined, wanted before", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, before, "apps", "") }, false},
+			{"never joined, wanted since", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, after, "apps", "") }, true},
+			{"ended, wanted before", func(h *poolhealth.LaunchBackoff) { h.Died(now, before, "apps", "") }, false},
+			{"ended, wanted since", func(h *poolhealth.LaunchBackoff) { h.Died(now, after, "apps", "") }, true},
 		} {
-			h := &Holds{}
+			h := &poolhealth.LaunchBackoff{}
 			change(h)
 			tt.fail(h)
 			if until, _ := h.Held(now, "apps"); until.IsZero() == tt.holds {

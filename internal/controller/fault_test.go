@@ -11,6 +11,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
@@ -48,7 +49,7 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	if n := r.instances(); len(n) != 1 || n[0].Type != "m5.large" {
 		t.Errorf("bought %+v, want one m5.large", n)
 	}
-	if !r.Batch().isHurried() {
+	if !r.Batch().IsHurried() {
 		t.Error("nobody plans the pods of the claim anew")
 	}
 	for _, typ := range r.Market.Market(time.Now())["default"].Types {
@@ -94,7 +95,7 @@ func TestZonesWithoutAddresses(t *testing.T) {
 	}
 }
 
-func (r *rig) Batch() *Batch { return r.Provisioner.Batch }
+func (r *rig) Batch() *loop.Batch { return r.Provisioner.Batch }
 
 // finishDeleted reconciles the claims until those that are being deleted are gone.
 func (r *rig) finishDeleted(t *testing.T) {
@@ -227,8 +228,8 @@ func TestRefusedPodIsTold(t *testing.T) {
 
 // drip emits queued events at once.
 func (r *rig) drip() {
-	for e, ok := r.Provisioner.Tell.next(); ok; e, ok = r.Provisioner.Tell.next() {
-		r.events.Tell(e.about, e.reason, e.message)
+	for e, ok := r.Provisioner.Tell.Next(); ok; e, ok = r.Provisioner.Tell.Next() {
+		r.events.Tell(e.About, e.Reason, e.Message)
 	}
 }
 
@@ -260,7 +261,7 @@ func TestSweeperOnTheRealThing(t *testing.T) {
 	}
 	lost, theirs := launch(testUID), launch("another")
 	r.ahead += time.Minute
-	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	alive := map[string]bool{}
@@ -281,7 +282,7 @@ func TestSweeperOnTheRealThing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.ahead += 2 * time.Minute
-	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	if c := findClaim(t, r); c.DeletionTimestamp == nil {

@@ -40,7 +40,7 @@ func TestForeignClaimsAreLeftAlone(t *testing.T) {
 		Spec: corev1.NodeSpec{ProviderID: "kwok://theirs-1"},
 	}
 	r.create(t, node)
-	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(r.claims(t)); n != 1 {

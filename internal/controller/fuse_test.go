@@ -224,7 +224,7 @@ func (r *rig) nameOf(q *http.Request, body []byte) (name string, isWrite bool) {
 func (r *rig) hasMail() bool {
 	visible := 0
 	r.Do(func(_ *world.World, now time.Time) {
-		if q, err := r.estate.Region.Queue(testQueue); err == nil {
+		if q, err := r.estate.Region.SQS.Queue(testQueue); err == nil {
 			visible, _ = q.Count(now)
 		}
 	})

@@ -18,6 +18,9 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/controller/interruptions"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -66,7 +69,7 @@ func TestSpotInterruption(t *testing.T) {
 	if left := r.depart(t); left != 1 || !isDisruptedNode(r.nodes(t)[0]) {
 		t.Fatalf("%d claims wait; taints: %v", left, r.nodes(t)[0].Spec.Taints)
 	}
-	if left := r.depart(t); left != 1 || !r.Claims.Batch.isHurried() {
+	if left := r.depart(t); left != 1 || !r.Claims.Batch.IsHurried() {
 		t.Fatal("nobody asks for a plan")
 	}
 	if left := r.depart(t); left != 1 || r.claims(t)[0].DeletionTimestamp != nil {
@@ -124,7 +127,7 @@ func TestSpotInterruption(t *testing.T) {
 }
 
 func isDisruptedNode(node corev1.Node) bool {
-	return hasTaint(&node, karpv1.TaintDisrupted) && node.Labels[karpv1.LabelExcludeFromLoadBalancers] != ""
+	return nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) && node.Labels[karpv1.LabelExcludeFromLoadBalancers] != ""
 }
 
 func (r *rig) podsOn(t testing.TB, node string) int {
@@ -264,7 +267,7 @@ func TestOthersMessages(t *testing.T) {
 			}
 		}
 		tags[ec2.TagUID] = "another-uid"
-		got, err := r.estate.Region.RunInstances(now, world.RunRequest{
+		got, err := r.estate.Region.Launches.RunInstances(now, world.RunRequest{
 			Data: world.TemplateData{ImageID: ours.ImageID, InstanceType: "t3.medium"}, SubnetID: ours.SubnetID, Min: 1, Max: 1,
 			Tags: world.Tagging{"instance": tags},
 		})
@@ -287,7 +290,7 @@ func TestOthersMessages(t *testing.T) {
 	if want := []int{2, 2, 1, 1, 1, 1, 1, 1}; !slices.Equal(left, want) {
 		t.Errorf("messages left after each reading: %v, want %v", left, want)
 	}
-	if c := r.claims(t); len(c) != 1 || c[0].Annotations[annotationInterrupted] != "" {
+	if c := r.claims(t); len(c) != 1 || c[0].Annotations[nodestate.AnnotationInterrupted] != "" {
 		t.Errorf("our claim is marked: %+v", c[0].Annotations)
 	}
 	m := r.Claims.Metrics
@@ -311,10 +314,10 @@ func TestCopiedClaim(t *testing.T) {
 	if err := r.api.Update(t.Context(), &claim); err != nil {
 		t.Fatal(err)
 	}
-	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	r.read(t)
 	r.depart(t)
-	if c := r.claims(t)[0]; c.Annotations[annotationInterrupted] != "" || c.DeletionTimestamp != nil {
+	if c := r.claims(t)[0]; c.Annotations[nodestate.AnnotationInterrupted] != "" || c.DeletionTimestamp != nil {
 		t.Errorf("the claim is touched: %+v", c.Annotations)
 	}
 }
@@ -376,7 +379,7 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, old.ID) })
 	r.read(t)
 	r.start(t)
-	r.Do(func(*world.World, time.Time) { _ = r.estate.Region.DeleteQueue(testQueue) })
+	r.Do(func(*world.World, time.Time) { _ = r.estate.Region.SQS.DeleteQueue(testQueue) })
 	r.heeding(t)
 	for range 2 {
 		r.depart(t)
@@ -400,7 +403,7 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 func TestNoPlanHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium")
-	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	r.read(t)
 	for range 3 {
 		r.depart(t)
@@ -408,7 +411,7 @@ func TestNoPlanHoldsNothingUp(t *testing.T) {
 	if r.claims(t)[0].DeletionTimestamp != nil {
 		t.Fatal("it did not wait at all")
 	}
-	r.ahead += departMost
+	r.ahead += interruptions.DepartMost
 	if left := r.depart(t); left != 0 || r.claims(t)[0].DeletionTimestamp == nil {
 		t.Errorf("%d claims wait", left)
 	}
@@ -448,7 +451,7 @@ func (r *rig) flood(t testing.TB, n int) {
 				about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"pending"`), about(fmt.Sprintf("i-f%016x", i), stateChange, `,"state":"running"`),
 				scheduled(id, ""), eventOf("aws.s3", "Object Created", "{}"), `{"source":`,
 			}[i%7]
-			if _, err := r.estate.Region.SendMessage(now, testQueue, body); err != nil {
+			if _, err := r.estate.Region.SQS.SendMessage(now, testQueue, body); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -463,7 +466,7 @@ func (r *rig) drainQueue(t testing.TB) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.Interruption.listen(ctx)
+		r.Interruption.Listen(ctx)
 	}()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -490,7 +493,7 @@ func TestThousandMessages(t *testing.T) {
 	r.drainQueue(t)
 	calls := r.Calls()
 	receives, deletes := calls["sqs:ReceiveMessage"]-before["sqs:ReceiveMessage"], calls["sqs:DeleteMessageBatch"]-before["sqs:DeleteMessageBatch"]
-	if receives > n/10+3*parallelCalls || deletes > n/10+parallelCalls || deletes < n/10 {
+	if receives > n/10+3*interruptions.ParallelCalls || deletes > n/10+interruptions.ParallelCalls || deletes < n/10 {
 		t.Errorf("%d calls to receive %d messages, and %d to delete them", receives, n, deletes)
 	}
 	if describes := calls["ec2:DescribeInstances"] - before["ec2:DescribeInstances"]; describes != 0 {
@@ -545,15 +548,15 @@ func (b *behind) List(ctx context.Context, list client.ObjectList, opts ...clien
 func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium", "m5.large")
-	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances()[0].ID) })
+	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	ctx, stop := context.WithCancel(t.Context())
-	r.Interruption.wake = make(chan struct{}, 1) // as Start does
+	r.Interruption.Wake = make(chan struct{}, 1) // as Start does
 	r.read(t)
 	r.Interruption.Cache = &behind{Reader: r.api}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.Interruption.seeOff(ctx)
+		r.Interruption.SeeOff(ctx)
 	}()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -10,6 +10,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/gc"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
 // TestPodGetsNode is the main scenario from end to end: a pending pod, a claim, an instance, a Node, and all of them removed
@@ -45,7 +47,7 @@ func TestPodGetsNode(t *testing.T) {
 	r.join(t)
 	r.work(t)
 	node := r.nodes(t)[0]
-	if hasTaint(&node, karpv1.TaintUnregistered) || !hasTaint(&node, "team") || node.Labels[karpv1.LabelInitialized] != "true" ||
+	if nodeclaim.HasTaint(&node, karpv1.TaintUnregistered) || !nodeclaim.HasTaint(&node, "team") || node.Labels[karpv1.LabelInitialized] != "true" ||
 		node.Labels["team"] != "a" || !slices.Contains(node.Finalizers, karpv1.FinalizerTermination) {
 		t.Fatalf("the Node is not prepared: %+v %+v", node.ObjectMeta, node.Spec)
 	}
@@ -66,8 +68,8 @@ func TestPodGetsNode(t *testing.T) {
 	if len(r.instances())+len(r.claims(t))+len(r.nodes(t)) > 0 {
 		t.Errorf("left: %d instances, %d claims, %d nodes\n%s", len(r.instances()), len(r.claims(t)), len(r.nodes(t)), r.log)
 	}
-	r.ahead += 2 * templateLife
-	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+	r.ahead += 2 * gc.TemplateLife
+	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := r.Sweeper.Fleet.SweepTemplates(t.Context(), nil); err != nil || left != 0 {
@@ -79,7 +81,7 @@ func TestPodGetsNode(t *testing.T) {
 func (r *rig) empty(t *testing.T) {
 	t.Helper()
 	for range 2 {
-		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+		if err := r.Emptiness.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
@@ -27,7 +28,7 @@ func localRig(t *testing.T) *rig {
 		}
 		market.Offer(other)
 		r.estate.Region.AddZone(boston)
-		subnet, err := r.estate.Region.CreateSubnet(r.estate.VPC.ID, boston.Name, "10.0.128.0/19", map[string]string{"karpenter.sh/discovery": testCluster})
+		subnet, err := r.estate.Region.Network.CreateSubnet(r.estate.VPC.ID, boston.Name, "10.0.128.0/19", map[string]string{"karpenter.sh/discovery": testCluster})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +46,7 @@ func localRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Market.offered = offered
+	r.Market.Offered = offered
 	r.classes(t)
 	return r
 }
@@ -54,7 +55,7 @@ func localRig(t *testing.T) *rig {
 func TestLocalZone(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
-	if zones := zonesOf(r.class(t)); !slices.Contains(zones, boston) || len(zones) != 4 {
+	if zones := offerings.ZonesOf(r.class(t)); !slices.Contains(zones, boston) || len(zones) != 4 {
 		t.Fatalf("the class is in %v", zones)
 	}
 	r.alone(t, "web", 2)
@@ -84,7 +85,7 @@ func TestLocalZoneSpot(t *testing.T) {
 	if err := r.Market.Prices.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.Market.version++
+	r.Market.Version++
 	c, ok := r.Market.Catalog(r.class(t), r.now())
 	if !ok {
 		t.Fatal("there is no market")

@@ -76,12 +76,12 @@ func (f *park) keepNode(t *testing.T, name string) {
 func TestChangedMindsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
-	f.Moves.Gate.enter()
-	s, err := f.Moves.scenery(t.Context(), f.now())
-	f.Moves.Gate.leave()
+	f.Moves.Gate.Enter()
+	s, err := f.Moves.Scenery(t.Context(), f.now())
+	f.Moves.Gate.Leave()
 	f.check(t, err)
-	nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
-	found := consolidation.Find(f.Moves.weighing(s, nodes))
+	nodes, _ := disruption.Candidates(s.In, disruption.Underutilized)
+	found := consolidation.Find(f.Moves.Weighing(s, nodes))
 	if len(found.Moves) != 1 || len(found.Moves[0].Nodes) != 2 {
 		t.Fatalf("found are %+v, want one move of both nodes", found.Moves)
 	}
@@ -89,7 +89,7 @@ func TestChangedMindsAreCounted(t *testing.T) {
 		p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
 		f.check(t, f.api.Update(t.Context(), &p))
 	}
-	f.check(t, f.Moves.choose(t.Context(), found.Moves))
+	f.check(t, f.Moves.Choose(t.Context(), found.Moves))
 	m := f.Moves.Metrics
 	if n := counted(t, m.Invalid, "multi"); n != 2 || counted(t, m.Moves.Begun) != 0 {
 		t.Errorf("%d nodes stay after the second look, want both", n)

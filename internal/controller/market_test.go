@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
@@ -83,28 +84,28 @@ func TestMarketBacksOff(t *testing.T) {
 		known bool
 		want  time.Duration
 	}{
-		"prices fail":                      {true, marketRetryMost},
-		"instance types are not known yet": {false, marketRetry},
+		"prices fail":                      {true, offerings.MarketRetryMost},
+		"instance types are not known yet": {false, offerings.MarketRetry},
 	} {
-		m := &Market{}
+		m := &offerings.Catalogs{}
 		if c.known {
-			m.offered.Facts = make([]catalog.Facts, 1)
+			m.Offered.Facts = make([]catalog.Facts, 1)
 		}
-		first, isNews := m.pause(now, denied)
-		if first != marketRetry || !isNews {
+		first, isNews := m.Pause(now, denied)
+		if first != offerings.MarketRetry || !isNews {
 			t.Errorf("%s: first %s, news %t", name, first, isNews)
 		}
 		var last time.Duration
 		for range 10 {
-			last, isNews = m.pause(now, denied)
+			last, isNews = m.Pause(now, denied)
 		}
 		if last != c.want || isNews {
 			t.Errorf("%s: at last %s, want %s; news %t", name, last, c.want, isNews)
 		}
-		if pause, _ := m.pause(now, nil); pause != marketRefresh {
+		if pause, _ := m.Pause(now, nil); pause != offerings.MarketRefresh {
 			t.Errorf("%s: %s after success", name, pause)
 		}
-		if again, _ := m.pause(now, denied); again != marketRetry {
+		if again, _ := m.Pause(now, denied); again != offerings.MarketRetry {
 			t.Errorf("%s: %s after a success and a failure", name, again)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/resources"
@@ -48,9 +49,9 @@ func measuredRig(t *testing.T) (*rig, karpv1.NodeClaim) {
 }
 
 // want checks what m knows about the type and image of the claim.
-func (r *rig) want(t *testing.T, when string, m *Measured, claim karpv1.NodeClaim) {
+func (r *rig) want(t *testing.T, when string, m *offerings.Measured, claim karpv1.NodeClaim) {
 	t.Helper()
-	is, ok := m.of(claim.Status.ImageID, "t3.medium")
+	is, ok := m.Of(claim.Status.ImageID, "t3.medium")
 	if !ok || is.Memory != 3950<<20 || len(is.Disk) != 1 || is.Disk[0] != (catalog.Correction{Computed: 20 << 30, Real: 20893676 << 10}) ||
 		len(is.Pods) != 1 || is.Pods[0] != (catalog.Correction{Computed: 17, Real: 17}) {
 		t.Errorf("%s: known: %t, %+v\n%s", when, ok, is, r.log)
@@ -83,7 +84,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	r, claim := measuredRig(t)
 	r.start(t) // it ended before it saved
-	if _, ok := r.Market.Measured.of(claim.Status.ImageID, "t3.medium"); ok {
+	if _, ok := r.Market.Measured.Of(claim.Status.ImageID, "t3.medium"); ok {
 		t.Fatal("a new process knows what it has not read")
 	}
 	r.Market.Measured.Load(t.Context(), r.now())
@@ -100,7 +101,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: kube.MeasuredName}, &kept); err != nil {
 		t.Fatal(err)
 	}
-	is, _ := r.Market.Measured.of(claim.Status.ImageID, "t3.medium")
+	is, _ := r.Market.Measured.Of(claim.Status.ImageID, "t3.medium")
 	line := "t3.medium memory=3950Mi disk=20Gi:20893676Ki pods=17:17 seen=" + is.Seen.String() + "\n"
 	if kept.Data[claim.Status.ImageID] != line {
 		t.Errorf("kept is %v, want %q", kept.Data, line)
@@ -114,14 +115,14 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	m.Cache = fake.NewClientBuilder().WithScheme(scheme).Build() // no Node is left
 	m.Load(t.Context(), r.now())
 	r.want(t, "after a restart, from the ConfigMap", m, claim)
-	if m.saved != m.version {
+	if m.Saved != m.Version {
 		t.Error("what was read is to be written again")
 	}
 }
 
 // denied is a store that may not be read or written while it is closed. It counts the writes.
 type denied struct {
-	measuredStore
+	offerings.MeasuredStore
 	closed bool
 	writes int
 	during func()
@@ -131,7 +132,7 @@ func (d *denied) Read(ctx context.Context) (catalog.Measurements, error) {
 	if d.closed {
 		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, kube.MeasuredName, nil)
 	}
-	return d.measuredStore.Read(ctx)
+	return d.MeasuredStore.Read(ctx)
 }
 
 func (d *denied) Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error) {
@@ -139,7 +140,7 @@ func (d *denied) Write(ctx context.Context, m catalog.Measurements, since catalo
 	if d.during != nil {
 		d.during()
 	}
-	return d.measuredStore.Write(ctx, m, since)
+	return d.MeasuredStore.Write(ctx, m, since)
 }
 
 // TestMeasuredWithoutPermission: plans are exact without the permission, the error is logged once, and the measurements are written once
@@ -149,21 +150,21 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 	r, claim := measuredRig(t)
 	r.start(t)
 	m := r.Market.Measured
-	store := &denied{measuredStore: m.Store, closed: true}
+	store := &denied{MeasuredStore: m.Store, closed: true}
 	m.Store = store
-	last := m.tell(m.pass(t.Context(), r.now()), r.now())
+	last := m.Tell(m.Pass(t.Context(), r.now()), r.now())
 	for range 12 {
-		last = m.tell(m.pass(t.Context(), r.now()), r.now())
+		last = m.Tell(m.Pass(t.Context(), r.now()), r.now())
 	}
 	r.want(t, "without permission", m, claim)
-	if n := strings.Count(r.log.String(), "cannot keep what nodes turned out to have"); n != 1 || last != measuredRetryMost {
+	if n := strings.Count(r.log.String(), "cannot keep what nodes turned out to have"); n != 1 || last != offerings.MeasuredRetryMost {
 		t.Errorf("told %d times, next try after %s\n%s", n, last, r.log)
 	}
 	if !strings.Contains(r.log.String(), "give this user that permission") {
 		t.Errorf("no hint: %s", r.log)
 	}
 	store.closed = false
-	if pause := m.tell(m.pass(t.Context(), r.now()), r.now()); pause != measuredPause || store.writes != 1 {
+	if pause := m.Tell(m.Pass(t.Context(), r.now()), r.now()); pause != offerings.MeasuredPause || store.writes != 1 {
 		t.Errorf("with permission: next pass after %s, %d writes\n%s", pause, store.writes, r.log)
 	}
 }
@@ -173,7 +174,7 @@ func TestMeasuredIsSavedOnce(t *testing.T) {
 	t.Parallel()
 	r, claim := measuredRig(t)
 	m := r.Market.Measured
-	store := &denied{measuredStore: m.Store}
+	store := &denied{MeasuredStore: m.Store}
 	m.Store = store
 	node := r.nodes(t)[0]
 	less := node.DeepCopy()
@@ -181,7 +182,7 @@ func TestMeasuredIsSavedOnce(t *testing.T) {
 	store.during = func() { m.Note(&claim, less, r.now()) }
 	for i, want := range []int{1, 2, 2, 2} {
 		m.Note(&claim, &node, r.now())
-		if err := m.pass(t.Context(), r.now()); err != nil {
+		if err := m.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 		if store.writes != want {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/emulator"
 )
 
@@ -55,8 +56,8 @@ func TestMessagesFromElsewhere(t *testing.T) {
 					r.plan(t)
 				}
 				got := r.claim(t, claim.Name)
-				if got.DeletionTimestamp != nil || got.Annotations[annotationInterrupted] != "" || len(r.claims(t)) != 1 {
-					t.Errorf("the claim is marked %q, %d claims", got.Annotations[annotationInterrupted], len(r.claims(t)))
+				if got.DeletionTimestamp != nil || got.Annotations[nodestate.AnnotationInterrupted] != "" || len(r.claims(t)) != 1 {
+					t.Errorf("the claim is marked %q, %d claims", got.Annotations[nodestate.AnnotationInterrupted], len(r.claims(t)))
 				}
 				if n := counted(t, r.Interruption.Metrics.Dropped, c.cause); n != 1 || !strings.Contains(r.log.String(), `"cause":"`+c.cause+`"`) {
 					t.Errorf("counted %d times as %s\n%s", n, c.cause, r.log)

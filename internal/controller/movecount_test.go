@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
 // TestDecisionsInKarpentersWords: the metric labels are those of Karpenter's dashboards.
 func TestDecisionsInKarpentersWords(t *testing.T) {
 	t.Parallel()
-	for want, m := range map[[3]string]moveMark{
+	for want, m := range map[[3]string]nodestate.MoveMark{
 		{"delete", "empty", "empty"}:           {Reason: disruption.Empty, Nodes: 1},
 		{"replace", "drifted", ""}:             {Reason: disruption.Drifted, Nodes: 1, Claims: 1},
 		{"delete", "drifted", ""}:              {Reason: disruption.Drifted, Nodes: 1},
@@ -18,7 +19,7 @@ func TestDecisionsInKarpentersWords(t *testing.T) {
 		{"replace", "underutilized", "multi"}:  {Reason: disruption.Underutilized, Nodes: 3, Claims: 2},
 		{"replace", "underutilized", "single"}: {Reason: disruption.Underutilized, Nodes: 1, Claims: 1},
 	} {
-		if decision, reason, kind := m.decision(); want != [3]string{decision, reason, kind} {
+		if decision, reason, kind := m.Decision(); want != [3]string{decision, reason, kind} {
 			t.Errorf("%+v is %s, %s, %q; want %q", m, decision, reason, kind, want)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
@@ -21,7 +23,7 @@ func TestNodesAreDoneWithout(t *testing.T) {
 	if got := f.types(); got != "1 t3.medium" {
 		t.Fatalf("left: %s\n%s", got, f.log)
 	}
-	if n := len(f.estate.Region.Instances()); n != 4 {
+	if n := len(f.estate.Region.Instances.All()); n != 4 {
 		t.Errorf("%d instances were bought in all, want 4", n)
 	}
 	if f.events.has("NodeClaim/DisruptionTerminating", "Underutilized", "saves $") == "" {
@@ -39,7 +41,7 @@ func TestNodesAreDoneWithoutTheirSubnet(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
 	f.Do(func(_ *world.World, now time.Time) {
-		for _, i := range f.estate.Region.Instances() {
+		for _, i := range f.estate.Region.Instances.All() {
 			if err := f.estate.Region.Tag(now, []string{i.SubnetID}, nil, []string{"karpenter.sh/discovery"}); err != nil {
 				t.Error(err)
 			}
@@ -63,7 +65,7 @@ func TestNodesAreReplaced(t *testing.T) {
 	if got := f.types(); got != "1 t3.medium" {
 		t.Fatalf("left: %s\n%s", got, f.log)
 	}
-	if n := len(f.estate.Region.Instances()); n != 3 {
+	if n := len(f.estate.Region.Instances.All()); n != 3 {
 		t.Errorf("%d instances were bought in all, want 3\n%s", n, f.log)
 	}
 	saved := func(kind string) float64 { return summed(t, f.Moves.Metrics.Saving, kind) }
@@ -111,7 +113,7 @@ func TestMoveIsUndone(t *testing.T) {
 	}
 	// After a while the move is tried again, and works.
 	f.slow = false
-	f.ahead += holdFirst
+	f.ahead += disruptor.HoldFirst
 	f.live(t)
 	if got := f.types(); got != "1 t3.medium" {
 		t.Errorf("left: %s\n%s", got, f.log)
@@ -180,7 +182,7 @@ func TestUnreadableMark(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
 	claim, node := f.claims(t)[0], f.nodes(t)[0]
-	claim.Annotations[annotationMove] = "{"
+	claim.Annotations[nodestate.AnnotationMove] = "{"
 	f.check(t, f.api.Update(t.Context(), &claim))
 	node.Spec.Taints = append(node.Spec.Taints, karpv1.DisruptedTaint())
 	f.check(t, f.api.Update(t.Context(), &node))
@@ -208,13 +210,13 @@ func moved(t *testing.T, crashAfter int) int {
 		f.restart(t)
 		f.Moves.Now = f.now
 		f.live(t)
-		f.ahead += holdMost
+		f.ahead += disruptor.HoldMost
 		f.live(t)
 	}
 	if got := f.types(); got != "1 t3.medium" {
 		t.Errorf("left: %s\n%s", got, f.log)
 	}
-	if n := len(f.estate.Region.Instances()); n > 4 {
+	if n := len(f.estate.Region.Instances.All()); n > 4 {
 		t.Errorf("%d instances were bought in all, want 3, or 4 where a move was undone\n%s", n, f.log)
 	}
 	return writes
@@ -224,23 +226,23 @@ func moved(t *testing.T, crashAfter int) int {
 func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 3, "1500m", "1400m", "t3.medium") // nobody has room for another
-	s, err := f.Moves.scenery(t.Context(), f.now())
+	s, err := f.Moves.Scenery(t.Context(), f.now())
 	f.check(t, err)
-	name, other := s.in.Snapshot.Nodes[0].Name, s.in.Snapshot.Nodes[1].Name
-	f.check(t, f.Moves.choose(t.Context(), []consolidation.Move{{Nodes: []string{name}, Pods: 1}, {Nodes: []string{other}, Pods: 1}}))
+	name, other := s.In.Snapshot.Nodes[0].Name, s.In.Snapshot.Nodes[1].Name
+	f.check(t, f.Moves.Choose(t.Context(), []consolidation.Move{{Nodes: []string{name}, Pods: 1}, {Nodes: []string{other}, Pods: 1}}))
 	if why := f.isWhole(t); why != "" {
 		t.Fatal(why)
 	}
 	may := func() []string {
-		s, err := f.Moves.scenery(t.Context(), f.now())
+		s, err := f.Moves.Scenery(t.Context(), f.now())
 		f.check(t, err)
-		nodes, _ := disruption.Candidates(s.in, disruption.Underutilized)
+		nodes, _ := disruption.Candidates(s.In, disruption.Underutilized)
 		return nodes
 	}
 	if got := may(); len(got) != 2 || slices.Contains(got, name) {
 		t.Errorf("looked at next are %v, and %s should be left alone", got, name)
 	}
-	f.ahead += holdFirst
+	f.ahead += disruptor.HoldFirst
 	if got := may(); len(got) != 3 {
 		t.Errorf("after a while %v are looked at, want all three", got)
 	}

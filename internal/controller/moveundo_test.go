@@ -11,6 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
@@ -24,7 +29,7 @@ func (f *park) comer(t *testing.T) karpv1.NodeClaim {
 	for range 5 {
 		f.round(t)
 		for _, c := range f.claims(t) {
-			if c.Annotations[annotationReplaces] != "" && c.Status.ProviderID != "" {
+			if c.Annotations[nodestate.AnnotationReplaces] != "" && c.Status.ProviderID != "" {
 				return c
 			}
 		}
@@ -37,12 +42,12 @@ func (f *park) comer(t *testing.T) karpv1.NodeClaim {
 func (f *park) isReopened(t *testing.T) string {
 	t.Helper()
 	for _, c := range f.claims(t) {
-		if _, why := c.StatusConditions().Find(karpv1.ConditionDisruptionReason); c.Annotations[annotationMove] != "" || why {
+		if _, why := c.StatusConditions().Find(karpv1.ConditionDisruptionReason); c.Annotations[nodestate.AnnotationMove] != "" || why {
 			return c.Name + " bears the marks of a move"
 		}
 	}
 	for _, n := range f.nodes(t) {
-		if !isOpen(&n) {
+		if !nodestate.IsOpen(&n) {
 			return n.Name + " takes no pods"
 		}
 	}
@@ -61,16 +66,16 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 		},
 		"its instance is gone": func(t *testing.T, f *park, c karpv1.NodeClaim) {
 			f.Do(func(_ *world.World, now time.Time) {
-				for _, i := range f.estate.Region.Instances() {
+				for _, i := range f.estate.Region.Instances.All() {
 					if i.Type == "t3.medium" {
-						_, _, err := f.estate.Region.Terminate(now, []string{i.ID})
+						_, _, err := f.estate.Region.Instances.Terminate(now, []string{i.ID})
 						f.check(t, err)
 					}
 				}
 			})
 			for range 20 { // until EC2 would return a new instance
 				f.ahead += 15 * time.Second
-				f.check(t, f.Sweeper.pass(t.Context(), f.now()))
+				f.check(t, f.Sweeper.Pass(t.Context(), f.now()))
 				if left := f.claim(t, c.Name); left == nil || left.DeletionTimestamp != nil {
 					return
 				}
@@ -107,23 +112,23 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 		f := parkOn(t, l.rig, 1, "6500m", "900m")
 		l.Diagnoses.Now = l.now
 		l.Do(func(*world.World, time.Time) {
-			f.check(t, l.estate.Region.DeleteAccessEntry(testCluster, "arn:aws:iam::"+emulator.DefaultAccount+":role/node"))
+			f.check(t, l.estate.Region.EKS.DeleteAccessEntry(testCluster, "arn:aws:iam::"+emulator.DefaultAccount+":role/node"))
 		})
 		c := f.comer(t)
 		f.ahead += l.Diagnoses.After
-		f.check(t, f.Moves.advance(t.Context()))
+		f.check(t, f.Moves.Advance(t.Context()))
 		if f.isReopened(t) == "" {
 			t.Fatalf("the move was undone before anybody knew why\n%s", f.tail())
 		}
 		l.look(t)
-		f.check(t, f.Moves.advance(t.Context()))
+		f.check(t, f.Moves.Advance(t.Context()))
 		if why := f.isReopened(t); why != "" {
 			t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
 		}
 		if f.events.has("NodeClaim/DisruptionUndone", "NodeClaim "+c.Name+", made in their place, does not join the cluster: "+unmapped) == "" {
 			t.Errorf("nobody said why: %v", f.events.told)
 		}
-		f.ahead += 2 * holdFirst
+		f.ahead += 2 * disruptor.HoldFirst
 		for range 3 {
 			f.round(t)
 		}
@@ -132,7 +137,7 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 		}
 		l.mapRole(t)
 		f.slow = false
-		f.ahead += againSick
+		f.ahead += diagnoser.AgainSick
 		l.look(t)
 		f.live(t)
 		if got := f.types(); got != "1 t3.medium" {
@@ -146,8 +151,8 @@ func TestDoomedReplacementIsGivenUp(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	c := f.comer(t)
-	f.Moves.Late = &Diagnoses{verdicts: map[types.UID]verdict{c.UID: {check: "AUTH-5", message: "its role is not mapped", known: true}}}
-	f.check(t, f.Moves.advance(t.Context()))
+	f.Moves.Diagnoses = &diagnoser.Diagnoser{Verdicts: map[types.UID]diagnoser.Verdict{c.UID: {Check: "AUTH-5", Message: "its role is not mapped", Known: true}}}
+	f.check(t, f.Moves.Advance(t.Context()))
 	if why := f.isReopened(t); why != "" || len(f.instances()) != 2 {
 		t.Fatalf("%s; %d instances\n%s", why, len(f.instances()), f.tail())
 	}
@@ -174,19 +179,19 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	f.create(t, node)
 	f.work(t)
 	f.ahead += replacement.FitWithin - time.Minute
-	f.check(t, f.Moves.advance(t.Context()))
+	f.check(t, f.Moves.Advance(t.Context()))
 	if f.isReopened(t) == "" {
 		t.Fatalf("it was not given its time\n%s", f.tail())
 	}
 	f.ahead += time.Minute
-	f.check(t, f.Moves.advance(t.Context()))
+	f.check(t, f.Moves.Advance(t.Context()))
 	if why := f.isReopened(t); why != "" {
 		t.Fatalf("%s\n%s\n%s", why, f.text(t), f.tail())
 	}
 	if f.events.has("NodeClaim/DisruptionUndone", c.Name+", made in their place, has joined and was not fit for pods within 10m0s: the Node is not ready") == "" {
 		t.Errorf("nobody said why: %v", f.events.told)
 	}
-	if failed := failuresOf(f.pool(t)); len(failed) != 1 {
+	if failed := driftcheck.FailuresOf(f.pool(t)); len(failed) != 1 {
 		t.Errorf("the pool remembers %v, want that it failed", failed)
 	}
 	if left := f.claim(t, c.Name); left != nil && left.DeletionTimestamp == nil {
@@ -209,7 +214,7 @@ func TestSlowPoolsAreGivenLonger(t *testing.T) {
 	}
 	claims := []*karpv1.NodeClaim{claim("gpu", 6*time.Minute), claim("gpu", 8*time.Minute), claim("gpu", 9*time.Minute), claim("web", time.Minute)}
 	for pool, want := range map[string]time.Duration{"gpu": 16 * time.Minute, "web": replacement.FitWithin, "new": replacement.FitWithin} {
-		if got := fitWithin(claims, []*karpv1.NodeClaim{claim(pool, 0)}); got != want {
+		if got := loop.FitWithin(claims, []*karpv1.NodeClaim{claim(pool, 0)}); got != want {
 			t.Errorf("a node of pool %s is given %s, want %s", pool, got, want)
 		}
 	}

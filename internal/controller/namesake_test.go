@@ -19,6 +19,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/iam"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -62,7 +63,7 @@ func TestNamesakes(t *testing.T) {
 			n.leaveInPeace(t, 1000, func() { n.moveOut(t) })
 		}
 		a.Do(func(w *world.World, _ time.Time) {
-			if left := a.estate.Region.Templates(); len(left) > 0 {
+			if left := a.estate.Region.LaunchTemplates.All(); len(left) > 0 {
 				t.Errorf("%d launch templates are left", len(left))
 			}
 			if left := w.Account(emulator.DefaultAccount).Profiles("/"); len(left) > 0 {
@@ -137,12 +138,12 @@ func (n *neighbour) belongings(t *testing.T, uid string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	n.Do(func(w *world.World, now time.Time) {
-		for _, i := range n.estate.Region.Instances() {
+		for _, i := range n.estate.Region.Instances.All() {
 			if i.Tags[ec2.TagUID] == uid && (i.State == world.Pending || i.State == world.Running) {
 				out["instance "+i.ID] = fmt.Sprint(i.Tags)
 			}
 		}
-		for _, lt := range n.estate.Region.Templates() {
+		for _, lt := range n.estate.Region.LaunchTemplates.All() {
 			if lt.Tags[ec2.TagUID] == uid {
 				out["launch template "+lt.Name] = fmt.Sprint(lt.Tags, len(lt.Versions))
 			}
@@ -203,7 +204,7 @@ func (n *neighbour) loops(t *testing.T) {
 	n.visit(t)
 	n.schedule(t)
 	n.depart(t)
-	if err := n.Emptiness.pass(t.Context(), n.now()); err != nil {
+	if err := n.Emptiness.Pass(t.Context(), n.now()); err != nil {
 		t.Fatal(err)
 	}
 	n.visit(t)
@@ -212,7 +213,7 @@ func (n *neighbour) loops(t *testing.T) {
 
 func (n *neighbour) sweep(t *testing.T) {
 	t.Helper()
-	if err := n.Sweeper.pass(t.Context(), n.now()); err != nil {
+	if err := n.Sweeper.Pass(t.Context(), n.now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -269,7 +270,7 @@ func (n *neighbour) schedule(t *testing.T) int {
 	t.Helper()
 	free := map[string]int64{} // by node, in thousandths of a core
 	for _, node := range n.nodes(t) {
-		if node.DeletionTimestamp == nil && node.Labels[karpv1.LabelInitialized] == "true" && !hasTaint(&node, karpv1.TaintDisrupted) {
+		if node.DeletionTimestamp == nil && node.Labels[karpv1.LabelInitialized] == "true" && !nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 			free[node.Name] = node.Status.Allocatable.Cpu().MilliValue()
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
@@ -58,9 +60,9 @@ func TestNamesakesWhoseTagsChange(t *testing.T) {
 			}
 		}
 
-		_, command, _ := strings.Cut(one.saysOf(t, karpv1.ConditionDriftHeld), annotationDriftAllow+"=")
+		_, command, _ := strings.Cut(one.saysOf(t, karpv1.ConditionDriftHeld), nodestate.AnnotationDriftAllow+"=")
 		token, _, _ := strings.Cut(command, " ")
-		one.editPool(t, func(p *karpv1.NodePool) { annotate(p, annotationDriftAllow, token) })
+		one.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, token) })
 		live(t, 30, both...)
 		if left := slices.DeleteFunc(one.alive(), func(id string) bool { return !slices.Contains(before[0], id) }); len(left) > 0 || len(one.alive()) != tenants {
 			t.Errorf("of %s, who has allowed it, %v are left, and there are %d\n%s", one.uid, left, len(one.alive()), one.tail())
@@ -106,9 +108,9 @@ func (n *neighbour) busy(t *testing.T) {
 	}
 	n.classes(t)
 	n.loops(t)
-	_ = n.Drift.pass(t.Context(), n.now()) // after a conflict it reads the object again in the next pass
-	n.Moves.Drift, n.Moves.search.next = n.Drift, time.Time{}
-	if err := n.Moves.look(t.Context()); err != nil {
+	_ = n.Drift.Pass(t.Context(), n.now()) // after a conflict it reads the object again in the next pass
+	n.Moves.Drift, n.Moves.Search.Next = n.Drift, time.Time{}
+	if err := n.Moves.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -117,7 +119,7 @@ func (n *neighbour) busy(t *testing.T) {
 		n.visit(t)
 		n.join(t)
 		n.visit(t)
-		if err := n.Moves.advance(t.Context()); err != nil {
+		if err := n.Moves.Advance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
@@ -70,7 +71,7 @@ func TestNodeThatCameBackIsPrepared(t *testing.T) {
 	r.ahead += 2 * time.Minute
 	r.work(t)
 	node = r.nodes(t)[0]
-	if hasTaint(&node, karpv1.TaintUnregistered) || node.Labels[karpv1.LabelInitialized] != "true" || len(node.Finalizers) == 0 {
+	if nodeclaim.HasTaint(&node, karpv1.TaintUnregistered) || node.Labels[karpv1.LabelInitialized] != "true" || len(node.Finalizers) == 0 {
 		t.Errorf("the Node is not prepared: %+v %+v\n%s", node.ObjectMeta, node.Spec, r.log)
 	}
 	if claim := findClaim(t, r); claim.Status.NodeName != node.Name || !claim.StatusConditions().IsReady() {
@@ -96,8 +97,8 @@ func TestPrepare(t *testing.T) {
 		"prepared before": {map[string]string{karpv1.LabelRegistered: "true"}, false},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}
-		prepare(node, claim)
-		if hasTaint(node, "cni") != c.wantTaint || hasTaint(node, "team") != c.wantTaint {
+		nodeclaim.Prepare(node, claim)
+		if nodeclaim.HasTaint(node, "cni") != c.wantTaint || nodeclaim.HasTaint(node, "team") != c.wantTaint {
 			t.Errorf("%s: taints %v", name, node.Spec.Taints)
 		}
 		if node.Annotations["a"] != "b" || node.Annotations[kube.AnnotationPods] != "" {
@@ -163,7 +164,7 @@ func TestTwoNodesOfOneMachine(t *testing.T) {
 			if len(nodes) != 1 || nodes[0].Name != names[c.want] || claim.Status.NodeName != names[c.want] || !claim.StatusConditions().IsReady() {
 				t.Fatalf("%d Nodes, the first is %s, the claim knows %+v\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
 			}
-			if hasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 || len(r.instances()) != 1 || claim.DeletionTimestamp != nil {
+			if nodeclaim.HasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 || len(r.instances()) != 1 || claim.DeletionTimestamp != nil {
 				t.Errorf("%+v; %d instances", nodes[0].ObjectMeta, len(r.instances()))
 			}
 		})
@@ -182,7 +183,7 @@ func TestClocksApart(t *testing.T) {
 			r := newRig(t, "t3.medium")
 			r.server, r.ahead = server, -server
 			node := r.readyNode(t)
-			if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+			if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 				t.Fatal(err)
 			}
 			if claims, instances := r.claims(t), r.instances(); len(claims) != 1 || claims[0].DeletionTimestamp != nil || len(instances) != 1 {

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -22,7 +23,7 @@ func TestCrashWhileClassIsMade(t *testing.T) {
 func madeAndDeleted(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	door, ok := r.Claims.Machines.(tester)
+	door, ok := r.Claims.Machines.(nodeclass.DryRunner)
 	if !ok {
 		t.Fatal("the rig's doors have changed")
 	}
@@ -42,7 +43,7 @@ func madeAndDeleted(t *testing.T, crashAfter int) int {
 	profiles, templates := 0, 0
 	r.Do(func(w *world.World, _ time.Time) {
 		profiles = len(w.Account(emulator.DefaultAccount).Profiles("/"))
-		templates = len(r.estate.Region.Templates())
+		templates = len(r.estate.Region.LaunchTemplates.All())
 	})
 	class := testClass()
 	err := r.api.Get(t.Context(), client.ObjectKeyFromObject(class), class)

@@ -16,6 +16,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/iam"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
@@ -244,7 +245,7 @@ func TestClassGoesLast(t *testing.T) {
 			t.Errorf("instance profiles are left: %v", left)
 		}
 	})
-	if left := r.estate.Region.Templates(); len(left) > 0 {
+	if left := r.estate.Region.LaunchTemplates.All(); len(left) > 0 {
 		t.Errorf("launch templates are left: %v", left)
 	}
 }
@@ -255,7 +256,7 @@ func TestClassGoesSoon(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	r.classes(t)
 	for range 10 {
-		r.NodeClasses.failures.Fail(time.Now(), "default", "Request limit exceeded")
+		r.NodeClasses.Failures.Fail(time.Now(), "default", "Request limit exceeded")
 	}
 	if err := r.api.Delete(t.Context(), r.class(t)); err != nil {
 		t.Fatal(err)
@@ -310,7 +311,7 @@ func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 }
 
 // noIAM is IAM that cannot be reached.
-type noIAM struct{ profiles }
+type noIAM struct{ nodeclass.ProfileClient }
 
 func (noIAM) Profile(context.Context, string) (iam.Profile, error) {
 	return iam.Profile{}, &awserr.Error{Op: "GetInstanceProfile", Kind: awserr.Transient, Reason: "Timeout"}

@@ -12,6 +12,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -116,7 +117,7 @@ func TestEditsInALoop(t *testing.T) {
 	}
 	r.join(t)
 	r.work(t)
-	if until, _, _ := r.Claims.edits.Held(r.now(), "apps"); !until.IsZero() {
+	if until, _, _ := r.Claims.Edits.Held(r.now(), "apps"); !until.IsZero() {
 		t.Error("an instance has joined, and edits still wait")
 	}
 }
@@ -185,7 +186,7 @@ func (l *lateRig) untilCured(t *testing.T, claims []karpv1.NodeClaim) time.Time 
 		l.turn(t)
 		n := 0
 		for i := range claims {
-			if since, _ := l.Diagnoses.curedAt(&claims[i]); !since.IsZero() {
+			if since, _ := l.Diagnoses.CuredAt(&claims[i]); !since.IsZero() {
 				n++
 			}
 		}
@@ -216,7 +217,7 @@ func TestCauseBetweenTries(t *testing.T) {
 		}
 		says("while it waits", "the next try is at ")
 		l.check(t, l.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0"}}))
-		l.passTime(t, lifecycle.RegistrationTimeout+pause(1))
+		l.passTime(t, lifecycle.RegistrationTimeout+poolhealth.Pause(1))
 		if n := len(l.claims(t)); n != 0 {
 			t.Fatalf("%d claims", n)
 		}

@@ -15,6 +15,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
@@ -33,16 +34,16 @@ func ofType(names ...string) karpv1alpha1.Requirement {
 func words(s string) *string { return &s }
 
 // overlays creates the loop, and enables NodeOverlays.
-func (r *rig) overlays() *Overlays {
+func (r *rig) overlays() *offerings.OverlayReconciler {
 	r.Market.Options.Overlays = true
 	writer := &kube.Writer{Client: r.api}
-	return &Overlays{Cache: r.api, Objects: writer, Market: r.Market, Batch: r.Batch(), Metrics: r.Market.Metrics, Log: r.Market.Log}
+	return &offerings.OverlayReconciler{Cache: r.api, Objects: writer, Market: r.Market, Batch: r.Batch(), Metrics: r.Market.Metrics, Log: r.Market.Log}
 }
 
 // ready reconciles, and returns the overlays' Ready and ValidationSucceeded conditions: "True", or the reason and the message.
-func (r *rig) ready(t *testing.T, loop *Overlays) map[string]string {
+func (r *rig) ready(t *testing.T, loop *offerings.OverlayReconciler) map[string]string {
 	t.Helper()
-	result, err := loop.Reconcile(t.Context(), named(allOverlays))
+	result, err := loop.Reconcile(t.Context(), named(offerings.AllOverlays))
 	if err != nil || result.RequeueAfter == 0 {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -190,9 +191,9 @@ func TestOverlayConditions(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"m5.large": "0.1000", "t3.medium": "0.2000"}, prices()); diff != "" {
 		t.Errorf("prices then (-want +got):\n%s", diff)
 	}
-	builds := r.Market.laid
+	builds := r.Market.Laid
 	r.Market.Market(time.Now())
-	if r.Market.laid != builds {
+	if r.Market.Laid != builds {
 		t.Error("overlays are laid over the market anew although nothing has changed")
 	}
 }
@@ -205,7 +206,7 @@ func TestOverlayGivesAPrice(t *testing.T) {
 	book := r.Market.Prices.Book()
 	book.Prices.OnDemand = map[string]catalog.Price{"t3.medium": book.Prices.OnDemand["t3.medium"]}
 	r.Market.Prices = fixedBook{book}
-	r.Market.version++
+	r.Market.Version++
 	has := func() bool {
 		for _, typ := range r.Market.Market(time.Now())["default"].Types {
 			if typ.Name == "m5.large" {

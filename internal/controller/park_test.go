@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 )
 
 // park is a rig with a fixed number of pods, which it binds where there is room, as a ReplicaSet and kube-scheduler do.
@@ -89,7 +90,7 @@ func (f *park) round(t *testing.T) {
 	f.schedule(t)
 	closed := 0
 	for _, n := range f.nodes(t) {
-		if !isOpen(&n) {
+		if !nodestate.IsOpen(&n) {
 			closed++
 		}
 	}
@@ -120,16 +121,16 @@ func (f *park) lead(t *testing.T) {
 	if f.isDead() {
 		return
 	}
-	f.Moves.search.next = time.Time{}
+	f.Moves.Search.Next = time.Time{}
 	if f.fresh {
 		f.Moves.Drift = f.Drift
 		_, _ = f.NodeClasses.Reconcile(t.Context(), named("default"))
 		_, _ = f.Pools.Reconcile(t.Context(), named("apps"))
-		_ = f.Drift.pass(t.Context(), f.now())
+		_ = f.Drift.Pass(t.Context(), f.now())
 	}
-	_ = f.Emptiness.pass(t.Context(), f.now())
-	_ = f.Moves.advance(t.Context())
-	_ = f.Moves.look(t.Context())
+	_ = f.Emptiness.Pass(t.Context(), f.now())
+	_ = f.Moves.Advance(t.Context())
+	_ = f.Moves.Look(t.Context())
 }
 
 // schedule creates missing pods, and binds pending ones.
@@ -151,7 +152,7 @@ func (f *park) schedule(t *testing.T) {
 		}
 		cpu := p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 		at := slices.IndexFunc(nodes, func(n corev1.Node) bool {
-			return isReady(&n) && n.DeletionTimestamp == nil && !n.Spec.Unschedulable &&
+			return nodestate.IsReady(&n) && n.DeletionTimestamp == nil && !n.Spec.Unschedulable &&
 				!slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != "team" }) &&
 				used[n.Name]+cpu <= n.Status.Allocatable.Cpu().MilliValue()
 		})
@@ -190,10 +191,10 @@ func (f *park) text(t *testing.T) string {
 	t.Helper()
 	var out []string
 	for _, c := range f.claims(t) {
-		out = append(out, fmt.Sprint(c.Name, c.DeletionTimestamp != nil, c.StatusConditions().IsReady(), c.Annotations[annotationMove]))
+		out = append(out, fmt.Sprint(c.Name, c.DeletionTimestamp != nil, c.StatusConditions().IsReady(), c.Annotations[nodestate.AnnotationMove]))
 	}
 	for _, n := range f.nodes(t) {
-		out = append(out, fmt.Sprint(n.Name, isOpen(&n), n.DeletionTimestamp != nil))
+		out = append(out, fmt.Sprint(n.Name, nodestate.IsOpen(&n), n.DeletionTimestamp != nil))
 	}
 	for _, p := range f.pods(t) {
 		out = append(out, p.Name+" on "+p.Spec.NodeName)
@@ -210,14 +211,14 @@ func (f *park) isWhole(t *testing.T) string {
 		switch _, why := c.StatusConditions().Find(karpv1.ConditionDisruptionReason); {
 		case c.DeletionTimestamp != nil:
 			return c.Name + " is being deleted"
-		case c.Annotations[annotationMove] != "" || why:
+		case c.Annotations[nodestate.AnnotationMove] != "" || why:
 			return c.Name + " still bears the marks of a move"
 		case !c.StatusConditions().IsReady():
 			return c.Name + " is not ready"
 		}
 	}
 	for _, n := range f.nodes(t) {
-		if !isOpen(&n) {
+		if !nodestate.IsOpen(&n) {
 			return n.Name + " takes no pods"
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
@@ -127,9 +128,9 @@ func TestBrokenSwitchPausesInTheEnd(t *testing.T) {
 	t.Parallel()
 	log := &bytes.Buffer{}
 	l := &lever{value: "false"}
-	p := &Pauses{Switch: l, Log: slog.New(slog.NewJSONHandler(log, nil))}
+	p := &loop.Pauses{Switch: l, Log: slog.New(slog.NewJSONHandler(log, nil))}
 	now := policyTime
-	isPaused := func() bool { return p.Current(t.Context(), now).by != "" }
+	isPaused := func() bool { return p.Current(t.Context(), now).By != "" }
 	if isPaused() || log.Len() > 0 {
 		t.Fatalf("nobody paused: %s", log)
 	}
@@ -143,11 +144,11 @@ func TestBrokenSwitchPausesInTheEnd(t *testing.T) {
 		t.Errorf("a minute without an answer does not pause, or nobody is told: %s", log)
 	}
 	l.broken = false
-	now = now.Add(pausesEvery)
+	now = now.Add(loop.PausesEvery)
 	if isPaused() {
 		t.Error("the switch can be read, and still pauses")
 	}
-	if broken := (&Pauses{Switch: &lever{broken: true}, Log: p.Log}).Current(t.Context(), now); broken.by == "" {
+	if broken := (&loop.Pauses{Switch: &lever{broken: true}, Log: p.Log}).Current(t.Context(), now); broken.By == "" {
 		t.Error("a switch that was never read does not pause")
 	}
 }
@@ -164,12 +165,12 @@ func TestLongerPauseCounts(t *testing.T) {
 		pool, all int // hours until the end; 0: without one
 		want      string
 	}{{1, 2, "all"}, {2, 1, "pool"}, {0, 1, "pool"}, {1, 0, "all"}, {0, 0, "pool"}} {
-		got := standstill{by: "all", until: at(c.all)}.over(disruption.Policy{Paused: "pool", PausedUntil: at(c.pool)})
+		got := loop.PauseState{By: "all", Until: at(c.all)}.Over(disruption.Policy{Paused: "pool", PausedUntil: at(c.pool)})
 		if got.Paused != c.want {
 			t.Errorf("pool %d h, all %d h: paused by %s, want %s", c.pool, c.all, got.Paused, c.want)
 		}
 	}
-	if got := (standstill{}).over(disruption.Policy{}); got.Paused != "" {
+	if got := (loop.PauseState{}).Over(disruption.Policy{}); got.Paused != "" {
 		t.Errorf("nobody paused: %+v", got)
 	}
 }

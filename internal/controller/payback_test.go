@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
@@ -25,13 +27,13 @@ func TestUsualJoin(t *testing.T) {
 		claims []*karpv1.NodeClaim
 		want   time.Duration
 	}{
-		"nobody":             {nil, assumedJoin},
-		"nobody is ready":    {[]*karpv1.NodeClaim{late}, assumedJoin},
+		"nobody":             {nil, loop.AssumedJoin},
+		"nobody is ready":    {[]*karpv1.NodeClaim{late}, loop.AssumedJoin},
 		"one took for ever":  {[]*karpv1.NodeClaim{claim(50 * time.Minute), claim(40 * time.Second), claim(50 * time.Second), late}, 50 * time.Second},
-		"the clock was odd":  {[]*karpv1.NodeClaim{claim(-time.Hour)}, assumedJoin},
+		"the clock was odd":  {[]*karpv1.NodeClaim{claim(-time.Hour)}, loop.AssumedJoin},
 		"as long as one did": {[]*karpv1.NodeClaim{claim(time.Minute)}, time.Minute},
 	} {
-		if got := usualJoin(c.claims); got != c.want {
+		if got := loop.UsualJoin(c.claims); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -39,13 +41,13 @@ func TestUsualJoin(t *testing.T) {
 
 func TestMoveIsSaid(t *testing.T) {
 	t.Parallel()
-	for want, m := range map[string]moveMark{
+	for want, m := range map[string]nodestate.MoveMark{
 		"Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour, pays back within 4m10s and moves 12 pods": {
 			Reason: disruption.Underutilized, Nodes: 3, Claims: 1, Pods: 12, Saving: 0.123, PaysBack: 250},
 		"Underutilized: 1 node makes way for 0, which saves $0.0500 an hour and moves 1 pod": {Reason: disruption.Underutilized, Nodes: 1, Pods: 1, Saving: 0.05},
 		"Drifted: 1 node makes way for 1 and moves 2 pods":                                   {Reason: disruption.Drifted, Nodes: 1, Claims: 1, Pods: 2},
 	} {
-		if got := m.said(); got != want {
+		if got := m.Said(); got != want {
 			t.Errorf("%s\nwant\n%s", got, want)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
@@ -31,7 +32,7 @@ func placedRig(t *testing.T, q world.PlacementGroup, instanceTypes ...string) (*
 	var made *world.PlacementGroup
 	r.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = r.estate.Region.CreatePlacementGroup(now, q); err != nil {
+		if made, err = r.estate.Region.PlacementGroups.Create(now, q); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -82,7 +83,7 @@ func TestClusterGroupIsOneZone(t *testing.T) {
 		}
 	}
 	var asked []world.Asked
-	r.Do(func(*world.World, time.Time) { asked = r.estate.Region.Asked() })
+	r.Do(func(*world.World, time.Time) { asked = r.estate.Region.Launches.Asked() })
 	if len(asked) != 4 {
 		t.Errorf("%d launches were asked for, want 4", len(asked))
 	}
@@ -139,7 +140,7 @@ func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 		t.Fatalf("instances by zone: %v\n%s", zones, r.log)
 	}
 	calls := func() (n int) {
-		r.Do(func(*world.World, time.Time) { n = len(r.estate.Region.Asked()) })
+		r.Do(func(*world.World, time.Time) { n = len(r.estate.Region.Launches.Asked()) })
 		return n
 	}
 	before := calls()
@@ -154,14 +155,14 @@ func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 
 	var left world.Instance
 	r.Do(func(_ *world.World, now time.Time) {
-		left = r.estate.Region.Instances()[0]
-		if _, _, err := r.estate.Region.Terminate(now, []string{left.ID}); err != nil {
+		left = r.estate.Region.Instances.All()[0]
+		if _, _, err := r.estate.Region.Instances.Terminate(now, []string{left.ID}); err != nil {
 			t.Error(err)
 		}
 	})
-	r.ahead = 2 * placedShown
+	r.ahead = 2 * offerings.PlacedShown
 	r.classes(t)
-	closed := r.Market.placements.closed(r.now(), left.PlacementGroupID, zonesOf(r.class(t)))
+	closed := r.Market.Placements.Closed(r.now(), left.PlacementGroupID, offerings.ZonesOf(r.class(t)))
 	if slices.Contains(closed, left.Zone) || len(closed) != 2 {
 		t.Errorf("when one has left %s, closed are %v", left.Zone, closed)
 	}
@@ -204,7 +205,7 @@ func TestPartitionGroup(t *testing.T) {
 	}
 	r.join(t)
 	r.work(t)
-	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range r.claims(t) {
@@ -295,7 +296,7 @@ func TestPlacementGroupGoes(t *testing.T) {
 	condition("True PlacementGroupReady", "")
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = nil
-		r.estate.Region.PlacementGroup("hpc").State = "deleting"
+		r.estate.Region.PlacementGroups.ByNameOrID("hpc").State = "deleting"
 	})
 	condition("False PlacementGroupNotFound", "deleting")
 	r.Do(func(w *world.World, _ time.Time) {
@@ -311,7 +312,7 @@ func TestPlacedReservations(t *testing.T) {
 	ids := map[string]string{}
 	r.Do(func(_ *world.World, now time.Time) {
 		for _, group := range []string{"", made.Name} {
-			c, err := r.estate.Region.Reserve(now, world.CapacityReservation{
+			c, err := r.estate.Region.CapacityReservations.Create(now, world.CapacityReservation{
 				Type: "m5.large", Zone: r.estate.PrivateSubnets[1].Zone, Total: 1, Criteria: "targeted", Group: group, Tags: map[string]string{"team": "a"}})
 			if err != nil {
 				t.Fatal(err)
@@ -344,36 +345,36 @@ func TestPlacementBook(t *testing.T) {
 	class := testClass()
 	class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{ID: aws.String("pg-1")}
 	zones := []catalog.Zone{{Name: "a"}, {Name: "b"}}
-	pickIn := func(zones ...string) []pick {
-		var out []pick
+	pickIn := func(zones ...string) []offerings.Pick {
+		var out []offerings.Pick
 		for _, z := range zones {
-			out = append(out, pick{offering: catalog.Offering{Zone: z}})
+			out = append(out, offerings.Pick{Offering: catalog.Offering{Zone: z}})
 		}
 		return out
 	}
-	var b placementBook
-	if _, ok := b.of(class); ok {
+	var b offerings.PlacementBook
+	if _, ok := b.Of(class); ok {
 		t.Error("a group is known before EC2 was asked")
 	}
 	group := ec2.PlacementGroup{ID: "pg-1", Strategy: catalog.PlaceCluster}
-	if !b.saw(now, class, group) {
+	if !b.Saw(now, class, group) {
 		t.Error("the first look is no news")
 	}
-	if got := b.settle(now, "pg-1", "launch-1", pickIn("b", "a", "b")); len(got) != 2 || got[0].offering.Zone != "b" {
+	if got := b.Settle(now, "pg-1", "launch-1", pickIn("b", "a", "b")); len(got) != 2 || got[0].Offering.Zone != "b" {
 		t.Errorf("the first launch may ask for %+v", got)
 	}
-	if got := b.settle(now, "pg-1", "launch-2", pickIn("a")); len(got) != 0 {
+	if got := b.Settle(now, "pg-1", "launch-2", pickIn("a")); len(got) != 0 {
 		t.Errorf("the second may ask for %+v", got)
 	}
-	if got := b.closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
+	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("closed while the first is under way: %v", got)
 	}
-	b.over("launch-1")
-	if got := b.closed(now, "pg-1", zones); len(got) != 0 {
+	b.Over("launch-1")
+	if got := b.Closed(now, "pg-1", zones); len(got) != 0 {
 		t.Errorf("closed when the first has failed: %v", got)
 	}
-	b.take(now, ec2.Instance{ID: "i-1", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
-	if got := b.closed(now, "pg-1", zones); !slices.Equal(got, []string{"b"}) {
+	b.Take(now, ec2.Instance{ID: "i-1", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
+	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("closed when one was bought in a: %v", got)
 	}
 
@@ -381,19 +382,19 @@ func TestPlacementBook(t *testing.T) {
 	for n := range 5 {
 		group.Members["i-old-"+strconv.Itoa(n)] = "a"
 	}
-	b.saw(now, class, group)
-	if got := b.closed(now, "pg-1", zones); len(got) != 0 {
+	b.Saw(now, class, group)
+	if got := b.Closed(now, "pg-1", zones); len(got) != 0 {
 		t.Errorf("with six, one of them bought lately, closed are %v", got)
 	}
-	b.take(now, ec2.Instance{ID: "i-2", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
-	if got := b.closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
+	b.Take(now, ec2.Instance{ID: "i-2", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
+	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("with seven, closed are %v", got)
 	}
-	if !b.saw(now.Add(2*placedShown), class, group) || len(b.closed(now.Add(2*placedShown), "pg-1", zones)) != 0 {
+	if !b.Saw(now.Add(2*offerings.PlacedShown), class, group) || len(b.Closed(now.Add(2*offerings.PlacedShown), "pg-1", zones)) != 0 {
 		t.Error("what EC2 does not show after two minutes still counts")
 	}
 	class.Spec.PlacementGroupSelector.ID = aws.String("pg-2")
-	if _, ok := b.of(class); ok {
+	if _, ok := b.Of(class); ok {
 		t.Error("what was found for another selector counts")
 	}
 }
@@ -432,7 +433,7 @@ func TestPlacementOf(t *testing.T) {
 			if c.label != "" {
 				claim.Labels[catalog.LabelPartition] = c.label
 			}
-			ref, err := placementOf(claim, c.group, accepted)
+			ref, err := offerings.PlacementOf(claim, c.group, accepted)
 			if len(c.want) == 0 != (err != nil) || err == nil && (!slices.Contains(c.want, ref.Partition) || ref.Group != c.group.ID) {
 				t.Errorf("%s: %+v, %v, want any of %v", name, ref, err, c.want)
 			}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodepool"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
@@ -26,7 +28,7 @@ func policyPool(annotations map[string]string, budgets ...karpv1.Budget) *karpv1
 
 func TestPolicyIsRead(t *testing.T) {
 	t.Parallel()
-	got := policyOf(policyPool(map[string]string{
+	got := nodestate.PolicyOf(policyPool(map[string]string{
 		"example.com/other": "anything", karpv1.AnnotationMinimumSaving: "$0.05", karpv1.AnnotationMinimumLifetime: "90m",
 		karpv1.AnnotationMaximumMoves: "4", karpv1.AnnotationDrift: "observe",
 		karpv1.AnnotationDriftIgnore: "tags, amiSelectorTerms,tags", karpv1.AnnotationDriftCanary: "2", karpv1.AnnotationDriftWave: "5%",
@@ -41,11 +43,11 @@ func TestPolicyIsRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if p := policyOf(policyPool(map[string]string{karpv1.AnnotationMinimumSaving: "12.5%"}), policyTime); p.LeastShare != 0.125 || len(p.Problems) > 0 {
+	if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationMinimumSaving: "12.5%"}), policyTime); p.LeastShare != 0.125 || len(p.Problems) > 0 {
 		t.Errorf("12.5%% is read as %v, %v", p.LeastShare, p.Problems)
 	}
 	for value, want := range map[string]bool{"true": true, "": true, "false": false, "2026-03-01T11:59:59Z": false, "2026-03-01T12:00:01Z": true, "tomorrow": true} {
-		if p := policyOf(policyPool(map[string]string{karpv1.AnnotationPaused: value}), policyTime); (p.Paused != "") != want {
+		if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationPaused: value}), policyTime); (p.Paused != "") != want {
 			t.Errorf("paused %q: %q, want %v", value, p.Paused, want)
 		}
 	}
@@ -92,8 +94,8 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := policyOf(policyPool(c.annotations, c.budgets...), policyTime)
-			if got := policyProblem(p); !strings.Contains(got, c.want) {
+			p := nodestate.PolicyOf(policyPool(c.annotations, c.budgets...), policyTime)
+			if got := nodestate.PolicyProblem(p); !strings.Contains(got, c.want) {
 				t.Errorf("it is told as %q, want %q in it", got, c.want)
 			}
 			var held []string
@@ -117,11 +119,11 @@ func TestNonsenseInPoliciesIsNamedAndHolds(t *testing.T) {
 // TestExpiresBeforeItJoins: a pool whose instances expire before they can join has a condition about it, which blocks nothing.
 func TestExpiresBeforeItJoins(t *testing.T) {
 	t.Parallel()
-	for life, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than", 2 * time.Second: "again and again", soonest: ""} {
+	for life, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than", 2 * time.Second: "again and again", nodestate.Soonest: ""} {
 		pool := policyPool(nil)
 		pool.Spec.Template.Spec.ExpireAfter = karpv1.After(life)
-		p := policyOf(pool, policyTime)
-		if got := policyProblem(p); !strings.Contains(got, want) || want == "" && got != "" {
+		p := nodestate.PolicyOf(pool, policyTime)
+		if got := nodestate.PolicyProblem(p); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("after %s: it is told as %q, want %q in it", life, got, want)
 		}
 		if _, held := p.Forbidden(disruption.Empty); held {
@@ -133,8 +135,8 @@ func TestExpiresBeforeItJoins(t *testing.T) {
 func TestConditionsOfPolicies(t *testing.T) {
 	t.Parallel()
 	pool := policyPool(map[string]string{karpv1.AnnotationMaximumMoves: "x", karpv1.AnnotationPaused: "2026-03-01T13:00:00+01:00"})
-	seen := poolSeen{policy: policyOf(pool, policyTime.Add(-time.Hour))}
-	seen.write(pool, policyTime)
+	seen := nodepool.PoolSeen{Policy: nodestate.PolicyOf(pool, policyTime.Add(-time.Hour))}
+	seen.Write(pool, policyTime)
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
 	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid || !strings.Contains(c.Message, "no drifted or underutilized node is taken away") {
 		t.Errorf("what makes no sense is told as %+v", c)
@@ -147,8 +149,8 @@ func TestConditionsOfPolicies(t *testing.T) {
 		t.Errorf("nodes are not bought for the sake of a policy: %+v", c)
 	}
 	pool.Annotations = nil
-	seen.policy = policyOf(pool, policyTime)
-	seen.write(pool, policyTime)
+	seen.Policy = nodestate.PolicyOf(pool, policyTime)
+	seen.Write(pool, policyTime)
 	for _, name := range []string{karpv1.ConditionDisruptionPolicyValid, karpv1.ConditionDisruptionPaused} {
 		if c, ok := pool.StatusConditions().Find(name); ok {
 			t.Errorf("what is mended is still told: %+v", c)
@@ -160,7 +162,7 @@ func TestStaticPoolsAreNotConsolidated(t *testing.T) {
 	t.Parallel()
 	pool := policyPool(nil)
 	pool.Spec.Replicas = ptr.To[int64](3)
-	if p := policyOf(pool, policyTime); !p.Static || p.After != nil {
+	if p := nodestate.PolicyOf(pool, policyTime); !p.Static || p.After != nil {
 		t.Errorf("a static pool may be consolidated: %+v", p)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
@@ -163,11 +164,11 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 func TestPreflightIsHarmless(t *testing.T) {
 	t.Parallel()
 	hostile := "a\x1b[2Jb\u009bc\u202ed"
-	if got := sentences([]userdata.Problem{{Cause: hostile}}); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if got := offerings.Sentences([]userdata.Problem{{Cause: hostile}}); strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		t.Errorf("%q", got)
 	}
 	conditions := (&awsv1.EC2NodeClass{}).StatusConditions()
-	preflight{mode: awsv1.PreflightWarn, broken: problem{reasonUserDataInvalid, hostile}}.write(conditions, time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	offerings.Preflight{Mode: awsv1.PreflightWarn, Broken: offerings.Problem{Reason: offerings.ReasonUserDataInvalid, Message: hostile}}.Write(conditions, time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); !ok || strings.ContainsFunc(c.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		t.Errorf("%q", c.Message)
 	}

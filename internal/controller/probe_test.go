@@ -10,6 +10,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
@@ -87,7 +88,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 	round := func() { // the five seconds between two plans
 		r.plan(t)
 		r.workAtOnce(t)
-		r.ahead += recheck
+		r.ahead += loop.Recheck
 	}
 	asked := func() int { return r.Calls()["ec2:CreateFleet"] }
 	round()
@@ -95,7 +96,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 		t.Fatalf("%d calls for %d claims\n%s", first, pods, r.log)
 	}
 	first := asked()
-	for last, passed := first, recheck; passed < 10*time.Minute; passed += recheck {
+	for last, passed := first, loop.Recheck; passed < 10*time.Minute; passed += loop.Recheck {
 		round()
 		if n := asked() - last; n > 1 {
 			t.Errorf("after %s: %d calls at once, want one probe for all", passed, n)
@@ -118,7 +119,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 	for len(r.instances()) < pods && r.now().Before(back.Add(time.Hour)) {
 		round()
 	}
-	if took := r.now().Sub(back); took > ec2.FirstBackoff+2*recheck || len(r.instances()) != pods {
+	if took := r.now().Sub(back); took > ec2.FirstBackoff+2*loop.Recheck || len(r.instances()) != pods {
 		t.Errorf("%d instances for %d pods %s after there was capacity again\n%s", len(r.instances()), pods, took, r.log)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/aws/iam"
+	"github.com/joiner-sh/joiner/internal/controller/gc"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -43,8 +44,8 @@ func TestUnusedProfilesGo(t *testing.T) {
 	young := r.class(t).Status.InstanceProfile
 	holds := func(when string, want ...string) {
 		t.Helper()
-		r.ahead += profilesEvery + profileGrace
-		if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+		r.ahead += gc.ProfilesEvery + gc.ProfileGrace
+		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 		have := map[string]bool{}

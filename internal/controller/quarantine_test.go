@@ -81,7 +81,7 @@ func TestStrippedInstance(t *testing.T) {
 					if how == "tags put back" {
 						r.check(t, r.estate.Region.Tag(now, []string{instance.ID}, tags, nil))
 					} else {
-						_, _, err := r.estate.Region.Terminate(now, []string{instance.ID})
+						_, _, err := r.estate.Region.Instances.Terminate(now, []string{instance.ID})
 						r.check(t, err)
 					}
 				})
@@ -116,7 +116,7 @@ func TestNodeGroupsInstance(t *testing.T) {
 		}, nil))
 	})
 	r.ahead += 10 * time.Minute
-	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	claim = *r.claim(t, claim.Name)

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/controller/interruptions"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -18,13 +20,13 @@ const testQueue = "prod-interruptions"
 func (r *rig) heeding(t testing.TB) {
 	t.Helper()
 	r.Do(func(_ *world.World, now time.Time) { // after a restart it finds the existing queue
-		if _, err := r.estate.Region.CreateQueue(now, testQueue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
+		if _, err := r.estate.Region.SQS.CreateQueue(now, testQueue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	departures := &Departures{}
+	departures := &nodestate.PlannedEvictions{}
 	r.Provisioner.Departures = departures
-	r.Interruption = &Interruption{
+	r.Interruption = &interruptions.Handler{
 		Queue: interruption.New(r.cfg(), testQueue), Cache: r.api, Cluster: r.Claims.Cluster, Objects: r.Claims.Objects,
 		Machines: r.Claims.Machines, Troubles: r.troubles(t), Shortages: r.Market.Shortages, Departures: departures, Ledger: r.Claims.Ledger,
 		Batch: r.Claims.Batch, ClusterUID: r.uid, Account: emulator.DefaultAccount, Region: testRegion, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
@@ -32,9 +34,9 @@ func (r *rig) heeding(t testing.TB) {
 }
 
 // troubles is the EC2 client for instance status checks.
-func (r *rig) troubles(t testing.TB) troubles {
+func (r *rig) troubles(t testing.TB) interruptions.StatusChecks {
 	t.Helper()
-	door, ok := r.Claims.Machines.(troubles)
+	door, ok := r.Claims.Machines.(interruptions.StatusChecks)
 	if !ok {
 		t.Fatal("the rig's doors have changed")
 	}
@@ -50,7 +52,7 @@ func (r *rig) announced() {
 func (r *rig) post(t testing.TB, body string) {
 	t.Helper()
 	r.Do(func(_ *world.World, now time.Time) {
-		if _, err := r.estate.Region.SendMessage(now, testQueue, body); err != nil {
+		if _, err := r.estate.Region.SQS.SendMessage(now, testQueue, body); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -61,7 +63,7 @@ func (r *rig) inQueue(t testing.TB) int {
 	t.Helper()
 	n := 0
 	r.Do(func(_ *world.World, now time.Time) {
-		q, err := r.estate.Region.Queue(testQueue)
+		q, err := r.estate.Region.SQS.Queue(testQueue)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +86,7 @@ func (r *rig) read(t testing.TB) int {
 			return all
 		}
 		all += len(messages)
-		if err := r.Interruption.pass(t.Context(), messages); err != nil {
+		if err := r.Interruption.Pass(t.Context(), messages); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +95,7 @@ func (r *rig) read(t testing.TB) int {
 // depart does the next steps for interrupted nodes, and returns how many still wait.
 func (r *rig) depart(t testing.TB) int {
 	t.Helper()
-	left, err := r.Interruption.departPass(t.Context())
+	left, err := r.Interruption.DepartPass(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

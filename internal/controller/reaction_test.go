@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
@@ -84,19 +87,19 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	r := newMultitude(t, 2000)
 	r.Moves.Now = r.now
 	look := func() {
-		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+		if err := r.Emptiness.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	look()
-	if pause := r.Emptiness.pause(0); pause != emptinessEvery {
-		t.Errorf("nothing is empty, and the next look comes after %s, want %s", pause, emptinessEvery)
+	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessEvery {
+		t.Errorf("nothing is empty, and the next look comes after %s, want %s", pause, disruptor.EmptinessEvery)
 	}
 	const name = "copy-0777"
 	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Moves.look(t.Context()); err != nil {
+	if err := r.Moves.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	leaving := func() (names []string) {
@@ -111,10 +114,10 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	if names := leaving(); len(names) != 0 {
 		t.Fatalf("one look was enough for %v: a pod that was just being bound is not seen", names)
 	}
-	if pause := r.Emptiness.pause(0); pause != emptinessAgain {
-		t.Errorf("a node was found empty, and the next look comes after %s, want %s", pause, emptinessAgain)
+	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessAgain {
+		t.Errorf("a node was found empty, and the next look comes after %s, want %s", pause, disruptor.EmptinessAgain)
 	}
-	r.ahead += emptinessAgain
+	r.ahead += disruptor.EmptinessAgain
 	look()
 	if names := leaving(); len(names) != 1 || names[0] != name {
 		t.Fatalf("%v are on their way out after two looks, want %s\n%s", names, name, r.log)
@@ -123,8 +126,8 @@ func TestEmptyNodeGoesAtTheSecondLook(t *testing.T) {
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: name}, claim); err != nil || claim.DeletionTimestamp == nil {
 		t.Errorf("its claim is not being deleted: %v", err)
 	}
-	if pause := r.Emptiness.pause(0); pause != emptinessEvery {
-		t.Errorf("nothing new is empty, and the next look comes after %s, want %s", pause, emptinessEvery)
+	if pause := r.Emptiness.Pause(0); pause != disruptor.EmptinessEvery {
+		t.Errorf("nothing new is empty, and the next look comes after %s, want %s", pause, disruptor.EmptinessEvery)
 	}
 }
 
@@ -140,10 +143,10 @@ func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
 	late := &lateBinding{t: t, rig: r}
 	r.Emptiness.Live = late
 	for range 3 {
-		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+		if err := r.Emptiness.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
-		r.ahead += emptinessAgain
+		r.ahead += disruptor.EmptinessAgain
 	}
 	if late.node == "" {
 		t.Fatal("nobody asked whether pods had come")
@@ -154,7 +157,7 @@ func TestPodThatComesAtTheLastMomentKeepsItsNode(t *testing.T) {
 		}
 	}
 	var node corev1.Node
-	if err := r.api.Get(t.Context(), client.ObjectKey{Name: late.node}, &node); err != nil || !isOpen(&node) {
+	if err := r.api.Get(t.Context(), client.ObjectKey{Name: late.node}, &node); err != nil || !nodestate.IsOpen(&node) {
 		t.Errorf("the Node is closed, or gone: %v, taints %v", err, node.Spec.Taints)
 	}
 }
@@ -168,7 +171,7 @@ type lateBinding struct {
 
 func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	var closed corev1.Node
-	if err := l.rig.api.Get(ctx, client.ObjectKey{Name: node}, &closed); err != nil || isOpen(&closed) {
+	if err := l.rig.api.Get(ctx, client.ObjectKey{Name: node}, &closed); err != nil || nodestate.IsOpen(&closed) {
 		l.t.Errorf("pods can still come when it is asked for those of %s: %v", node, err)
 	}
 	if l.node == "" {
@@ -191,14 +194,14 @@ func TestConflictReopensNode(t *testing.T) {
 	failed := false
 	for range 5 {
 		isNew := busy.node == ""
-		err := r.Emptiness.pass(t.Context(), r.now())
-		r.ahead += emptinessAgain
+		err := r.Emptiness.Pass(t.Context(), r.now())
+		r.ahead += disruptor.EmptinessAgain
 		if !isNew || busy.node == "" {
 			continue
 		}
 		failed = err != nil
 		var node corev1.Node
-		if err := r.api.Get(t.Context(), client.ObjectKey{Name: busy.node}, &node); err != nil || !isOpen(&node) {
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: busy.node}, &node); err != nil || !nodestate.IsOpen(&node) {
 			t.Errorf("the Node is closed, or gone, after its claim could not be deleted: %v, taints %v", err, node.Spec.Taints)
 		}
 	}
@@ -235,16 +238,16 @@ func (b *busyClaims) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, e
 // TestLooksLeaveRoom: scans for empty nodes start as often as they should, and are spaced out when they take long.
 func TestLooksLeaveRoom(t *testing.T) {
 	t.Parallel()
-	e := &Emptiness{}
-	for took, want := range map[time.Duration]time.Duration{0: emptinessEvery, time.Second: emptinessEvery - time.Second, time.Minute: emptinessEvery / 4} {
-		if got := e.pause(took); got != want {
+	e := &disruptor.Emptiness{}
+	for took, want := range map[time.Duration]time.Duration{0: disruptor.EmptinessEvery, time.Second: disruptor.EmptinessEvery - time.Second, time.Minute: disruptor.EmptinessEvery / 4} {
+		if got := e.Pause(took); got != want {
 			t.Errorf("after a look of %s the next one waits %s, want %s", took, got, want)
 		}
 	}
 	// Two scans of a second each, and the longest pauses, are within five seconds.
-	waits := e.pause(time.Second)
-	e.isNews = true
-	if sum := waits + e.pause(time.Second) + 2*time.Second; sum > 5*time.Second {
+	waits := e.Pause(time.Second)
+	e.IsNews = true
+	if sum := waits + e.Pause(time.Second) + 2*time.Second; sum > 5*time.Second {
 		t.Errorf("a node that is empty goes after %s", sum)
 	}
 }
@@ -256,7 +259,7 @@ func TestNobodyIsMovedToWhereNobodyIs(t *testing.T) {
 	f.wanted = 1
 	pods := f.pods(t)
 	f.check(t, f.api.Delete(t.Context(), &pods[0]))
-	if err := f.Moves.look(t.Context()); err != nil {
+	if err := f.Moves.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if begun := counted(t, f.Moves.Metrics.Begun, "Underutilized"); begun != 0 {
@@ -292,10 +295,10 @@ func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 	r.Moves.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		close(begun)
 		<-goOn
-		r.Moves.Solve = Plan
-		return Plan(s, m)
+		r.Moves.Solve = provisioner.Plan
+		return provisioner.Plan(s, m)
 	}
-	go func() { done <- r.Moves.look(context.WithoutCancel(t.Context())) }()
+	go func() { done <- r.Moves.Look(context.WithoutCancel(t.Context())) }()
 	<-begun
 	for _, name := range []string{"copy-0000", "copy-0001"} {
 		if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
@@ -303,7 +306,7 @@ func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := r.Emptiness.pass(t.Context(), r.now()); err != nil {
+		if err := r.Emptiness.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -325,18 +328,18 @@ func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 // TestGateCountsWhatWasChosen: chosen nodes count as leaving in all loops at once, until they are released.
 func TestGateCountsWhatWasChosen(t *testing.T) {
 	t.Parallel()
-	var g Gate
+	var g nodestate.DisruptionLock
 	now := time.Now()
-	g.note("chosen", now)
-	g.note("stays", now)
-	g.forget("stays")
+	g.Note("chosen", now)
+	g.Note("stays", now)
+	g.Forget("stays")
 	for claim, want := range map[types.UID]bool{"chosen": true, "stays": false, "other": false} {
 		// A loop that started before the choice counts it as well.
-		if early, late := g.going(claim, now.Add(-time.Minute)), g.going(claim, now.Add(gateMemory)); early != want || late != want {
+		if early, late := g.Going(claim, now.Add(-time.Minute)), g.Going(claim, now.Add(nodestate.GateMemory)); early != want || late != want {
 			t.Errorf("%s is going: %v and %v, want %v", claim, early, late, want)
 		}
 	}
-	if g.going("chosen", now.Add(gateMemory+1)) {
+	if g.Going("chosen", now.Add(nodestate.GateMemory+1)) {
 		t.Error("what the cache must show by now is remembered still")
 	}
 }

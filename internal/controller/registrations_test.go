@@ -43,18 +43,18 @@ func TestPoolSaysHowItsLaunchesWent(t *testing.T) {
 		t.Fatalf("after a restart: %+v", c)
 	}
 	claim := r.claims(t)[0]
-	r.Claims.Registrations.note(&claim, false)
+	r.Claims.Registrations.Note(&claim, false)
 	if c := r.healthy(t); c.Status != metav1.ConditionTrue {
 		t.Fatalf("after one failure: %+v", c)
 	}
-	r.Claims.Registrations.note(&claim, false)
+	r.Claims.Registrations.Note(&claim, false)
 	if c := r.healthy(t); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "2 of the last 3 launches") {
 		t.Fatalf("after two: %+v", c)
 	}
 	foreign := claim.DeepCopy()
 	foreign.OwnerReferences[0].UID = "uid-of-another"
 	for range 4 {
-		r.Claims.Registrations.note(foreign, true)
+		r.Claims.Registrations.Note(foreign, true)
 	}
 	if c := r.healthy(t); c.Status != metav1.ConditionFalse {
 		t.Fatalf("another pool's launches count: %+v", c)
@@ -99,7 +99,7 @@ func TestLaunchesThatDoNotJoinCount(t *testing.T) {
 	r.work(t)
 	r.ahead += lifecycle.RegistrationTimeout + time.Minute
 	r.work(t)
-	if known, failed := r.Claims.Registrations.of(r.pool(t)).Count(); known != 1 || failed != 1 {
+	if known, failed := r.Claims.Registrations.Of(r.pool(t)).Count(); known != 1 || failed != 1 {
 		t.Errorf("%d of %d launches failed, want 1 of 1\n%s", failed, known, r.log)
 	}
 }

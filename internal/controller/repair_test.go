@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
 // ail makes a Node unhealthy for the given time.
@@ -28,7 +29,7 @@ func (r *rig) ail(t *testing.T, name string, condition corev1.NodeConditionType,
 	}
 }
 
-func (r *rig) repairing() { r.Claims.Repair = &Repair{Cache: r.api, Tell: r.events} }
+func (r *rig) repairing() { r.Claims.Repair = &nodeclaim.Repair{Cache: r.api, Tell: r.events} }
 
 // TestNodeIsRepaired: a node that has been unhealthy for too long is replaced with all of its pods, even protected ones.
 func TestNodeIsRepaired(t *testing.T) {

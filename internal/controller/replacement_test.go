@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
@@ -108,7 +110,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	r.age(t, old, tooOld)
 	r.visit(t, old)
 	node := r.nodes(t)[0]
-	if !hasTaint(&node, karpv1.TaintDisrupted) {
+	if !nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 		t.Fatalf("new pods may still come to the node that has expired\n%s", r.log)
 	}
 	if _, ok := node.Labels[karpv1.LabelExcludeFromLoadBalancers]; ok {
@@ -235,7 +237,7 @@ func TestBudgetsBoundReplacements(t *testing.T) {
 	}
 	closed := func() (n int) {
 		for _, node := range r.nodes(t) {
-			if hasTaint(&node, karpv1.TaintDisrupted) {
+			if nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 				n++
 			}
 		}
@@ -243,7 +245,7 @@ func TestBudgetsBoundReplacements(t *testing.T) {
 	}
 	for range 3 {
 		r.work(t)
-		r.ahead += 2 * turnsEvery
+		r.ahead += 2 * nodeclaim.TurnsEvery
 	}
 	if n := closed(); n != 1 {
 		t.Fatalf("%d nodes are being replaced, the budget is 1\n%s", n, r.log)
@@ -269,7 +271,7 @@ func TestWaitingIsAtTheCostOfTheGracePeriod(t *testing.T) {
 	}
 	r.age(t, old, tooOld)
 	r.visit(t, old)
-	since := replacingSince(r.claim(t, old))
+	since := nodestate.ReplacingSince(r.claim(t, old))
 	if since.IsZero() {
 		t.Fatalf("the claim does not say since when it is replaced\n%s", r.log)
 	}

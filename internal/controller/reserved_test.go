@@ -13,6 +13,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
@@ -28,7 +29,7 @@ func reservedRig(t *testing.T, total int, change func(*world.CapacityReservation
 	var made *world.CapacityReservation
 	r.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = r.estate.Region.Reserve(now, q); err != nil {
+		if made, err = r.estate.Region.CapacityReservations.Create(now, q); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -107,7 +108,7 @@ func TestReservationVanishes(t *testing.T) {
 	r.pending(t, "web", "1500m", "2Gi")
 	r.plan(t)
 	r.Do(func(_ *world.World, now time.Time) {
-		if err := r.estate.Region.CancelReservation(now, made.ID); err != nil {
+		if err := r.estate.Region.CapacityReservations.Cancel(now, made.ID); err != nil {
 			t.Error(err)
 		}
 	})
@@ -135,7 +136,7 @@ func TestReservationEnds(t *testing.T) {
 	r.join(t)
 	r.work(t)
 	sweep := func() {
-		if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -144,13 +145,13 @@ func TestReservationEnds(t *testing.T) {
 		t.Fatalf("with its reservation the claim is %s", way)
 	}
 	r.Do(func(_ *world.World, now time.Time) {
-		if err := r.estate.Region.CancelReservation(now, made.ID); err != nil {
+		if err := r.estate.Region.CapacityReservations.Cancel(now, made.ID); err != nil {
 			t.Error(err)
 		}
 	})
 	sweep()
 	for name, labels := range map[string]map[string]string{"claim": r.claims(t)[0].Labels, "Node": r.nodes(t)[0].Labels} {
-		for _, key := range reservationKeys() {
+		for _, key := range offerings.ReservationKeys() {
 			if _, ok := labels[key]; ok {
 				t.Errorf("the %s still has label %s", name, key)
 			}
@@ -189,7 +190,7 @@ func TestBlockEnds(t *testing.T) {
 	if state := r.class(t).Status.CapacityReservations[0].State; state != awsv1.CapacityReservationExpiring {
 		t.Fatalf("39 minutes before its end the block is %s", state)
 	}
-	if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -241,34 +242,34 @@ func TestReservedBook(t *testing.T) {
 	said := func(left int) []ec2.Reservation {
 		return []ec2.Reservation{{ReservedCapacity: catalog.ReservedCapacity{Reservation: catalog.Reservation{ID: "cr-1", Left: left}}}}
 	}
-	var b reservedBook
+	var b offerings.ReservedBook
 	left := func(what string, want int) {
-		if got := b.left()["cr-1"]; got != want {
+		if got := b.Left()["cr-1"]; got != want {
 			t.Errorf("%s: %d left, want %d", what, got, want)
 		}
 	}
-	if more := b.saw(now, said(5)); len(more) != 1 {
+	if more := b.Saw(now, said(5)); len(more) != 1 {
 		t.Errorf("at first there is more than before: %v", more)
 	}
-	b.take(now, "cr-1")
-	b.take(now, "cr-1")
-	b.take(now, "cr-2") // of no reservation that is known
+	b.Take(now, "cr-1")
+	b.Take(now, "cr-1")
+	b.Take(now, "cr-2") // of no reservation that is known
 	left("two were bought", 3)
-	b.saw(now.Add(time.Second), said(5))
+	b.Saw(now.Add(time.Second), said(5))
 	left("EC2 counts none of them", 3)
-	b.saw(now.Add(2*time.Second), said(4))
+	b.Saw(now.Add(2*time.Second), said(4))
 	left("EC2 counts one", 3)
-	b.saw(now.Add(3*time.Second), said(2))
+	b.Saw(now.Add(3*time.Second), said(2))
 	left("EC2 counts both, and somebody else's", 2)
-	if more := b.saw(now.Add(4*time.Second), said(3)); len(more) != 1 {
+	if more := b.Saw(now.Add(4*time.Second), said(3)); len(more) != 1 {
 		t.Errorf("one was given back: %v", more)
 	}
-	b.take(now.Add(5*time.Second), "cr-1")
-	b.saw(now.Add(5*time.Second+reservedShown), said(3))
+	b.Take(now.Add(5*time.Second), "cr-1")
+	b.Saw(now.Add(5*time.Second+offerings.ReservedShown), said(3))
 	left("EC2 has had a minute to count it, and one was given back", 3)
-	b.saw(now.Add(2*reservedKept), nil)
-	if len(b.left()) != 0 {
-		t.Errorf("nobody selects it any more: %v", b.left())
+	b.Saw(now.Add(2*offerings.ReservedKept), nil)
+	if len(b.Left()) != 0 {
+		t.Errorf("nobody selects it any more: %v", b.Left())
 	}
 }
 
@@ -318,10 +319,10 @@ func TestChooseReserved(t *testing.T) {
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
-		way, picks := choose(types, wish{accepted: accepted, bought: c.bought, subnets: map[string]vpc.Subnet{"x": {}, "y": {}}})
+		way, picks := offerings.Choose(types, offerings.LaunchCandidate{Accepted: accepted, Bought: c.bought, Subnets: map[string]vpc.Subnet{"x": {}, "y": {}}})
 		got := way + ":"
 		for _, p := range picks {
-			got += fmt.Sprintf(" %s/%s=%s", p.kind.Name, p.offering.Zone, p.offering.Reservation.ID)
+			got += fmt.Sprintf(" %s/%s=%s", p.Kind.Name, p.Offering.Zone, p.Offering.Reservation.ID)
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

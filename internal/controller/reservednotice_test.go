@@ -27,7 +27,7 @@ func TestEndingReservationIsNotUsed(t *testing.T) {
 		}},
 		"its owner takes it back": {func(c *world.CapacityReservation) { c.Interruptible = true }, true,
 			func(r *rig, _ *world.CapacityReservation, w *world.World, now time.Time) {
-				w.Reclaim(now, r.estate.Region.Instances()[0].ID)
+				w.Reclaim(now, r.estate.Region.Instances.All()[0].ID)
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,11 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
@@ -48,13 +53,13 @@ func TestNothingGoesUnseen(t *testing.T) {
 	t.Parallel()
 	for name, hide := range map[string]func(f *park) (show func()){
 		"what can be bought": func(f *park) func() {
-			known := f.Market.offered
-			f.Market.offered = ec2.Market{}
-			return func() { f.Market.offered = known }
+			known := f.Market.Offered
+			f.Market.Offered = ec2.Market{}
+			return func() { f.Market.Offered = known }
 		},
 		"whether all is paused": func(f *park) func() {
 			known := f.Moves.Pauses
-			f.Moves.Pauses = &Pauses{Switch: lostSwitch{}, Log: f.Moves.Log}
+			f.Moves.Pauses = &loop.Pauses{Switch: lostSwitch{}, Log: f.Moves.Log}
 			return func() { f.Moves.Pauses = known }
 		},
 	} {
@@ -66,7 +71,7 @@ func TestNothingGoesUnseen(t *testing.T) {
 			show := hide(f)
 			for range 5 {
 				f.ahead += 20 * time.Second
-				f.check(t, f.Moves.advance(t.Context()))
+				f.check(t, f.Moves.Advance(t.Context()))
 			}
 			if left := f.leavers(t); len(left) > 0 || f.isReopened(t) == "" {
 				t.Fatalf("%v are deleted, or the move was undone\n%s", left, f.tail())
@@ -93,7 +98,7 @@ func TestUsersChangeTheirMind(t *testing.T) {
 		says   string
 	}{
 		"pauses": {false, func(t *testing.T, f *park) {
-			f.change(t, func(p *karpv1.NodePool) { annotate(p, karpv1.AnnotationPaused, "true") })
+			f.change(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationPaused, "true") })
 		}, "was paused"},
 		"turns consolidation off": {false, func(t *testing.T, f *park) {
 			f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{} })
@@ -102,23 +107,23 @@ func TestUsersChangeTheirMind(t *testing.T) {
 			f.change(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmpty })
 		}, "wants no node taken away to save money any more"},
 		"says what makes no sense": {false, func(t *testing.T, f *park) {
-			f.change(t, func(p *karpv1.NodePool) { annotate(p, karpv1.AnnotationMinimumSaving, "much") })
+			f.change(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationMinimumSaving, "much") })
 		}, "does not allow it any more"},
 		"keeps the Node": {false, func(t *testing.T, f *park) {
 			for _, n := range f.nodes(t) {
-				annotate(&n, karpv1.AnnotationDoNotDisrupt, "true")
+				driftcheck.Annotate(&n, karpv1.AnnotationDoNotDisrupt, "true")
 				f.check(t, f.api.Update(t.Context(), &n))
 			}
 		}, "is kept by the annotation karpenter.sh/do-not-disrupt of the Node"},
 		"keeps the NodeClaim": {true, func(t *testing.T, f *park) {
 			for _, c := range f.claims(t) {
-				annotate(&c, karpv1.AnnotationDoNotDisrupt, "true")
+				driftcheck.Annotate(&c, karpv1.AnnotationDoNotDisrupt, "true")
 				f.check(t, f.api.Update(t.Context(), &c))
 			}
 		}, "is kept by the annotation karpenter.sh/do-not-disrupt of the NodeClaim"},
 		"takes the change back": {true, func(t *testing.T, f *park) { f.editPool(t, team("a")) }, "does not drift any more"},
 		"only observes drift": {true, func(t *testing.T, f *park) {
-			f.change(t, func(p *karpv1.NodePool) { annotate(p, karpv1.AnnotationDrift, "observe") })
+			f.change(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationDrift, "observe") })
 		}, "only observes drift now"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,18 +161,18 @@ func TestNobodyStaysClosed(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
 	claim, node := f.claims(t)[0], f.nodes(t)[0]
-	claim.StatusConditions().Set(f.now(), disruptionReason(disruption.Drifted))
+	claim.StatusConditions().Set(f.now(), nodestate.DisruptionReason(disruption.Drifted))
 	f.check(t, f.api.Status().Update(t.Context(), &claim))
-	closeNode(&node)
+	nodestate.CloseNode(&node)
 	f.check(t, f.api.Update(t.Context(), &node))
-	f.check(t, f.Moves.advance(t.Context()))
-	f.ahead += strayAfter - time.Second
-	f.check(t, f.Moves.advance(t.Context()))
+	f.check(t, f.Moves.Advance(t.Context()))
+	f.ahead += disruptor.StrayAfter - time.Second
+	f.check(t, f.Moves.Advance(t.Context()))
 	if f.isReopened(t) == "" {
 		t.Fatalf("it was opened before anybody could say why it is closed\n%s", f.tail())
 	}
 	f.ahead += time.Second
-	f.check(t, f.Moves.advance(t.Context()))
+	f.check(t, f.Moves.Advance(t.Context()))
 	if why := f.isWhole(t); why != "" {
 		t.Fatalf("%s\n%s", why, f.tail())
 	}
@@ -180,20 +185,20 @@ func TestNobodyStaysClosed(t *testing.T) {
 func TestWhoGoesIsNotOpened(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "1500m", "1500m", "t3.medium")
-	for _, key := range []string{annotationReplacing, annotationInterrupted} {
+	for _, key := range []string{nodestate.AnnotationReplacing, nodestate.AnnotationInterrupted} {
 		claim, node := f.claims(t)[0], f.nodes(t)[0]
 		claim.Annotations = map[string]string{key: f.now().UTC().Format(time.RFC3339)}
-		if key == annotationInterrupted {
+		if key == nodestate.AnnotationInterrupted {
 			claim.Annotations[key] = "x " + claim.Annotations[key]
 		}
 		f.check(t, f.api.Update(t.Context(), &claim))
-		closeNode(&node)
+		nodestate.CloseNode(&node)
 		f.check(t, f.api.Update(t.Context(), &node))
 		for range 3 {
-			f.ahead += strayAfter
-			f.check(t, f.Moves.advance(t.Context()))
+			f.ahead += disruptor.StrayAfter
+			f.check(t, f.Moves.Advance(t.Context()))
 		}
-		if node = f.nodes(t)[0]; isOpen(&node) {
+		if node = f.nodes(t)[0]; nodestate.IsOpen(&node) {
 			t.Errorf("%s: the node was opened\n%s", key, f.tail())
 		}
 	}
@@ -206,18 +211,18 @@ func TestUndoneMoveLeavesTheInterruptedClosed(t *testing.T) {
 	come := f.comer(t)
 	for _, c := range f.claims(t) {
 		if c.Name != come.Name {
-			annotate(&c, annotationInterrupted, "SpotInterruption "+f.now().UTC().Format(time.RFC3339))
+			driftcheck.Annotate(&c, nodestate.AnnotationInterrupted, "SpotInterruption "+f.now().UTC().Format(time.RFC3339))
 			f.check(t, f.api.Update(t.Context(), &c))
 		}
 	}
 	f.check(t, f.api.Delete(t.Context(), &come))
-	f.check(t, f.Moves.advance(t.Context()))
+	f.check(t, f.Moves.Advance(t.Context()))
 	for _, c := range f.claims(t) {
-		if c.Annotations[annotationMove] != "" {
+		if c.Annotations[nodestate.AnnotationMove] != "" {
 			t.Errorf("%s still bears the mark\n%s", c.Name, f.tail())
 		}
 	}
-	if node := f.nodes(t)[0]; isOpen(&node) {
+	if node := f.nodes(t)[0]; nodestate.IsOpen(&node) {
 		t.Errorf("it takes pods again\n%s", f.tail())
 	}
 }
@@ -229,7 +234,7 @@ func TestWavesCountWhoIsEmptied(t *testing.T) {
 	f.fresh = true
 	f.change(t, func(p *karpv1.NodePool) {
 		p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{}
-		annotate(p, karpv1.AnnotationDriftWave, "1")
+		driftcheck.Annotate(p, karpv1.AnnotationDriftWave, "1")
 	})
 	f.editPool(t, func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": "b"} })
 	old := map[string]bool{}
@@ -249,7 +254,7 @@ func TestWavesCountWhoIsEmptied(t *testing.T) {
 	}
 	leaving := 0
 	for _, c := range f.claims(t) {
-		if old[c.Name] && (c.DeletionTimestamp != nil || c.Annotations[annotationMove] != "") {
+		if old[c.Name] && (c.DeletionTimestamp != nil || c.Annotations[nodestate.AnnotationMove] != "") {
 			leaving++
 		}
 	}
@@ -261,16 +266,16 @@ func TestWavesCountWhoIsEmptied(t *testing.T) {
 // TestGateKeepsWhatWasGranted: chosen nodes are recorded until they start to leave, however long that takes, and for a moment after that.
 func TestGateKeepsWhatWasGranted(t *testing.T) {
 	t.Parallel()
-	var g Gate
+	var g nodestate.DisruptionLock
 	now := time.Now()
-	g.reserve("a")
-	g.reserve("b")
-	if late := now.Add(time.Hour); !g.going("a", late) || g.going("c", late) {
+	g.Reserve("a")
+	g.Reserve("b")
+	if late := now.Add(time.Hour); !g.Going("a", late) || g.Going("c", late) {
 		t.Error("what was granted is forgotten, or something that was not is known")
 	}
-	g.note("a", now)
-	g.forget("b")
-	if g.going("b", now) || !g.going("a", now.Add(gateMemory)) || g.going("a", now.Add(gateMemory+1)) {
+	g.Note("a", now)
+	g.Forget("b")
+	if g.Going("b", now) || !g.Going("a", now.Add(nodestate.GateMemory)) || g.Going("a", now.Add(nodestate.GateMemory+1)) {
 		t.Error("what began is not remembered for as long as the cache may be behind, or what stays is")
 	}
 }
@@ -282,7 +287,7 @@ func TestExpiryKnowsOfMoves(t *testing.T) {
 	mark := func(r *rig, t *testing.T, name string) {
 		t.Helper()
 		claim := r.claim(t, name)
-		annotate(claim, annotationMove, `{"id":"m","reason":"Drifted"}`)
+		driftcheck.Annotate(claim, nodestate.AnnotationMove, `{"id":"m","reason":"Drifted"}`)
 		if err := r.api.Update(t.Context(), claim); err != nil {
 			t.Fatal(err)
 		}
@@ -296,9 +301,9 @@ func TestExpiryKnowsOfMoves(t *testing.T) {
 		r.age(t, claims[1].Name, tooOld)
 		for range 3 {
 			r.visit(t, claims[1].Name)
-			r.ahead += 2 * turnsEvery
+			r.ahead += 2 * nodeclaim.TurnsEvery
 		}
-		if since := replacingSince(r.claim(t, claims[1].Name)); !since.IsZero() {
+		if since := nodestate.ReplacingSince(r.claim(t, claims[1].Name)); !since.IsZero() {
 			t.Errorf("two nodes go at once, the budget is 1\n%s", r.log)
 		}
 	})
@@ -321,7 +326,7 @@ func TestExpiryKnowsOfMoves(t *testing.T) {
 		if r.keep(t); len(r.claims(t)) != 2 {
 			t.Fatalf("%d claims: one is bought in the place of a node that stays, as its move is about to be undone\n%s", len(r.claims(t)), r.log)
 		}
-		_, err := r.Claims.Objects.(*kube.Writer).CreateStaticReplacement(t.Context(), "apps", map[string]string{annotationReplaces: "m"})
+		_, err := r.Claims.Objects.(*kube.Writer).CreateStaticReplacement(t.Context(), "apps", map[string]string{nodestate.AnnotationReplaces: "m"})
 		if err != nil {
 			t.Fatal(err)
 		}

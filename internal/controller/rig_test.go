@@ -36,6 +36,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/aws/ratelimit"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/gc"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
+	"github.com/joiner-sh/joiner/internal/controller/nodepool"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/kube"
@@ -56,7 +67,7 @@ const (
 // nothing happens unless a test triggers it.
 type rig struct {
 	*emulator.Server
-	Loops
+	Controllers
 	api    client.WithWatch
 	estate world.Estate
 	events *events
@@ -220,47 +231,47 @@ func (r *rig) start(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Market.offered, r.Market.version = offered, 1
+	r.Market.Offered, r.Market.Version = offered, 1
 }
 
 func (r *rig) connect(m *metrics.Metrics, door *ec2.Client, profiles *iam.Client, prices *pricing.Client, nets *vpc.Client, imgs *ami.Client, table catalog.Table) {
 	ledger, api := &kube.Ledger{}, r.fuse.guard(r.api)
 	reader := &kube.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
 	writer := &kube.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
-	batch := NewBatch(time.Second, 10*time.Second)
-	holds, unhelped, departures, registrations := &Holds{}, &Unhelped{}, &Departures{}, &Registrations{}
-	shortages, gate := &ec2.Shortages{}, &Gate{}
-	pods := &PodWatch{Batch: batch, Metrics: m}
+	batch := loop.NewBatch(time.Second, 10*time.Second)
+	holds, unhelped, departures, registrations := &poolhealth.LaunchBackoff{}, &poolhealth.PodBackoff{}, &nodestate.PlannedEvictions{}, &poolhealth.Registrations{}
+	shortages, gate := &ec2.Shortages{}, &nodestate.DisruptionLock{}
+	pods := &nodestate.PodWatch{Batch: batch, Metrics: m}
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
-	market := &Market{Region: testRegion, EC2: door, Prices: prices, Table: table, Cache: r.api, Shortages: shortages,
-		Options: MarketOptions{MemoryOverhead: 0.075}, Batch: batch, Metrics: m, Log: log}
-	market.Measured = &Measured{Store: kube.MeasuredStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
-	pauses := &Pauses{Switch: kube.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
-	staying := &Staying{Objects: writer, Tell: r.events, Metrics: m}
-	offers := &Offers{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
+	market := &offerings.Catalogs{Region: testRegion, EC2: door, Prices: prices, Table: table, Cache: r.api, Shortages: shortages,
+		Options: offerings.MarketOptions{MemoryOverhead: 0.075}, Batch: batch, Metrics: m, Log: log}
+	market.Measured = &offerings.Measured{Store: kube.MeasuredStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
+	pauses := &loop.Pauses{Switch: kube.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
+	staying := &disruptor.DisruptableConditionWriter{Objects: writer, Tell: r.events, Metrics: m}
+	offers := &offerings.RequestBuilder{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
 		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
-	found := &Drift{Cache: r.api, Fleet: door, Market: market, Objects: writer, Authority: "Y2E=", Reserves: true, Tell: r.events, Metrics: m, Log: log, Now: r.now}
-	r.Loops = Loops{
+	found := &driftcheck.Reconciler{Cache: r.api, Fleet: door, Market: market, Objects: writer, Authority: "Y2E=", Reserves: true, Tell: r.events, Metrics: m, Log: log, Now: r.now}
+	r.Controllers = Controllers{
 		Market: market, Pods: pods,
-		Provisioner: &Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
-			Departures: departures, Watch: &Stopwatch{Metrics: m}, Tell: NewDrip(r.events), Metrics: m, Log: log, Now: r.now},
+		Provisioner: &provisioner.Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan, Claims: writer, Ledger: ledger, Holds: holds, Unhelped: unhelped,
+			Departures: departures, Watch: &provisioner.Stopwatch{Metrics: m}, Tell: loop.NewDrip(r.events), Metrics: m, Log: log, Now: r.now},
 		Drift: found,
-		Claims: &Claims{Cache: r.api, Drift: found, Authority: "Y2E=", Cluster: reader, Objects: writer, Evictor: writer, Buyer: door, Machines: door, Offers: offers,
+		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: found, Authority: "Y2E=", Cluster: reader, Objects: writer, Evictor: writer, Buyer: door, Machines: door, Offers: offers,
 			Ledger: ledger, Batch: batch, Holds: holds, Unhelped: unhelped, Tell: r.events, Metrics: m, Log: log, Now: r.now,
 			Registrations: registrations,
-			Replacements:  &Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
-		Orphans: &Orphans{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: door,
+			Replacements:  &nodeclaim.Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
+		Orphans: &nodeclaim.OrphanReconciler{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer, Machines: door,
 			Tell: r.events, Metrics: m, Log: log},
-		NodeClasses: &NodeClasses{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: profiles, Templates: door,
+		NodeClasses: &nodeclass.Reconciler{Cache: r.api, Objects: writer, Networks: nets, Images: imgs, Profiles: profiles, Templates: door,
 			Versions: fixedVersion("1.33"), Reservations: door, Placements: door, Offers: offers, Refresh: time.Minute, Batch: batch, Tell: r.events, Metrics: m, Log: log},
-		Pools: &Pools{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
-		Emptiness: &Emptiness{Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: Plan, Objects: writer, Pods: pods,
+		Pools: &nodepool.Reconciler{Cache: r.api, Cluster: reader, Objects: writer, Holds: holds, Market: market, Registrations: registrations, Pauses: pauses, Batch: batch, Metrics: m, Log: log},
+		Emptiness: &disruptor.Emptiness{Cluster: reader, Reader: reader, Live: reader, Market: market, Solve: provisioner.Plan, Objects: writer, Pods: pods,
 			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
-		Moves: &Moves{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: Plan, Claims: writer, Ledger: ledger, Holds: holds, Objects: writer,
+		Moves: &disruptor.Disruptor{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.Plan, Claims: writer, Ledger: ledger, Holds: holds, Objects: writer,
 			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
-			Staying: staying, Travel: &Travel{Store: kube.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
-		Sweeper: &Sweeper{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},
-		Shifts:  &ZonalShifts{Client: eks.NewZonalShifts(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
+			Staying: staying, Travel: &disruptor.MoveHistory{Store: kube.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
+		Sweeper: &gc.Collector{Cache: r.api, Live: r.api, Cluster: reader, Fleet: door, Machines: door, Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},
+		Shifts:  &offerings.ZonalShifts{Client: eks.NewZonalShifts(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 	}
 }
 
@@ -357,7 +368,7 @@ func (r *rig) create(t *testing.T, o client.Object) {
 // plan runs one pass of the provisioner.
 func (r *rig) plan(t *testing.T) {
 	t.Helper()
-	r.Provisioner.pass(t.Context(), Window{First: r.now(), Closed: r.now(), Size: 1})
+	r.Provisioner.Pass(t.Context(), loop.Window{First: r.now(), Closed: r.now(), Size: 1})
 }
 
 // classes reconciles the node class, and the pool after it.
@@ -413,7 +424,7 @@ func (r *rig) nodes(t *testing.T) []corev1.Node {
 func (r *rig) instances() []world.Instance {
 	var out []world.Instance
 	r.Do(func(*world.World, time.Time) {
-		for _, i := range r.estate.Region.Instances() {
+		for _, i := range r.estate.Region.Instances.All() {
 			if i.State == world.Pending || i.State == world.Running {
 				out = append(out, i)
 			}

@@ -11,6 +11,10 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/interruptions"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
@@ -27,7 +31,7 @@ func newSequenceRig(t *testing.T) sequenceRig {
 	t.Helper()
 	r := newRig(t, "t3.medium")
 	claims := r.servingNodes(t, "api", "web")
-	out := sequenceRig{r, &bouncer{evictor: r.Claims.Evictor, guards: map[string]bool{}}, nil}
+	out := sequenceRig{r, &bouncer{Evictor: r.Claims.Evictor, guards: map[string]bool{}}, nil}
 	r.Claims.Evictor = out.bouncer
 	of := map[string]string{} // the node of each pod
 	var pods corev1.PodList
@@ -40,13 +44,13 @@ func newSequenceRig(t *testing.T) sequenceRig {
 	for name, with := range map[string]string{"first": "web", "second": "api", "third": "web"} {
 		out.place(t, name, of[with])
 	}
-	mark := moveMark{
+	mark := nodestate.MoveMark{
 		ID: "m", Reason: disruption.Underutilized, Begun: r.now(), Nodes: 2, Pods: 5, Committed: true,
 		Turns: []string{"ns/first", "ns/second", "ns/web", "ns/third", "ns/api"},
 	}
 	for i := range claims {
 		c := r.claim(t, claims[i].Name)
-		mark.put(c, r.now())
+		mark.Put(c, r.now())
 		if err := r.api.Update(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -69,11 +73,11 @@ func (r sequenceRig) place(t *testing.T, name, node string) {
 // seconds lets the given number of seconds pass, and reconciles both claims four times in each.
 func (r sequenceRig) seconds(t *testing.T, n int) {
 	t.Helper()
-	for range n * int(time.Second/turnPoll) {
+	for range n * int(time.Second/nodeclaim.TurnPoll) {
 		for _, name := range r.names {
 			r.visit(t, name)
 		}
-		r.ahead += turnPoll
+		r.ahead += nodeclaim.TurnPoll
 	}
 }
 
@@ -104,21 +108,23 @@ func TestPodsLeaveInTurn(t *testing.T) {
 // TestInAHurryThereAreNoTurns: an interrupted node waits for no other pod, nor does a node that a user deletes before its move is committed.
 func TestInAHurryThereAreNoTurns(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*karpv1.NodeClaim, *moveMark){
-		"interrupted":   func(c *karpv1.NodeClaim, _ *moveMark) { mark(c, interruption.SpotInterrupted, time.Now()) },
-		"not committed": func(_ *karpv1.NodeClaim, m *moveMark) { m.Committed = false },
+	for name, change := range map[string]func(*karpv1.NodeClaim, *nodestate.MoveMark){
+		"interrupted": func(c *karpv1.NodeClaim, _ *nodestate.MoveMark) {
+			interruptions.Mark(c, interruption.SpotInterrupted, time.Now())
+		},
+		"not committed": func(_ *karpv1.NodeClaim, m *nodestate.MoveMark) { m.Committed = false },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newSequenceRig(t)
 			for _, name := range r.names {
 				c := r.claim(t, name)
-				m, err := moveOf(c)
+				m, err := nodestate.MoveOf(c)
 				if err != nil {
 					t.Fatal(err)
 				}
 				change(c, m)
-				m.put(c, r.now())
+				m.Put(c, r.now())
 				if err := r.api.Update(t.Context(), c); err != nil {
 					t.Fatal(err)
 				}
@@ -173,7 +179,7 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 		"its machines are on the way": {turns: []string{"ns/first"}, pods: []*corev1.Pod{pod}, want: true},
 		"pods leave":                  {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod, other}, want: true},
 		"all have left":               {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{other}},
-		"it takes for ever":           {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod}, begun: staleAfter + 1},
+		"it takes for ever":           {turns: []string{"ns/first"}, deleted: true, pods: []*corev1.Pod{pod}, begun: nodestate.StaleAfter + 1},
 		"they leave together":         {deleted: true, pods: []*corev1.Pod{pod}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,10 +188,10 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 			if c.deleted {
 				claim.DeletionTimestamp = &metav1.Time{Time: now}
 			}
-			f := &flight{
-				mark: moveMark{Turns: c.turns, Begun: now.Add(-c.begun)}, leaving: []*karpv1.NodeClaim{claim}, pods: map[string][]*corev1.Pod{"node": c.pods},
+			f := &disruptor.InFlightMove{
+				Mark: nodestate.MoveMark{Turns: c.turns, Begun: now.Add(-c.begun)}, Leaving: []*karpv1.NodeClaim{claim}, Pods: map[string][]*corev1.Pod{"node": c.pods},
 			}
-			if got := f.isInTurn(now); got != c.want {
+			if got := f.IsInTurn(now); got != c.want {
 				t.Errorf("they leave one after the other: %v, want %v", got, c.want)
 			}
 		})
@@ -197,26 +203,26 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 func TestMoveSaysWhoseTurnItIs(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")
-	s, err := f.Moves.scenery(t.Context(), f.now())
+	s, err := f.Moves.Scenery(t.Context(), f.now())
 	f.check(t, err)
-	goes, turns := &s.in.Snapshot.Nodes[0], []string(nil)
+	goes, turns := &s.In.Snapshot.Nodes[0], []string(nil)
 	for i := range goes.Pods {
 		turns = append(turns, goes.Pods[i].ID())
 	}
 	if len(turns) == 0 {
 		t.Fatalf("node %s has no pods", goes.Name)
 	}
-	f.check(t, f.Moves.beginAll(t.Context(), s, disruption.Underutilized, []consolidation.Move{{
+	f.check(t, f.Moves.BeginAll(t.Context(), s, disruption.Underutilized, []consolidation.Move{{
 		Nodes: []string{goes.Name}, Pods: len(turns), EvictionOrder: turns, Saving: catalog.Dollar / 100,
 	}}, f.now()))
-	mark, err := moveOf(f.claim(t, goes.Claim))
+	mark, err := nodestate.MoveOf(f.claim(t, goes.Claim))
 	f.check(t, err)
 	if mark == nil || !slices.Equal(mark.Turns, turns) {
 		t.Fatalf("the mark is %+v, want turns %v", mark, turns)
 	}
-	f.check(t, f.Moves.save(t.Context(), f.now()))
+	f.check(t, f.Moves.Save(t.Context(), f.now()))
 	for _, c := range f.claims(t) {
-		if other, _ := moveOf(&c); other != nil && other.ID != mark.ID {
+		if other, _ := nodestate.MoveOf(&c); other != nil && other.ID != mark.ID {
 			t.Errorf("%s was begun, too: %+v", c.Name, other)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/fairness"
@@ -57,7 +58,7 @@ func (p *plans) solve(s cluster.Snapshot, m catalog.Market) packing.Plan {
 	p.mu.Lock()
 	p.all = append(p.all, ids)
 	p.mu.Unlock()
-	return Plan(s, m)
+	return provisioner.Plan(s, m)
 }
 
 // serve plans slice after slice until each costly pod was in one, and returns how many there were.
@@ -65,13 +66,13 @@ func (r *rig) serve(t *testing.T) int {
 	t.Helper()
 	p, n := r.Provisioner, 0
 	for {
-		p.costly.due = p.Now.now()
-		p.slice(t.Context())
-		if !p.costly.running {
+		p.Costly.Due = p.Now.Now()
+		p.Slice(t.Context())
+		if !p.Costly.Running {
 			return n
 		}
-		<-p.costly.ended
-		p.collect(t.Context())
+		<-p.Costly.Ended
+		p.Collect(t.Context())
 		n++
 	}
 }
@@ -110,7 +111,7 @@ func TestCostlyPodsDelayNobody(t *testing.T) {
 		}
 		return record.solve(s, m)
 	}
-	r.Provisioner.slice(t.Context())
+	r.Provisioner.Slice(t.Context())
 	<-begun
 	r.pending(t, "b", "3", "1Gi")
 	r.plan(t)
@@ -118,8 +119,8 @@ func TestCostlyPodsDelayNobody(t *testing.T) {
 		t.Errorf("%d NodeClaims while a slice is planned, want one more for the new pod", len(r.claims(t)))
 	}
 	close(goOn)
-	<-r.Provisioner.costly.ended
-	r.Provisioner.collect(t.Context())
+	<-r.Provisioner.Costly.Ended
+	r.Provisioner.Collect(t.Context())
 
 	r.Provisioner.Solve = record.solve
 	n := r.serve(t)
@@ -140,7 +141,7 @@ func TestCostlyPodsDelayNobody(t *testing.T) {
 			placed[id]++
 		}
 	}
-	for id := range r.Provisioner.costly.seats {
+	for id := range r.Provisioner.Costly.Seats {
 		placed[id]++
 	}
 	for i := range hostile {
@@ -150,7 +151,7 @@ func TestCostlyPodsDelayNobody(t *testing.T) {
 		}
 	}
 	r.plan(t)
-	if refused := r.Provisioner.costly.refusals(r.waiting(t)); len(refused) != 1 || refused[0].Pod != "tenant/h-007" || len(refused[0].Reasons) == 0 {
+	if refused := r.Provisioner.Costly.Refusals(r.waiting(t)); len(refused) != 1 || refused[0].Pod != "tenant/h-007" || len(refused[0].Reasons) == 0 {
 		t.Errorf("refused are %v, want the pod that fits nowhere", refused)
 	}
 }
@@ -179,7 +180,7 @@ func TestSlicesDoNotTakeEachOthersRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seated := fairness.Seated(s.Nodes, s.Pods, r.Provisioner.costly.seats)
+	seated := fairness.Seated(s.Nodes, s.Pods, r.Provisioner.Costly.Seats)
 	n := 0
 	for i := range seated {
 		n += len(seated[i].Pods)
@@ -206,7 +207,7 @@ func TestBounded(t *testing.T) {
 	r.pending(t, "a", "500m", "1Gi")
 	record := &plans{}
 	s := cluster.Snapshot{Pods: r.waiting(t)}
-	plan := Bounded(record.solve)(s, r.Market.Market(r.now()))
+	plan := provisioner.Bounded(record.solve)(s, r.Market.Market(r.now()))
 	if len(record.all) != 1 || !slices.Equal(record.all[0], []string{"ns/a"}) {
 		t.Errorf("plans are for %v, want one for the ordinary pod", record.all)
 	}
@@ -228,7 +229,7 @@ func TestOmissionsAreLoggedOnce(t *testing.T) {
 	r.classes(t)
 	r.pending(t, "a", "1", "1Gi")
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
-		plan := Plan(s, m)
+		plan := provisioner.Plan(s, m)
 		plan.Machines = nil // so that the pod stays pending
 		plan.Omissions = []packing.Omission{{Pod: "ns/a", Preferences: 50}}
 		return plan

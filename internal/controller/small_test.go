@@ -9,6 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodepool"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
@@ -52,7 +56,7 @@ func TestPoolProblem(t *testing.T) {
 	} {
 		pool := testPool()
 		c.change(&pool.Spec.Template)
-		got := poolProblem(pool)
+		got := nodepool.PoolProblem(pool)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -68,14 +72,14 @@ func TestExplain(t *testing.T) {
 				{Code: packing.TypeMismatch, Count: 812, Detail: "kubernetes.io/arch"}, {Code: packing.NoPool, Count: 1},
 			}},
 		"No place for the pod (PoolUnusable): NodePool a cannot be used: " + broken: {
-			Hint: "mend NodePool a, whose labels and taints suit the pod: " + broken, Reasons: []packing.Reason{
+			Hint: "fix NodePool a, whose labels and taints suit the pod: " + broken, Reasons: []packing.Reason{
 				{Code: packing.PoolUnusable, Detail: "a: " + broken}, {Code: packing.TaintUntolerated, Count: 90, Detail: "gpu:NoSchedule"},
 				{Code: packing.LabelConflict, Count: 70, Detail: "team"},
 			}},
 		"No place for the pod (Unplannable): it is too odd": {Reasons: []packing.Reason{{Code: packing.Unplannable, Detail: "it is too odd"}}},
 		"No place for the pod":                              {},
 	} {
-		if got := explain(r); got != want {
+		if got := provisioner.Explain(r); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -86,7 +90,7 @@ func TestRefusalSummary(t *testing.T) {
 	refusal := func(code packing.Code, detail string) packing.Refusal {
 		return packing.Refusal{Reasons: []packing.Reason{{Code: code, Detail: detail}}}
 	}
-	got := refusalSummary([]packing.Refusal{refusal(packing.NoPool, ""), refusal(packing.TooSmall, "cpu"), refusal(packing.TooSmall, "cpu"), {}})
+	got := provisioner.RefusalSummary([]packing.Refusal{refusal(packing.NoPool, ""), refusal(packing.TooSmall, "cpu"), refusal(packing.TooSmall, "cpu"), {}})
 	if want := "TooSmall cpu: 2 pods; NoPool: 1 pod; no reason: 1 pod"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -96,23 +100,23 @@ func TestRefusalSummary(t *testing.T) {
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	claim := func(id, version string) *karpv1.NodeClaim {
-		return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: uid(id), ResourceVersion: version}}
+		return &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: loop.UID(id), ResourceVersion: version}}
 	}
-	var n newest
-	n.note(claim("1", "10"))
+	var n loop.NewestVersions
+	n.Note(claim("1", "10"))
 	for _, step := range []struct{ uid, cached, want string }{
 		{"1", "9", "10"}, {"1", "9", "10"}, {"1", "10", "10"}, {"1", "9", "9"}, // forgotten once the cache has it
 	} {
-		if got := n.of(claim(step.uid, step.cached)); got.ResourceVersion != step.want {
+		if got := n.Of(claim(step.uid, step.cached)); got.ResourceVersion != step.want {
 			t.Errorf("cached %s: %s, want %s", step.cached, got.ResourceVersion, step.want)
 		}
 	}
-	n.note(claim("1", "10"))
-	if got := n.of(claim("2", "3")); got.ResourceVersion != "3" {
+	n.Note(claim("1", "10"))
+	if got := n.Of(claim("2", "3")); got.ResourceVersion != "3" {
 		t.Errorf("another claim of the name counts as the old one: %s", got.ResourceVersion)
 	}
-	n.note(claim("1", "odd"))
-	if got := n.of(claim("1", "even")); got.ResourceVersion != "even" {
+	n.Note(claim("1", "odd"))
+	if got := n.Of(claim("1", "even")); got.ResourceVersion != "even" {
 		t.Errorf("versions that cannot be compared: %s", got.ResourceVersion)
 	}
 }
@@ -120,11 +124,11 @@ func TestNewest(t *testing.T) {
 // TestDripLeavesOutWhatIsTooMuch: the recorder drops excess events, and never blocks.
 func TestDripLeavesOutWhatIsTooMuch(t *testing.T) {
 	t.Parallel()
-	d := NewDrip(&events{})
-	for range 2 * dripKeeps {
+	d := loop.NewDrip(&events{})
+	for range 2 * loop.RecorderKeeps {
 		d.Later(&corev1.Pod{}, "Nominated", "x")
 	}
-	if n := d.size; n != dripKeeps {
+	if n := d.Size; n != loop.RecorderKeeps {
 		t.Errorf("it keeps %d", n)
 	}
 }
@@ -150,7 +154,7 @@ func TestNeedsPlan(t *testing.T) {
 		"not looked at": {func(p *corev1.Pod) { p.Status.Conditions = nil }, false},
 		"finished":      {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
 	} {
-		if got := needsPlan(pod(c.change)); got != c.want {
+		if got := nodestate.NeedsPlan(pod(c.change)); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

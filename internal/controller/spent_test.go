@@ -8,14 +8,15 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // deaf is EC2 behind a connection that loses the final answers of launch attempts, successful or not.
-type deaf struct{ buyer }
+type deaf struct{ nodeclaim.InstanceLauncher }
 
 func (d deaf) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
-	if _, err := d.buyer.Launch(ctx, request); awserr.Is(err, awserr.InDoubt) {
+	if _, err := d.InstanceLauncher.Launch(ctx, request); awserr.Is(err, awserr.InDoubt) {
 		return ec2.Launch{}, err
 	}
 	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
@@ -48,7 +49,7 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 			claim := r.claims(t)[0].Name
 			for n := range c.upgrades {
 				r.Claims.Buyer = deaf{r.Claims.Buyer}
-				until := r.now().Add(time.Duration(n)*doubtFor + launchFirst) // until the n-th attempt
+				until := r.now().Add(time.Duration(n)*nodeclaim.DoubtFor + nodeclaim.LaunchFirst) // until the n-th attempt
 				for r.now().Before(until) {
 					r.ahead += max(r.visit(t, claim), time.Second)
 				}
@@ -61,8 +62,8 @@ func TestUpgradeInTheMiddleOfALaunch(t *testing.T) {
 				}
 				r.ahead += max(r.visit(t, claim), time.Second)
 			}
-			if found := r.claim(t, claim); found == nil || found.Status.ProviderID == "" || len(r.estate.Region.Instances()) != 1 {
-				t.Errorf("the claim has no machine, or %d were bought\n%s", len(r.estate.Region.Instances()), r.log)
+			if found := r.claim(t, claim); found == nil || found.Status.ProviderID == "" || len(r.estate.Region.Instances.All()) != 1 {
+				t.Errorf("the claim has no machine, or %d were bought\n%s", len(r.estate.Region.Instances.All()), r.log)
 			}
 		})
 	}

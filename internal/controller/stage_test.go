@@ -14,6 +14,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -81,11 +82,11 @@ func (s *stage) clean() {
 // sweepTemplates deletes the launch templates of nodes, as a user may who considers them unused.
 func (s *stage) sweepTemplates() {
 	s.Do(func(*world.World, time.Time) {
-		for _, template := range s.estate.Region.Templates() {
+		for _, template := range s.estate.Region.LaunchTemplates.All() {
 			if template.Tags["karpenter.sh/nodepool"] == "" {
 				continue // of dry runs
 			}
-			_, err := s.estate.Region.DeleteTemplate(template.ID, "")
+			_, err := s.estate.Region.LaunchTemplates.Delete(template.ID, "")
 			s.check(err)
 		}
 	})
@@ -103,7 +104,7 @@ func (s *stage) replicate() {
 func (s *stage) schedule() {
 	for _, pod := range s.pods() {
 		for _, node := range s.nodes(s.t) {
-			if pod.Spec.NodeName != "" || !isReady(&node) || node.Spec.Unschedulable ||
+			if pod.Spec.NodeName != "" || !nodestate.IsReady(&node) || node.Spec.Unschedulable ||
 				slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != "team" }) {
 				continue
 			}
@@ -160,13 +161,13 @@ func (s *stage) sayAWS(say func(string, ...any)) {
 		}
 	}
 	s.Do(func(w *world.World, now time.Time) {
-		for _, t := range s.estate.Region.Templates() {
+		for _, t := range s.estate.Region.LaunchTemplates.All() {
 			say("launch template of %s", t.Tags["karpenter.sh/nodepool"])
 		}
 		for _, p := range w.Account(emulator.DefaultAccount).Profiles("/") {
 			say("instance profile: role %q", p.Role)
 		}
-		if q, err := s.estate.Region.Queue(testQueue); err == nil {
+		if q, err := s.estate.Region.SQS.Queue(testQueue); err == nil {
 			visible, hidden := q.Count(now)
 			say("queue: %d messages", visible+hidden)
 		}
@@ -220,6 +221,6 @@ func (s *stage) everyClass() []awsv1.EC2NodeClass {
 // everyInstance returns all instances that EC2 still returns, including terminated ones.
 func (s *stage) everyInstance() []world.Instance {
 	var out []world.Instance
-	s.Do(func(*world.World, time.Time) { out = s.estate.Region.Instances() })
+	s.Do(func(*world.World, time.Time) { out = s.estate.Region.Instances.All() })
 	return out
 }

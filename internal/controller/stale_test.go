@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
@@ -18,7 +20,7 @@ import (
 // meanwhile runs a function while each plan is made.
 func (r *rig) meanwhile(happens func()) {
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
-		plan := Plan(s, m)
+		plan := provisioner.Plan(s, m)
 		happens()
 		return plan
 	}
@@ -83,7 +85,7 @@ func TestPlanForPodsThatAreGone(t *testing.T) {
 			if len(claims) != c.want || c.want > 0 && claims[0].Annotations["joiner.sh/pods"] != c.pods {
 				t.Fatalf("%d NodeClaims are created, want %d for %s\n%s", len(claims), c.want, c.pods, r.log)
 			}
-			if got := r.Provisioner.Batch.isHurried(); got != c.again {
+			if got := r.Provisioner.Batch.IsHurried(); got != c.again {
 				t.Errorf("another plan is asked for at once: %t, want %t", got, c.again)
 			}
 			if c.want == 0 && !strings.Contains(r.log.String(), "did not create a part of a plan: the cluster changed while the plan was made") {
@@ -136,8 +138,8 @@ func TestLatePlanAndNewNodes(t *testing.T) {
 			t.Parallel()
 			now := before
 			now.Nodes = c.nodes
-			got, lost := review{before: before, now: now, isLate: c.isLate}.revalidated(plan)
-			if len(got.Machines) != c.want || (lost.claims[staleRoom] == 1) != (c.want == 0) {
+			got, lost := provisioner.Review{Before: before, Now: now, IsLate: c.isLate}.Revalidated(plan)
+			if len(got.Machines) != c.want || (lost.Claims[provisioner.StaleRoom] == 1) != (c.want == 0) {
 				t.Errorf("%d machines are left, want %d; lost: %s", len(got.Machines), c.want, lost)
 			}
 		})
@@ -156,8 +158,8 @@ func TestLatePlanAndLimits(t *testing.T) {
 		{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}, {Pool: "apps", Pods: []string{"ns/b"}, Offerings: []packing.Choice{{}}},
 	}}
 	for nodes, want := range map[int]int{0: 2, 1: 1, 2: 0} {
-		r := review{before: cluster.Snapshot{Pools: pool(0), Pods: pods}, now: cluster.Snapshot{Pools: pool(nodes), Pods: pods}}
-		if got, _ := r.revalidated(plan); len(got.Machines) != want {
+		r := provisioner.Review{Before: cluster.Snapshot{Pools: pool(0), Pods: pods}, Now: cluster.Snapshot{Pools: pool(nodes), Pods: pods}}
+		if got, _ := r.Revalidated(plan); len(got.Machines) != want {
 			t.Errorf("with %d nodes more %d machines are left, want %d", nodes, len(got.Machines), want)
 		}
 	}
@@ -168,30 +170,30 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
 	now := time.Now()
-	p := &Progress{Metrics: r.Provisioner.Metrics, Log: r.Provisioner.Log, Now: func() time.Time { return now }}
-	ctx := p.with(t.Context())
-	w := working(ctx, LoopProvisioner, "a snapshot")
-	now = now.Add(stalledAfter)
+	p := &loop.Progress{Metrics: r.Provisioner.Metrics, Log: r.Provisioner.Log, Now: func() time.Time { return now }}
+	ctx := p.With(t.Context())
+	w := loop.Working(ctx, loop.LoopProvisioner, "a snapshot")
+	now = now.Add(loop.StalledAfter)
 	w.On("a plan for 400 pods of tenant")
-	p.report()
-	if err := p.Check(LoopProvisioner)(nil); err != nil {
+	p.Report()
+	if err := p.Check(loop.LoopProvisioner)(nil); err != nil {
 		t.Errorf("a loop that made a step just now fails the probe: %v", err)
 	}
-	now = now.Add(stalledAfter + time.Second)
-	p.report()
-	p.report()
-	if err := p.Check(LoopProvisioner)(nil); err == nil || !strings.Contains(err.Error(), "provisioner") || !strings.Contains(err.Error(), "400 pods of tenant") {
+	now = now.Add(loop.StalledAfter + time.Second)
+	p.Report()
+	p.Report()
+	if err := p.Check(loop.LoopProvisioner)(nil); err == nil || !strings.Contains(err.Error(), "provisioner") || !strings.Contains(err.Error(), "400 pods of tenant") {
 		t.Errorf("the probe says %v, want the loop and what it works on", err)
 	}
-	if err := p.Check(LoopMoves)(nil); err != nil {
+	if err := p.Check(loop.LoopMoves)(nil); err != nil {
 		t.Errorf("a loop that waits fails its probe: %v", err)
 	}
 	if n := strings.Count(r.log.String(), "a loop makes no progress"); n != 1 {
 		t.Errorf("it is logged %d times, want once:\n%s", n, r.log)
 	}
 	w.End()
-	p.report()
-	if err := p.Check(LoopProvisioner)(nil); err != nil || !strings.Contains(r.log.String(), "the loop makes progress again") {
+	p.Report()
+	if err := p.Check(loop.LoopProvisioner)(nil); err != nil || !strings.Contains(r.log.String(), "the loop makes progress again") {
 		t.Errorf("after the end the probe says %v, and the log\n%s", err, r.log)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodepool"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
@@ -25,7 +27,7 @@ func (r *rig) static(t *testing.T, replicas, limit int64) {
 		t.Fatal(err)
 	}
 	r.Claims.Replacements.Statics = true
-	r.Statics = &Statics{
+	r.Statics = &nodepool.StaticReconciler{
 		Cache: r.api, Cluster: r.Claims.Cluster, Claims: r.Claims.Objects.(*kube.Writer), Objects: r.Claims.Objects, Ledger: r.Claims.Ledger,
 		Holds: r.Claims.Holds, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
@@ -57,7 +59,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.static(t, 3, 4)
-	if wait := r.keep(t); len(r.claims(t)) != 0 || wait > notReadyEvery {
+	if wait := r.keep(t); len(r.claims(t)) != 0 || wait > nodepool.NotReadyEvery {
 		t.Fatalf("nodes of a pool that is not ready, looked at again in %s", wait)
 	}
 	r.classes(t)
@@ -83,7 +85,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 	}
 
 	r.static(t, 6, 4)
-	if wait := r.keep(t); len(r.claims(t)) != 4 || wait > limitedEvery {
+	if wait := r.keep(t); len(r.claims(t)) != 4 || wait > nodepool.LimitedEvery {
 		t.Fatalf("%d claims within a limit of 4 nodes, looked at again in %s\n%s", len(r.claims(t)), wait, r.log)
 	}
 
@@ -142,7 +144,7 @@ func TestStaticNodeIsReplacedByItsLike(t *testing.T) {
 				return
 			}
 			for _, node := range r.nodes(t) {
-				if hasTaint(&node, karpv1.TaintDisrupted) {
+				if nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 					t.Error("the node is closed before there is another")
 				}
 			}

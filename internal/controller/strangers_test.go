@@ -35,15 +35,15 @@ func TestClassOfAnotherVPC(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			vpc, err := r.estate.Region.CreateVPC("10.9.0.0/16", nil)
+			vpc, err := r.estate.Region.Network.CreateVPC("10.9.0.0/16", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			subnet, err := r.estate.Region.CreateSubnet(vpc.ID, r.estate.PrivateSubnets[0].Zone.Name, "10.9.0.0/24", nil)
+			subnet, err := r.estate.Region.Network.CreateSubnet(vpc.ID, r.estate.PrivateSubnets[0].Zone.Name, "10.9.0.0/24", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			group, err := r.estate.Region.CreateSecurityGroup(vpc.ID, "other", "of another VPC", nil)
+			group, err := r.estate.Region.Network.CreateSecurityGroup(vpc.ID, "other", "of another VPC", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

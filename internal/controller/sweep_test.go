@@ -10,6 +10,8 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/gc"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
 )
 
 func TestSweep(t *testing.T) {
@@ -30,7 +32,7 @@ func TestSweep(t *testing.T) {
 			case w == "foreign":
 				i.Owner = ec2.Foreign
 			case w == "young":
-				i.Launched = now.Add(-sweepGrace)
+				i.Launched = now.Add(-gc.SweepGrace)
 			case w == "ended":
 				i.State = ec2.ShuttingDown
 			case strings.HasPrefix(w, "for="):
@@ -76,7 +78,7 @@ func TestSweep(t *testing.T) {
 	for name, c := range map[string]struct {
 		instances, claims []string
 		ready             string // provider IDs of ready Nodes, as instance IDs
-		breaker           Breaker
+		breaker           loop.Breaker
 
 		wantInstances, wantClaims, wantHeld, wantNamesakes, wantLegacy string
 	}{
@@ -125,38 +127,38 @@ func TestSweep(t *testing.T) {
 			wantInstances: "i-lost0 i-lost1 i-lost2 i-lost3 i-lost4 i-lost5 i-lost6 i-lost7 i-lost8 i-lost9 i-lost10",
 		},
 		"eleven of eleven, where somebody said that they may go": {
-			instances: many(11, "i-%d ours for=c%d"), breaker: Breaker{Share: 1},
+			instances: many(11, "i-%d ours for=c%d"), breaker: loop.Breaker{Share: 1},
 			wantInstances: "i-0 i-1 i-2 i-3 i-4 i-5 i-6 i-7 i-8 i-9 i-10",
 		},
 		"two of two, where one is the most": {
-			instances: many(2, "i-%d ours for=c%d"), breaker: Breaker{Count: 1}, wantHeld: "instance 2/2",
+			instances: many(2, "i-%d ours for=c%d"), breaker: loop.Breaker{Count: 1}, wantHeld: "instance 2/2",
 		},
 		"EC2 shows nothing any more": {
 			claims: many(50, "c%d on=i-%d"), wantHeld: "nodeclaim 50/50",
 		},
 	} {
-		in := sweepInput{now: now, breaker: c.breaker, nodes: map[string]bool{}}
+		in := gc.SweepInput{Now: now, Breaker: c.breaker, Nodes: map[string]bool{}}
 		for _, line := range c.instances {
-			in.instances = append(in.instances, instance(line))
+			in.Instances = append(in.Instances, instance(line))
 		}
 		for _, line := range c.claims {
-			in.claims = append(in.claims, claim(line))
+			in.Claims = append(in.Claims, claim(line))
 		}
 		for _, id := range strings.Fields(c.ready) {
-			in.nodes["aws:///z/"+id] = true
+			in.Nodes["aws:///z/"+id] = true
 		}
-		out := sweep(in)
+		out := gc.Sweep(in)
 		var claims, held []string
-		for _, c := range out.claims {
+		for _, c := range out.Claims {
 			claims = append(claims, c.Name)
 		}
-		for _, h := range out.held {
-			held = append(held, fmt.Sprintf("%s %d/%d", h.kind, h.found, h.total))
+		for _, h := range out.Held {
+			held = append(held, fmt.Sprintf("%s %d/%d", h.Kind, h.Found, h.Total))
 		}
 		for what, pair := range map[string][2]string{
-			"instances": {ids(out.instances), c.wantInstances}, "claims": {strings.Join(claims, " "), c.wantClaims},
-			"held": {strings.Join(held, " "), c.wantHeld}, "namesakes": {ids(out.namesakes), c.wantNamesakes},
-			"legacy": {ids(out.legacy), c.wantLegacy},
+			"instances": {ids(out.Instances), c.wantInstances}, "claims": {strings.Join(claims, " "), c.wantClaims},
+			"held": {strings.Join(held, " "), c.wantHeld}, "namesakes": {ids(out.Namesakes), c.wantNamesakes},
+			"legacy": {ids(out.Legacy), c.wantLegacy},
 		} {
 			if pair[0] != pair[1] {
 				t.Errorf("%s: %s %q, want %q", name, what, pair[0], pair[1])

@@ -41,7 +41,7 @@ func TestLateTags(t *testing.T) {
 			r.plan(t)
 			r.work(t)
 			pass := func() {
-				if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+				if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
@@ -116,9 +119,9 @@ func (f *tide) live(minute int) {
 func (f *tide) round() {
 	f.replicate()
 	f.schedule()
-	f.check(f.Emptiness.pass(f.t.Context(), f.now()))
-	f.check(f.Moves.advance(f.t.Context()))
-	f.check(f.Moves.look(f.t.Context()))
+	f.check(f.Emptiness.Pass(f.t.Context(), f.now()))
+	f.check(f.Moves.Advance(f.t.Context()))
+	f.check(f.Moves.Look(f.t.Context()))
 	f.plan(f.t)
 	f.note()
 	f.visitDue()
@@ -173,13 +176,13 @@ func (f *tide) pods() []corev1.Pod {
 // note records the shapes of the claims of moves.
 func (f *tide) note() {
 	for _, c := range f.claims(f.t) {
-		if shape := shapeOf(&c); c.Labels[corev1.LabelInstanceTypeStable] != "" {
+		if shape := disruptor.ShapeOf(&c); c.Labels[corev1.LabelInstanceTypeStable] != "" {
 			f.shapes[c.Name] = shape
 		}
-		if m, _ := moveOf(&c); m != nil && m.Committed {
+		if m, _ := nodestate.MoveOf(&c); m != nil && m.Committed {
 			f.trade(m.ID).gone = add(f.trade(m.ID).gone, c.Name)
 		}
-		if id := c.Annotations[annotationReplaces]; id != "" {
+		if id := c.Annotations[nodestate.AnnotationReplaces]; id != "" {
 			f.trade(id).come = add(f.trade(id).come, c.Name)
 		}
 	}
@@ -261,7 +264,7 @@ func (f *tide) schedule() {
 		for k := range nodes {
 			n, room, u := &nodes[k], of(nodes[k].Status.Allocatable), used[nodes[k].Name]
 			cpu, memory := room.cpu-u.cpu-asks.cpu, room.memory-u.memory-asks.memory
-			isShut := !isReady(n) || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != "team" })
+			isShut := !nodestate.IsReady(n) || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key != "team" })
 			if free := float64(cpu)/float64(room.cpu) + float64(memory)/float64(room.memory); !isShut && cpu >= 0 && memory >= 0 && free > score {
 				best, score = n.Name, free
 			}
@@ -290,7 +293,7 @@ func (f *tide) price() (price, fresh, bound catalog.Price) {
 		p.Spec.NodeName, p.Status = "", (&tideApp{cpu: "1", memory: "1"}).pod().Status
 		objects.Pods[i] = p
 	}
-	plan := Plan(objects.Snapshot(kube.View{Now: f.now(), Live: true, Market: market}), market)
+	plan := provisioner.Plan(objects.Snapshot(kube.View{Now: f.now(), Live: true, Market: market}), market)
 	if len(plan.Refusals) > 0 {
 		f.t.Fatalf("%d pods could not be had at any price: %+v", len(plan.Refusals), plan.Refusals[0])
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
@@ -65,7 +66,7 @@ func TestDeathWhileBooting(t *testing.T) {
 		died := findClaim(t, r).Status.ProviderID
 		r.ahead += 2 * time.Minute
 		r.Do(func(*world.World, time.Time) {})
-		if err := r.Sweeper.pass(t.Context(), r.now()); err != nil {
+		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}
 		r.finishDeleted(t)
@@ -86,8 +87,8 @@ func TestDeathWhileBooting(t *testing.T) {
 		pauses = append(pauses, until.Sub(r.now()).Round(time.Second))
 		r.ahead = time.Until(until) + time.Second
 	}
-	if pauses[0] < time.Second || pauses[0] > holdLaunchFirst || pauses[1] <= pauses[0] {
-		t.Errorf("the pauses are %v, want %s at most and a longer one", pauses, holdLaunchFirst)
+	if pauses[0] < time.Second || pauses[0] > poolhealth.HoldLaunchFirst || pauses[1] <= pauses[0] {
+		t.Errorf("the pauses are %v, want %s at most and a longer one", pauses, poolhealth.HoldLaunchFirst)
 	}
 	r.plan(t)
 	r.work(t)

@@ -3,8 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,50 +20,58 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/gc"
+	"github.com/joiner-sh/joiner/internal/controller/interruptions"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
+	"github.com/joiner-sh/joiner/internal/controller/nodepool"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// Loops holds all loops of the controller.
-type Loops struct {
-	Provisioner *Provisioner
-	Claims      *Claims
-	Orphans     *Orphans
-	NodeClasses *NodeClasses
-	Pools       *Pools
-	Overlays    *Overlays // nil: NodeOverlays are ignored
-	Emptiness   *Emptiness
-	Moves       *Moves
-	Sweeper     *Sweeper
-	Market      *Market
-	Pods        *PodWatch
+// Controllers holds all loops of the controller.
+type Controllers struct {
+	Provisioner *provisioner.Provisioner
+	Claims      *nodeclaim.Reconciler
+	Orphans     *nodeclaim.OrphanReconciler
+	NodeClasses *nodeclass.Reconciler
+	Pools       *nodepool.Reconciler
+	Overlays    *offerings.OverlayReconciler // nil: NodeOverlays are ignored
+	Emptiness   *disruptor.Emptiness
+	Moves       *disruptor.Disruptor
+	Sweeper     *gc.Collector
+	Market      *offerings.Catalogs
+	Pods        *nodestate.PodWatch
 	// Statics keeps static pools at spec.replicas; nil disables it.
-	Statics *Statics
+	Statics *nodepool.StaticReconciler
 	// Interruption processes the interruption queue and replaces interrupted nodes; nil disables it.
-	Interruption *Interruption
+	Interruption *interruptions.Handler
 	// Shifts follows zonal shifts; nil disables it.
-	Shifts *ZonalShifts
+	Shifts *offerings.ZonalShifts
 	// Honour reports settings that have no effect.
-	Honour *Honour
+	Honour *nodeclass.IneffectiveFieldWarner
 	// Diagnoses finds out why nodes do not join; nil disables it.
-	Diagnoses *Diagnoses
+	Diagnoses *diagnoser.Diagnoser
 	// Drift finds drifted nodes.
-	Drift *Drift
+	Drift *driftcheck.Reconciler
 	// Progress watches all loops; nil disables it.
-	Progress *Progress
+	Progress *loop.Progress
 }
 
 // The number of objects of a kind that are reconciled in parallel: many claims, because they mostly wait for EC2.
 const (
 	claimWorkers = 200
 	otherWorkers = 10
-
-	// longestVisit is how long one visit to an object may take. Calls to AWS that are throttled are made again for a
-	// while; after that the worker is worth more to other objects. What was begun is taken up again.
-	longestVisit = 3 * time.Minute
 )
 
 // Add adds the loops to the manager, which runs them while it leads.
-func (l Loops) Add(ctx context.Context, m manager.Manager) error {
+func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
 	if err := kube.Index(ctx, m.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -73,7 +79,7 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	watch := func(ctx context.Context) error { return l.Pods.follow(ctx, pods) }
+	watch := func(ctx context.Context) error { return l.Pods.Follow(ctx, pods) }
 	if err := l.addObjects(m); err != nil {
 		return err
 	}
@@ -93,7 +99,7 @@ func (l Loops) Add(ctx context.Context, m manager.Manager) error {
 		loops = append(loops, l.Progress.Start)
 	}
 	for _, loop := range loops {
-		if err := m.Add(leading(func(ctx context.Context) error { return loop(l.Progress.with(ctx)) })); err != nil {
+		if err := m.Add(leading(func(ctx context.Context) error { return loop(l.Progress.With(ctx)) })); err != nil {
 			return fmt.Errorf("add loop: %w", err)
 		}
 	}
@@ -108,29 +114,29 @@ type objectLoop struct {
 	workers int
 }
 
-func (l Loops) addObjects(m manager.Manager) error {
+func (l Controllers) addObjects(m manager.Manager) error {
 	cached := m.GetCache()
 	claims := builder.ControllerManagedBy(m).Named("nodeclaim.lifecycle").For(&karpv1.NodeClaim{}).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return claimsOfNode(ctx, cached, o)
-		}), builder.WithPredicates(nodeMatters())).
+		}), builder.WithPredicates(nodestate.NodeMatters())).
 		Watches(&awsv1.EC2NodeClass{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return waitingClaims(ctx, cached, o)
 		})).
 		Watches(&karpv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return unjoinedClaims(ctx, cached, o)
-		}), builder.WithPredicates(poolMatters()))
+		}), builder.WithPredicates(nodestate.PoolMatters()))
 	orphans := builder.ControllerManagedBy(m).Named("node.termination").
 		For(&corev1.Node{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			node, ok := o.(*corev1.Node)
-			return ok && isOrphan(node)
+			return ok && nodeclaim.IsOrphan(node)
 		})))
 	classes := builder.ControllerManagedBy(m).Named("nodeclass").
-		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(classMatters())).
-		Watches(&karpv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim), builder.WithPredicates(onlyDeletes()))
+		For(&awsv1.EC2NodeClass{}, builder.WithPredicates(nodestate.ClassMatters())).
+		Watches(&karpv1.NodeClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim), builder.WithPredicates(nodestate.OnlyDeletes()))
 	if d := l.Diagnoses; d != nil {
-		claims.WatchesRawSource(source.Channel(d.channel(&d.late), &handler.EnqueueRequestForObject{}))
-		classes.WatchesRawSource(source.Channel(d.channel(&d.woken), &handler.EnqueueRequestForObject{}))
+		claims.WatchesRawSource(source.Channel(d.Channel(&d.Late), &handler.EnqueueRequestForObject{}))
+		classes.WatchesRawSource(source.Channel(d.Channel(&d.Woken), &handler.EnqueueRequestForObject{}))
 	}
 	pools := builder.ControllerManagedBy(m).Named("nodepool").
 		For(&karpv1.NodePool{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -139,21 +145,21 @@ func (l Loops) addObjects(m manager.Manager) error {
 			if err := cached.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 				return nil
 			}
-			return requests(poolsOfClass(pools.Items, o.GetName()))
+			return requests(nodepool.PoolsOfClass(pools.Items, o.GetName()))
 		}))
 	all := []objectLoop{
-		{LoopClaims, claims, l.Claims, claimWorkers}, {LoopOrphans, orphans, l.Orphans, otherWorkers},
-		{LoopClasses, classes, l.NodeClasses, otherWorkers}, {LoopPools, pools, l.Pools, otherWorkers},
+		{loop.LoopClaims, claims, l.Claims, claimWorkers}, {loop.LoopOrphans, orphans, l.Orphans, otherWorkers},
+		{loop.LoopClasses, classes, l.NodeClasses, otherWorkers}, {loop.LoopPools, pools, l.Pools, otherWorkers},
 	}
 	if l.Statics != nil {
-		all = append(all, objectLoop{LoopStatics, watchStatics(m), l.Statics, otherWorkers})
+		all = append(all, objectLoop{loop.LoopStatics, watchStatics(m), l.Statics, otherWorkers})
 	}
 	if l.Overlays != nil {
-		all = append(all, objectLoop{LoopOverlays, watchOverlays(m), l.Overlays, 1})
+		all = append(all, objectLoop{loop.LoopOverlays, watchOverlays(m), l.Overlays, 1})
 	}
-	all = append(all, l.Honour.watch(m)...)
+	all = append(all, watchHonour(l.Honour, m)...)
 	for _, c := range all {
-		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: longestVisit}).Complete(watched{c.loop, l.Progress, c.name}); err != nil {
+		if err := c.build.WithOptions(controller.Options{MaxConcurrentReconciles: c.workers, ReconciliationTimeout: loop.ReconcileTimeout}).Complete(loop.Watched{Reconciler: c.loop, Progress: l.Progress, Loop: c.name}); err != nil {
 			return fmt.Errorf("add loop: %w", err)
 		}
 	}
@@ -169,15 +175,15 @@ func watchStatics(m manager.Manager) *builder.Builder {
 		return nil
 	})
 	return builder.ControllerManagedBy(m).Named("static").
-		For(&karpv1.NodePool{}, builder.WithPredicates(poolMatters())).
-		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(crewMatters()))
+		For(&karpv1.NodePool{}, builder.WithPredicates(nodestate.PoolMatters())).
+		Watches(&karpv1.NodeClaim{}, ofClaim, builder.WithPredicates(nodestate.CrewMatters()))
 }
 
 // watch reconciles objects when they are created and when their spec or annotations change. A cluster may not have the CRD of NodeOverlays.
-func (h *Honour) watch(m manager.Manager) []objectLoop {
-	on := func(name string, kind client.Object, loop reconcile.Func) objectLoop {
+func watchHonour(h *nodeclass.IneffectiveFieldWarner, m manager.Manager) []objectLoop {
+	on := func(name string, kind client.Object, reconciler reconcile.Func) objectLoop {
 		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
-		return objectLoop{LoopHonour, builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), loop, 1}
+		return objectLoop{loop.LoopIneffectiveFields, builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), reconciler, 1}
 	}
 	out := []objectLoop{
 		on("nodepool", &karpv1.NodePool{}, h.Pool), on("nodeclass", &awsv1.EC2NodeClass{}, h.Class), on("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
@@ -195,7 +201,7 @@ func (h *Honour) watch(m manager.Manager) []objectLoop {
 // watchOverlays reconciles all NodeOverlays when one of them or a NodePool changes.
 func watchOverlays(m manager.Manager) *builder.Builder {
 	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return requests([]string{allOverlays})
+		return requests([]string{offerings.AllOverlays})
 	})
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return builder.ControllerManagedBy(m).Named("nodeoverlay").
@@ -276,29 +282,4 @@ func requests(names []string) []reconcile.Request {
 		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
 	}
 	return out
-}
-
-// readyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the ID, only the Node counts that the claim was
-// registered with.
-func readyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
-	var claims karpv1.NodeClaimList
-	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list nodeclaims: %w", err)
-	}
-	claimed := map[string][]string{} // names of Nodes by provider ID
-	for _, c := range claims.Items {
-		claimed[c.Status.ProviderID] = append(claimed[c.Status.ProviderID], c.Status.NodeName)
-	}
-	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	out := map[string]bool{}
-	for i := range nodes.Items {
-		if node := &nodes.Items[i]; node.Spec.ProviderID != "" && isReady(node) {
-			names, isClaimed := claimed[node.Spec.ProviderID]
-			out[node.Spec.ProviderID] = out[node.Spec.ProviderID] || !isClaimed || slices.Contains(names, node.Name)
-		}
-	}
-	return out, nil
 }

@@ -5,6 +5,25 @@ import (
 	"time"
 )
 
+// ACL is a network ACL. It is stateless: it filters each packet by itself.
+type ACL struct {
+	ID      string     `json:"id"`
+	Default bool       `json:"default,omitempty"` // of the subnets that no other one names
+	Subnets []string   `json:"subnets,omitempty"`
+	Entries []ACLEntry `json:"entries,omitempty"` // by number
+}
+
+// ACLEntry allows or denies packets; the first entry that matches decides.
+type ACLEntry struct {
+	Number   int    `json:"number"`
+	Out      bool   `json:"out,omitempty"` // of what leaves the subnets
+	Deny     bool   `json:"deny,omitempty"`
+	Protocol string `json:"protocol"` // "6" is TCP, "-1" all
+	CIDR     string `json:"cidr,omitempty"`
+	From     int    `json:"from,omitempty"`
+	To       int    `json:"to,omitempty"`
+}
+
 // Cluster is the EKS cluster.
 type Cluster struct {
 	ARN           string    `json:"arn"`
@@ -18,17 +37,18 @@ type Cluster struct {
 	AuthMode      string    `json:"authMode"`        // "CONFIG_MAP", "API", "API_AND_CONFIG_MAP"
 	PublicAccess  bool      `json:"publicAccess"`
 	PrivateAccess bool      `json:"privateAccess"`
-	PublicCIDRs   []string  `json:"publicCIDRs,omitempty"` // who may reach the public endpoint; empty: everybody
+	PublicCIDRs   []string  `json:"publicCIDRs,omitempty"` // who may reach the public endpoint; empty: any address
 	ServiceCIDR   string    `json:"serviceCIDR,omitempty"`
 	Created       time.Time `json:"created,omitzero"`
 }
 
-// api and configMap report which role mappings the cluster reads.
-func (c Cluster) api() bool       { return strings.HasPrefix(c.AuthMode, "API") }
-func (c Cluster) configMap() bool { return c.AuthMode != "API" }
+// AcceptsEntries and configMap report which role mappings the cluster reads.
+func (c Cluster) AcceptsEntries() bool { return strings.HasPrefix(c.AuthMode, "API") }
 
-// partition returns the partition in the cluster's ARNs: "aws", "aws-cn".
-func (c Cluster) partition() string {
+func (c Cluster) ReadsAuthMap() bool { return c.AuthMode != "API" }
+
+// Partition returns the partition in the cluster's ARNs: "aws", "aws-cn".
+func (c Cluster) Partition() string {
 	if parts := strings.Split(c.ARN, ":"); len(parts) > 1 && parts[1] != "" {
 		return parts[1]
 	}
@@ -96,7 +116,7 @@ type Subnet struct {
 	ID           string            `json:"id"`
 	VPC          string            `json:"vpc"`
 	Zone         string            `json:"zone"`
-	Free         int               `json:"free"`                   // IPv4 addresses nobody has
+	Free         int               `json:"free"`                   // unassigned IPv4 addresses
 	Public       bool              `json:"public,omitempty"`       // instances get a public address by default
 	HostnameType string            `json:"hostnameType,omitempty"` // "ip-name", "resource-name"; empty: not said
 	Tags         map[string]string `json:"tags,omitempty"`         // those that name clusters
@@ -144,8 +164,8 @@ type Rule struct {
 	Lists    []string `json:"lists,omitempty"`  // ids of prefix lists
 }
 
-// lets reports whether the rule covers a TCP port.
-func (r Rule) lets(port int) bool {
+// Lets reports whether the rule covers a TCP port.
+func (r Rule) Lets(port int) bool {
 	return r.Protocol == "-1" || (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= port && port <= r.To
 }
 
@@ -176,5 +196,8 @@ type Instance struct {
 	Console     Item[string] `json:"console,omitzero"` // its last lines
 }
 
-// runs reports whether the instance is running or pending.
-func (i Instance) runs() bool { return i.State == "running" || i.State == "pending" }
+// Runs reports whether the instance is running or pending.
+func (i Instance) Runs() bool { return i.State == "running" || i.State == "pending" }
+
+// Unclaimed is how long after its launch an instance may be missing from the status of its NodeClaim.
+const Unclaimed = 20 * time.Second

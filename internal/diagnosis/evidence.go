@@ -1,8 +1,8 @@
-// Package diagnosis finds out why an instance does not become a node, from evidence collected from AWS and Kubernetes.
+// Package diagnosis has the values of a diagnosis: why an instance does not become a node. Package diagnosis/checks makes it.
 //
-// In: Evidence: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
-// Out: findings: check, verdict, cause in one sentence, certainty, lines of evidence, the fix; the root cause first.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// In: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
+// Out: Evidence and its file format; symptoms of consoles; findings, ranked: check, verdict, cause, certainty, lines of evidence, fix.
+// Never: a call, a clock, or the judgement of a check.
 package diagnosis
 
 import (
@@ -22,7 +22,7 @@ type Absence string
 
 // The absences.
 const (
-	NotAsked Absence = "not asked"     // nobody looked: no access to that system, or nothing to look for
+	NotAsked Absence = "not asked"     // it was not read: no access to that system, or nothing to look for
 	Denied   Absence = "no permission" // Why names the permission
 	Missing  Absence = "not found"     // it was looked for, and there is none
 	Failed   Absence = "failed"        // Why is what was answered instead
@@ -56,8 +56,8 @@ func (i Item[T]) Is(a Absence) bool {
 	return i.Absent == a || a == NotAsked && i.Absent == "" && i.Source == ""
 }
 
-// gap returns the Unknown finding of a check that needs the item; ok is false if the item is known.
-func (i Item[T]) gap(what string) (f Finding, ok bool) {
+// Gap returns the Unknown finding of a check that needs the item; ok is false if the item is known.
+func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	if i.Known() {
 		return Finding{}, false
 	}
@@ -65,16 +65,16 @@ func (i Item[T]) gap(what string) (f Finding, ok bool) {
 	switch {
 	case i.Absent == Denied:
 		f.Cause = fmt.Sprintf("%s could not be read: the permission %s is missing", what, i.Why)
-		f = f.mend(fix.Say("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
+		f = f.FixedBy(fix.Say("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
 		if what, ok := strings.CutPrefix(i.Why, "to "); ok { // of Kubernetes, which has no such names of permissions
-			f = f.mend(fix.Say("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
+			f = f.FixedBy(fix.Say("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
 		}
 	case i.Absent == Missing:
 		f.Cause = what + ": there is none"
 	case i.Absent == Failed:
 		f.Cause = fmt.Sprintf("%s could not be read: %s", what, i.Why)
 	default:
-		f.Cause = "nobody looked at " + what
+		f.Cause = "no evidence was collected about " + what
 		if i.Why != "" {
 			f.Cause += ": " + i.Why
 		}
@@ -92,7 +92,7 @@ type Evidence struct {
 
 	// From AWS.
 	Cluster      Item[Cluster]            `json:"cluster,omitzero"`
-	Caller       Item[string]             `json:"caller,omitzero"` // ARN of whoever asked
+	Caller       Item[string]             `json:"caller,omitzero"` // ARN of the user or role that asked
 	Entries      Item[[]Entry]            `json:"entries,omitzero"`
 	NodeGroups   Item[[]NodeGroup]        `json:"nodeGroups,omitzero"`
 	Fargate      Item[[]FargateProfile]   `json:"fargate,omitzero"`
@@ -139,8 +139,8 @@ type UserDataProblem struct {
 	Corrected bool `json:"corrected,omitempty"`
 }
 
-// class returns the EC2NodeClass with this name.
-func (e *Evidence) class(name string) (Class, bool) {
+// Class returns the EC2NodeClass with this name.
+func (e *Evidence) Class(name string) (Class, bool) {
 	i := slices.IndexFunc(e.Classes.Value, func(c Class) bool { return c.Name == name })
 	if i < 0 {
 		return Class{}, false

@@ -9,19 +9,28 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
+// Worst returns the findings that need action: broken and suspicious ones.
+func Worst(findings []Finding) []Finding {
+	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Verdict.Order() >= Unknown.Order() })
+	if i < 0 {
+		return findings
+	}
+	return findings[:i]
+}
+
 // Verdict is the result of a check.
 type Verdict string
 
 // The verdicts, worst first.
 const (
-	Broken     Verdict = "broken"     // no node joins, or pods do not run, until it is mended
+	Broken     Verdict = "broken"     // no node joins, or pods do not run, until it is fixed
 	Suspicious Verdict = "suspicious" // it works against what was seen, or will go wrong in a likely case
-	Unknown    Verdict = "unknown"    // what it would rest on is not known; Cause says what
+	Unknown    Verdict = "unknown"    // its evidence is not known; Cause says what
 	Fine       Verdict = "fine"
 )
 
-// order ranks verdicts, worst first.
-func (v Verdict) order() int {
+// Order ranks verdicts, worst first.
+func (v Verdict) Order() int {
 	return slices.Index([]Verdict{Broken, Suspicious, Unknown, Fine}, v)
 }
 
@@ -43,23 +52,23 @@ type Finding struct {
 	Subject   string    `json:"subject,omitempty"` // "EC2NodeClass default"; empty: the cluster
 	Cause     string    `json:"cause,omitempty"`   // one sentence; what is not known, for Unknown
 	Certainty Certainty `json:"certainty,omitempty"`
-	Evidence  []string  `json:"evidence,omitempty"` // what it rests on, one line each
+	Evidence  []string  `json:"evidence,omitempty"` // what it is based on, one line each
 	Fix       fix.Fix   `json:"-"`                  // see MarshalJSON
 	// Follows is the check whose finding causes this one; fixing that one fixes this one. Empty for a root cause.
 	Follows string `json:"follows,omitempty"`
 	// Explains lists the symptoms, of consoles or conditions, that the finding explains.
-	Explains []Sign `json:"explains,omitempty"`
-	Page     string `json:"page"` // in the documentation
+	Explains []Symptom `json:"explains,omitempty"`
+	Page     string    `json:"page"` // in the documentation
 	// Unused is true of a finding about an EC2NodeClass that no NodePool uses and no NodeClaim is of: it holds no pods.
 	Unused bool `json:"unused,omitempty"`
 
-	holds bool // pods wait because of it, or NodeClaims of its subject are not initialized
-	layer int
-	seen  bool // a symptom that it explains was observed
+	Holds bool  `json:"-"` // pods wait because of it, or NodeClaims of its subject are not initialized
+	Layer Layer `json:"-"`
+	Seen  bool  `json:"-"` // a symptom that it explains was observed
 }
 
-// with adds lines of evidence.
-func (f Finding) with(lines ...string) Finding {
+// With adds lines of evidence.
+func (f Finding) With(lines ...string) Finding {
 	for _, l := range lines {
 		if l != "" {
 			f.Evidence = append(f.Evidence, l)
@@ -68,14 +77,14 @@ func (f Finding) with(lines ...string) Finding {
 	return f
 }
 
-// explaining adds symptoms that the finding explains.
-func (f Finding) explaining(signs ...Sign) Finding {
+// Explaining adds symptoms that the finding explains.
+func (f Finding) Explaining(signs ...Symptom) Finding {
 	f.Explains = append(f.Explains, signs...)
 	return f
 }
 
-// mend sets the fix, step by step.
-func (f Finding) mend(steps ...fix.Step) Finding {
+// FixedBy sets the fix, step by step.
+func (f Finding) FixedBy(steps ...fix.Step) Finding {
 	f.Fix = fix.Of(f.Subject, steps...)
 	return f
 }
@@ -92,19 +101,19 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 	}{plain(f), f.Fix.Correction().String(), f.Fix.Only(fix.Look).String(), f.Fix.Steps()})
 }
 
-func broken(subject string, c Certainty, format string, args ...any) Finding {
+func ReportBroken(subject string, c Certainty, format string, args ...any) Finding {
 	return Finding{Verdict: Broken, Subject: subject, Certainty: c, Cause: fmt.Sprintf(format, args...)}
 }
 
-func suspicious(subject string, c Certainty, format string, args ...any) Finding {
+func ReportSuspicious(subject string, c Certainty, format string, args ...any) Finding {
 	return Finding{Verdict: Suspicious, Subject: subject, Certainty: c, Cause: fmt.Sprintf(format, args...)}
 }
 
-func fine(subject string) Finding {
+func ReportFine(subject string) Finding {
 	return Finding{Verdict: Fine, Subject: subject, Certainty: Certain}
 }
 
-// rank sorts findings, by these criteria in turn:
+// Rank sorts findings, by these criteria in turn:
 // - those that call for a change first
 // - EC2NodeClasses that no NodePool uses last
 // - those that hold pods first
@@ -113,16 +122,16 @@ func fine(subject string) Finding {
 // - those that explain an observed symptom first
 // - by layer, because later layers cannot have been reached
 // - by check, subject and cause
-func rank(all []Finding) {
+func Rank(all []Finding) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
 		return cmp.Or(
-			cmp.Compare(max(a.Verdict.order(), Suspicious.order()), max(b.Verdict.order(), Suspicious.order())),
+			cmp.Compare(max(a.Verdict.Order(), Suspicious.Order()), max(b.Verdict.Order(), Suspicious.Order())),
 			cmp.Compare(yes(a.Unused), yes(b.Unused)),
-			cmp.Compare(yes(!a.holds), yes(!b.holds)),
-			cmp.Compare(a.Verdict.order(), b.Verdict.order()),
+			cmp.Compare(yes(!a.Holds), yes(!b.Holds)),
+			cmp.Compare(a.Verdict.Order(), b.Verdict.Order()),
 			cmp.Compare(yes(a.Follows != ""), yes(b.Follows != "")),
-			cmp.Compare(yes(!a.seen), yes(!b.seen)),
-			cmp.Compare(a.layer, b.layer),
+			cmp.Compare(yes(!a.Seen), yes(!b.Seen)),
+			cmp.Compare(a.Layer, b.Layer),
 			cmp.Compare(a.Check, b.Check),
 			cmp.Compare(a.Subject, b.Subject),
 			cmp.Compare(a.Cause, b.Cause))

@@ -2,11 +2,38 @@ package diagnosis
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
+
+// WellKnown reports whether a label is set by the system or follows from the instance type.
+func WellKnown(key string) bool {
+	for _, suffix := range []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "k8s.aws", "eks.amazonaws.com", "joiner.sh"} {
+		domain, _, ok := strings.Cut(key, "/")
+		if ok && (domain == suffix || strings.HasSuffix(domain, "."+suffix)) {
+			return true
+		}
+	}
+	return false
+}
+
+// OwnLabels returns the user-defined labels: those of neither Kubernetes, nor a cloud, nor an autoscaler; nil if there are none.
+func OwnLabels(labels map[string]string) map[string]string {
+	var out map[string]string
+	for k, v := range labels {
+		if WellKnown(k) {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[k] = v
+	}
+	return out
+}
 
 // Home identifies the cluster that the Kubernetes evidence is from.
 type Home struct {
@@ -47,11 +74,11 @@ type Controller struct {
 	Others     []string          `json:"others,omitempty"` // Deployments of this or another autoscaler, "namespace/name"
 }
 
-// workload returns the name of the Deployment; without one, that of the service account.
-func (c Controller) workload() string { return orElse(c.Deployment, c.Account) }
+// Workload returns the name of the Deployment; without one, that of the service account.
+func (c Controller) Workload() string { return OrElse(c.Deployment, c.Account) }
 
-// release is the step that deletes pods so that they are recreated.
-func (c Controller) release(pods []ControllerPod) fix.Step {
+// Release is the step that deletes pods so that they are recreated.
+func (c Controller) Release(pods []ControllerPod) fix.Step {
 	objects := make([]fix.Object, len(pods))
 	for i, p := range pods {
 		objects[i] = fix.Pod(c.Namespace, p.Name)
@@ -89,8 +116,8 @@ type Condition struct {
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// condition returns the condition of a type; the zero value if there is none.
-func condition(all []Condition, kind string) Condition {
+// FindCondition returns the condition of a type; the zero value if there is none.
+func FindCondition(all []Condition, kind string) Condition {
 	i := slices.IndexFunc(all, func(c Condition) bool { return c.Type == kind })
 	if i < 0 {
 		return Condition{}
@@ -134,7 +161,7 @@ type Pool struct {
 	// Steps has the number of instance types that remain after each requirement, in order; empty: not counted.
 	Steps []Step `json:"steps,omitempty"`
 	// The smallest change that gives a pool without instance types some; nil if none was found or needed.
-	Mend *Loosening `json:"mend,omitempty"`
+	Loosened *Loosening `json:"mend,omitempty"`
 }
 
 // Loosening adds one value to a requirement.
@@ -165,14 +192,14 @@ type Step struct {
 	Left map[string]int `json:"left,omitempty"` // instance types by architecture; none: 0
 }
 
-// architectures returns the architectures that the pool requires, sorted; nil if it does not restrict them.
-func (p Pool) architectures() []string {
+// Architectures returns the architectures that the pool requires, sorted; nil if it does not restrict them.
+func (p Pool) Architectures() []string {
 	for _, r := range p.Requirements {
-		if r.Key == labelArch && r.Operator == "In" {
+		if r.Key == LabelArch && r.Operator == "In" {
 			return slices.Sorted(slices.Values(r.Values))
 		}
 	}
-	if arch := p.Labels[labelArch]; arch != "" {
+	if arch := p.Labels[LabelArch]; arch != "" {
 		return []string{arch}
 	}
 	return nil
@@ -218,15 +245,15 @@ type Pod struct {
 	Created   time.Time         `json:"created,omitzero"`
 	Host      bool              `json:"host,omitempty"`     // it is on the host's network
 	Messages  []string          `json:"messages,omitempty"` // of its conditions and containers
-	// Events are the messages of events about it. Whoever may create events in its namespace may have written them.
+	// Events are the messages of events about it. Any user who may create events in its namespace may have written them.
 	Events []string `json:"events,omitempty"`
 }
 
 // String returns "namespace/name".
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// isDaemons reports whether the pod belongs to a DaemonSet, of any API group.
-func (p Pod) isDaemons() bool {
+// IsDaemons reports whether the pod belongs to a DaemonSet, of any API group.
+func (p Pod) IsDaemons() bool {
 	return strings.HasPrefix(p.Owner, "DaemonSet/") || strings.HasPrefix(p.Owner, "DaemonSet.")
 }
 
@@ -254,7 +281,45 @@ type Event struct {
 
 // Labels and taints that checks use.
 const (
-	labelArch         = "kubernetes.io/arch"
-	taintUnregistered = "karpenter.sh/unregistered"
-	taintFargate      = "eks.amazonaws.com/compute-type"
+	LabelArch         = "kubernetes.io/arch"
+	TaintUnregistered = "karpenter.sh/unregistered"
+	TaintFargate      = "eks.amazonaws.com/compute-type"
 )
+
+// Lease is the leader election Lease of the controller.
+type Lease struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Holder    string    `json:"holder,omitempty"` // empty: it was released
+	Renewed   time.Time `json:"renewed,omitzero"`
+	Seconds   int       `json:"seconds,omitempty"` // that it holds after that
+}
+
+// End returns when the Lease expires if it is not renewed.
+func (l Lease) End() time.Time { return l.Renewed.Add(time.Duration(l.Seconds) * time.Second) }
+
+// IsAlone reports whether the controller runs without leader election.
+func (c Controller) IsAlone() bool {
+	is, err := strconv.ParseBool(c.Settings["DISABLE_LEADER_ELECTION"])
+	return err == nil && is
+}
+
+// Lingering is how long a startup taint may stay, because its remover must first be pulled and started.
+const Lingering = 75 * time.Second
+
+// TakenAwayBy precedes the names of the field managers, separated by commas, in the event about a node that lost its startup taint. Judge
+// parses it.
+const TakenAwayBy = "taken away by "
+
+// StrangeTaintWriters returns the field managers of a node's taints that are unexpected: neither Kubernetes, nor the cloud, a person, or an
+// autoscaler. It keeps their order; nil if there are none.
+func StrangeTaintWriters(managers []string) []string {
+	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller", "cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}
+	var out []string
+	for _, m := range managers {
+		if !slices.ContainsFunc(expected, func(known string) bool { return strings.HasPrefix(m, known) }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}

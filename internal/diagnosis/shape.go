@@ -17,7 +17,7 @@ func shaped(path string, tree any, t reflect.Type) error {
 		return nil // null counts as absent
 	}
 	wrong := func(want string) error {
-		return fmt.Errorf("%s is %s, and should be %s", orElse(path, "it"), kindOf(tree), want)
+		return fmt.Errorf("%s is %s, and should be %s", OrElse(path, "it"), kindOf(tree), want)
 	}
 	switch kind := t.Kind(); {
 	case kind == reflect.Pointer:

@@ -8,21 +8,22 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // writeAnswer writes what a call came to.
-func (s *Server) writeAnswer(w http.ResponseWriter, c *call, answer any) {
+func (s *Server) writeAnswer(w http.ResponseWriter, c *api.Call, answer any) {
 	h := w.Header()
-	h.Set("X-Amzn-Requestid", c.id)
-	switch c.protocol {
-	case ec2Query, awsQuery:
+	h.Set("X-Amzn-Requestid", c.ID)
+	switch c.Protocol {
+	case api.EC2Query, api.AWSQuery:
 		h.Set("Content-Type", "text/xml;charset=UTF-8")
 		_, _ = w.Write(s.xml(c, answer)) // the client has disconnected
 		return
-	case awsJSON10:
+	case api.AWSJSON10:
 		h.Set("Content-Type", "application/x-amz-json-1.0")
-	case awsJSON11:
+	case api.AWSJSON11:
 		h.Set("Content-Type", "application/x-amz-json-1.1")
 	default:
 		h.Set("Content-Type", "application/json")
@@ -31,33 +32,33 @@ func (s *Server) writeAnswer(w http.ResponseWriter, c *call, answer any) {
 }
 
 // xml writes an answer in the XML of its service.
-func (s *Server) xml(c *call, answer any) []byte {
-	e := &encoder{codec: &s.codec, dialect: dialect{small: c.protocol == ec2Query, item: queryItem}}
-	if e.dialect.small {
-		e.dialect.item = ec2Item
+func (s *Server) xml(c *api.Call, answer any) []byte {
+	e := &api.Encoder{Codec: &s.codec, Dialect: api.Dialect{Small: c.Protocol == api.EC2Query, Item: api.QueryItem}}
+	if e.Dialect.Small {
+		e.Dialect.Item = api.Ec2Item
 	}
-	e.out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
-	e.open(c.action + `Response xmlns="` + s.services[c.service].namespace + `"`)
-	if c.protocol == ec2Query {
-		e.text("requestId", c.id)
-		e.fields(reflect.ValueOf(answer))
+	e.Out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
+	e.Open(c.Action + `Response xmlns="` + s.services[c.Service].Namespace + `"`)
+	if c.Protocol == api.EC2Query {
+		e.Text("requestId", c.ID)
+		e.Fields(reflect.ValueOf(answer))
 	} else {
-		e.open(c.action + "Result")
-		e.fields(reflect.ValueOf(answer))
-		e.close(c.action + "Result")
-		e.open("ResponseMetadata")
-		e.text("RequestId", c.id)
-		e.close("ResponseMetadata")
+		e.Open(c.Action + "Result")
+		e.Fields(reflect.ValueOf(answer))
+		e.Close(c.Action + "Result")
+		e.Open("ResponseMetadata")
+		e.Text("RequestId", c.ID)
+		e.Close("ResponseMetadata")
 	}
-	e.close(c.action + "Response")
-	return e.out.Bytes()
+	e.Close(c.Action + "Response")
+	return e.Out.Bytes()
 }
 
 // writeError writes a refusal as the service does, and returns its status.
-func (s *Server) writeError(w http.ResponseWriter, c *call, err error) int {
+func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
 	var refusal *world.Error
 	if !errors.As(err, &refusal) {
-		s.logger().Error("call failed", "call", c.name(), "request", c.id, "error", err)
+		s.logger().Error("call failed", "call", c.Name(), "request", c.ID, "error", err)
 		refusal = &world.Error{Code: "InternalFailure", Message: err.Error(), Status: http.StatusInternalServerError}
 	}
 	status := refusal.Status
@@ -65,16 +66,16 @@ func (s *Server) writeError(w http.ResponseWriter, c *call, err error) int {
 		status = http.StatusBadRequest
 	}
 	h := w.Header()
-	h.Set("X-Amzn-Requestid", c.id)
-	switch c.protocol {
-	case ec2Query, awsQuery:
+	h.Set("X-Amzn-Requestid", c.ID)
+	switch c.Protocol {
+	case api.EC2Query, api.AWSQuery:
 		h.Set("Content-Type", "text/xml;charset=UTF-8")
 		w.WriteHeader(status)
 		_, _ = w.Write(s.xmlError(c, refusal, status)) // the client has disconnected
 	default:
 		h.Set("Content-Type", "application/x-amz-json-1.1")
 		h.Set("X-Amzn-Errortype", jsonCode(c, refusal))
-		if c.service == "sqs" {
+		if c.Service == "sqs" {
 			h.Set("X-Amzn-Query-Error", refusal.Code+";"+blame(status))
 		}
 		w.WriteHeader(status)
@@ -84,36 +85,36 @@ func (s *Server) writeError(w http.ResponseWriter, c *call, err error) int {
 }
 
 // xmlError writes an error in the XML of its service.
-func (s *Server) xmlError(c *call, refusal *world.Error, status int) []byte {
-	e := &encoder{codec: &s.codec}
-	e.out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
-	if c.protocol == ec2Query {
-		e.open("Response")
-		e.open("Errors")
-		e.open("Error")
-		e.text("Code", refusal.Code)
-		e.text("Message", refusal.Message)
-		e.close("Error")
-		e.close("Errors")
-		e.text("RequestID", c.id)
-		e.close("Response")
-		return e.out.Bytes()
+func (s *Server) xmlError(c *api.Call, refusal *world.Error, status int) []byte {
+	e := &api.Encoder{Codec: &s.codec}
+	e.Out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
+	if c.Protocol == api.EC2Query {
+		e.Open("Response")
+		e.Open("Errors")
+		e.Open("Error")
+		e.Text("Code", refusal.Code)
+		e.Text("Message", refusal.Message)
+		e.Close("Error")
+		e.Close("Errors")
+		e.Text("RequestID", c.ID)
+		e.Close("Response")
+		return e.Out.Bytes()
 	}
-	e.open(`ErrorResponse xmlns="` + s.services[c.service].namespace + `"`)
-	e.open("Error")
-	e.text("Type", blame(status))
-	e.text("Code", refusal.Code)
-	e.text("Message", refusal.Message)
-	e.close("Error")
-	e.text("RequestId", c.id)
-	e.close("ErrorResponse")
-	return e.out.Bytes()
+	e.Open(`ErrorResponse xmlns="` + s.services[c.Service].Namespace + `"`)
+	e.Open("Error")
+	e.Text("Type", blame(status))
+	e.Text("Code", refusal.Code)
+	e.Text("Message", refusal.Message)
+	e.Close("Error")
+	e.Text("RequestId", c.ID)
+	e.Close("ErrorResponse")
+	return e.Out.Bytes()
 }
 
 // jsonCode returns the code of an error as the JSON protocols name it. Those of
 // SQS are not those of its query protocol.
-func jsonCode(c *call, refusal *world.Error) string {
-	if c.service != "sqs" {
+func jsonCode(c *api.Call, refusal *world.Error) string {
+	if c.Service != "sqs" {
 		return refusal.Code
 	}
 	switch refusal.Code {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
@@ -27,27 +28,27 @@ const clusterHeader = "X-K8s-Aws-Id"
 // authenticate returns the caller of a request. A key that the world issued must have signed the request. Any other key is the
 // administrator of its account, unless the server is strict, the request has a session token (only the world opens sessions),
 // or the request is presigned (such a request proves an identity).
-func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *call) (world.Identity, error) {
+func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *api.Call) (world.Identity, error) {
 	sig, err := readSignature(r)
 	if errors.Is(err, errUnsigned) {
-		return world.Identity{}, forbidden("MissingAuthenticationToken", "Request is missing Authentication Token")
+		return world.Identity{}, api.Forbidden("MissingAuthenticationToken", "Request is missing Authentication Token")
 	}
 	if err != nil {
 		return world.Identity{}, &world.Error{Code: "IncompleteSignature", Message: err.Error()}
 	}
 	session, known := w.SessionByKey(sig.accessKey)
 	if !known && (s.Strict || sig.presigned || sig.token != "") {
-		return world.Identity{}, invalidToken(c.service)
+		return world.Identity{}, invalidToken(c.Service)
 	}
 	if !known && s.Assume != "" {
 		account := accountOf(sig.accessKey)
-		return world.Identity{Account: account, Role: s.Assume, ARN: "arn:" + world.Partition(c.regionID) + ":sts::" + account + ":assumed-role/" + s.Assume + "/unknown"}, nil
+		return world.Identity{Account: account, Role: s.Assume, ARN: "arn:" + world.Partition(c.RegionID) + ":sts::" + account + ":assumed-role/" + s.Assume + "/unknown"}, nil
 	}
 	if !known {
-		return world.Root(accountOf(sig.accessKey), c.regionID), nil
+		return world.Root(accountOf(sig.accessKey), c.RegionID), nil
 	}
 	if session.Token != sig.token || !w.Stands(session) {
-		return world.Identity{}, invalidToken(c.service)
+		return world.Identity{}, invalidToken(c.Service)
 	}
 	if err := verify(now, session, sig, r, c); err != nil {
 		return world.Identity{}, err
@@ -56,7 +57,7 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 }
 
 // verify refuses a request that the session did not sign, or not now.
-func verify(now time.Time, session world.Session, sig signature, r *http.Request, c *call) error {
+func verify(now time.Time, session world.Session, sig signature, r *http.Request, c *api.Call) error {
 	if !session.Expires.IsZero() && !now.Before(session.Expires) {
 		return expired(c)
 	}
@@ -64,18 +65,18 @@ func verify(now time.Time, session world.Session, sig signature, r *http.Request
 		return err
 	}
 	if r.Header.Get(clusterHeader) != "" && !slices.Contains(sig.headers, strings.ToLower(clusterHeader)) {
-		return forbidden("SignatureDoesNotMatch", "The header "+strings.ToLower(clusterHeader)+" is not signed.")
+		return api.Forbidden("SignatureDoesNotMatch", "The header "+strings.ToLower(clusterHeader)+" is not signed.")
 	}
-	if !slices.Contains(sig.headers, "host") || !sig.matches(session.SecretKey, r, c.body) {
-		return forbidden("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
+	if !slices.Contains(sig.headers, "host") || !sig.matches(session.SecretKey, r, c.Body) {
+		return api.Forbidden("SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
 	}
 	return nil
 }
 
 // checkTime refuses a signature that is too old or from the future.
-func checkTime(now time.Time, sig signature, c *call) error {
+func checkTime(now time.Time, sig signature, c *api.Call) error {
 	most := validity
-	if c.service == "ec2" || sig.presigned {
+	if c.Service == "ec2" || sig.presigned {
 		most = longValidity
 	}
 	var says string
@@ -89,25 +90,25 @@ func checkTime(now time.Time, sig signature, c *call) error {
 	default:
 		return nil
 	}
-	switch c.protocol {
-	case ec2Query:
+	switch c.Protocol {
+	case api.EC2Query:
 		return requestExpired()
-	case awsQuery:
-		return forbidden("SignatureDoesNotMatch", says)
+	case api.AWSQuery:
+		return api.Forbidden("SignatureDoesNotMatch", says)
 	}
 	return &world.Error{Code: "InvalidSignatureException", Message: says}
 }
 
 // expired refuses the keys of a session that has ended, in the words of the service.
-func expired(c *call) error {
+func expired(c *api.Call) error {
 	const says = "The security token included in the request is expired"
-	switch c.service {
+	switch c.Service {
 	case "ec2":
 		return requestExpired()
-	case "ssm", "eks", "pricing", shiftService:
+	case "ssm", "eks", "pricing", api.ShiftService:
 		return &world.Error{Code: "ExpiredTokenException", Message: says}
 	}
-	return forbidden("ExpiredToken", says)
+	return api.Forbidden("ExpiredToken", says)
 }
 
 // requestExpired is what EC2 answers both to keys that have ended and to a signature of another time.
@@ -128,29 +129,13 @@ func invalidToken(service string) error {
 	switch service {
 	case "ec2":
 		return &world.Error{Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials", Status: 401}
-	case "ssm", "eks", "pricing", shiftService:
+	case "ssm", "eks", "pricing", api.ShiftService:
 		return &world.Error{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}
 	}
-	return forbidden("InvalidClientTokenId", "The security token included in the request is invalid.")
+	return api.Forbidden("InvalidClientTokenId", "The security token included in the request is invalid.")
 }
 
 // denied refuses what IAM does not allow, in the words of the service.
-func denied(c *call) error {
-	return denial(c, "User: "+c.caller.ARN+" is not authorized to perform: "+c.name()+" on resource: * because no identity-based policy allows the "+c.name()+" action")
-}
-
-func denial(c *call, what string) error {
-	switch c.service {
-	case "ec2":
-		return forbidden("UnauthorizedOperation", "You are not authorized to perform this operation. "+what)
-	case "ssm", "pricing":
-		return &world.Error{Code: "AccessDeniedException", Message: what}
-	case "eks", shiftService:
-		return forbidden("AccessDeniedException", what)
-	}
-	return forbidden("AccessDenied", what)
-}
-
-func forbidden(code, message string) error {
-	return &world.Error{Code: code, Message: message, Status: 403}
+func denied(c *api.Call) error {
+	return api.Denial(c, "User: "+c.Caller.ARN+" is not authorized to perform: "+c.Name()+" on resource: * because no identity-based policy allows the "+c.Name()+" action")
 }

@@ -45,7 +45,7 @@ func TestAWSCommandLine(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			b.server.Do(func(_ *world.World, now time.Time) {
-				if _, err := b.estate.Region.CreateCluster(now, world.Cluster{Name: "demo", AuthMode: world.AuthBoth}); err != nil {
+				if _, err := b.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "demo", AuthMode: world.AuthBoth}); err != nil {
 					t.Error(err)
 				}
 			})

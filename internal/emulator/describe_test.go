@@ -104,9 +104,9 @@ func TestImages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.server.Do(func(_ *world.World, now time.Time) {
-		b.estate.Region.RegisterImage(world.Image{Name: "mine", OwnerID: account, Architecture: "arm64", Tags: map[string]string{"team": "a"}})
-		b.estate.Region.RegisterImage(world.Image{Name: "theirs", OwnerID: "999988887777", Architecture: "arm64"})
-		b.estate.Region.RegisterImage(world.Image{Name: "old", OwnerID: "999988887777", Public: true, DeprecatedAt: now.Add(-time.Hour)})
+		b.estate.Region.Images.Register(world.Image{Name: "mine", OwnerID: account, Architecture: "arm64", Tags: map[string]string{"team": "a"}})
+		b.estate.Region.Images.Register(world.Image{Name: "theirs", OwnerID: "999988887777", Architecture: "arm64"})
+		b.estate.Region.Images.Register(world.Image{Name: "old", OwnerID: "999988887777", Public: true, DeprecatedAt: now.Add(-time.Hour)})
 	})
 	for name, test := range map[string]struct {
 		in   ec2.DescribeImagesInput
@@ -265,7 +265,7 @@ func TestNetwork(t *testing.T) {
 		t.Errorf("zones: %+v, %v", zones, err)
 	}
 	b.server.Do(func(*world.World, time.Time) {
-		b.estate.Region.CreateEndpoint(world.Endpoint{VPCID: b.estate.VPC.ID, Service: "com.amazonaws.us-east-1.sts", Kind: "Interface", GroupIDs: []string{b.estate.NodeGroup.ID}})
+		b.estate.Region.Network.CreateEndpoint(world.Endpoint{VPCID: b.estate.VPC.ID, Service: "com.amazonaws.us-east-1.sts", Kind: "Interface", GroupIDs: []string{b.estate.NodeGroup.ID}})
 	})
 	endpoints, err := b.ec2.DescribeVpcEndpoints(t.Context(), &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{{Name: aws.String("service-name"), Values: []string{"*.sts"}}}})
 	if err != nil || len(endpoints.VpcEndpoints) != 1 || *endpoints.VpcEndpoints[0].Groups[0].GroupName != "demo-node" {

@@ -200,7 +200,7 @@ func (b *bench) profile(t *testing.T, profile, role string) {
 
 // quota limits the vCPUs of a kind.
 func (b *bench) quota(q world.Quota, vcpus int64) {
-	b.estate.Region.Quotas = map[world.Quota]int64{q: vcpus}
+	b.estate.Region.Capacity.Quotas = map[world.Quota]int64{q: vcpus}
 }
 
 // sellElsewhere takes a type out of the first zone.

@@ -27,7 +27,7 @@ func TestIPv6(t *testing.T) {
 	if _, err := b.ec2.RunInstances(t.Context(), in); code(t, err) != "InvalidParameterValue" {
 		t.Errorf("in a subnet without IPv6: %v", err)
 	}
-	b.server.Do(func(*world.World, time.Time) { b.estate.Region.EnableIPv6(b.estate.VPC) })
+	b.server.Do(func(*world.World, time.Time) { b.estate.Region.Network.EnableIPv6(b.estate.VPC) })
 	free := subnet.Free
 	out, err := b.ec2.RunInstances(t.Context(), in)
 	if err != nil {
@@ -69,7 +69,7 @@ func TestClusterOfIPv6(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.server.Do(func(_ *world.World, now time.Time) {
-		if _, err := b.estate.Region.CreateCluster(now, world.Cluster{Name: "six", ServiceCIDR: "fd30:1c53:5f8a::/108"}); err != nil {
+		if _, err := b.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "six", ServiceCIDR: "fd30:1c53:5f8a::/108"}); err != nil {
 			t.Error(err)
 		}
 	})

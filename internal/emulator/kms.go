@@ -1,14 +1,17 @@
 package emulator
 
-import "github.com/joiner-sh/joiner/internal/emulator/world"
+import (
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
 
 // kmsActions returns the actions of KMS that fix a key which blocks launches.
-func kmsActions() map[string]action {
-	return map[string]action{
-		"CreateGrant": op(createGrant),
-		"DescribeKey": op(describeKey),
-		"DisableKey":  op(disableKey),
-		"EnableKey":   op(enableKey),
+func kmsActions() map[string]api.Action {
+	return map[string]api.Action{
+		"CreateGrant": api.Op(createGrant),
+		"DescribeKey": api.Op(describeKey),
+		"DisableKey":  api.Op(disableKey),
+		"EnableKey":   api.Op(enableKey),
 	}
 }
 
@@ -24,8 +27,8 @@ type keyMetadata struct {
 	KeyState     string
 }
 
-func describeKey(c *call, in *keyIn) (keyOut, error) {
-	k, err := c.region.Key(in.KeyId)
+func describeKey(c *api.Call, in *keyIn) (keyOut, error) {
+	k, err := c.Region.KMS.Key(in.KeyId)
 	if err != nil {
 		return keyOut{}, err
 	}
@@ -33,18 +36,18 @@ func describeKey(c *call, in *keyIn) (keyOut, error) {
 	if k.Disabled {
 		state = "Disabled"
 	}
-	return keyOut{keyMetadata{AWSAccountId: c.caller.Account, KeyId: k.ID, Arn: k.ARN, Enabled: !k.Disabled, KeyState: state}}, nil
+	return keyOut{keyMetadata{AWSAccountId: c.Caller.Account, KeyId: k.ID, Arn: k.ARN, Enabled: !k.Disabled, KeyState: state}}, nil
 }
 
-func enableKey(c *call, in *keyIn) (none, error)  { return c.switchKey(in.KeyId, true) }
-func disableKey(c *call, in *keyIn) (none, error) { return c.switchKey(in.KeyId, false) }
+func enableKey(c *api.Call, in *keyIn) (api.None, error)  { return switchKey(c, in.KeyId, true) }
+func disableKey(c *api.Call, in *keyIn) (api.None, error) { return switchKey(c, in.KeyId, false) }
 
-func (c *call) switchKey(id string, enabled bool) (none, error) {
-	k, err := c.region.Key(id)
+func switchKey(c *api.Call, id string, enabled bool) (api.None, error) {
+	k, err := c.Region.KMS.Key(id)
 	if err == nil {
 		k.Disabled = !enabled
 	}
-	return none{}, err
+	return api.None{}, err
 }
 
 type createGrantIn struct {
@@ -59,7 +62,7 @@ type createGrantOut struct {
 }
 
 // createGrant lets a principal use a key. EBS needs to grant on, so a grant without CreateGrant does not help it.
-func createGrant(c *call, in *createGrantIn) (createGrantOut, error) {
+func createGrant(c *api.Call, in *createGrantIn) (createGrantOut, error) {
 	if len(in.Operations) == 0 {
 		return createGrantOut{}, &world.Error{Code: "ValidationException", Message: "1 validation error detected: Value null at 'operations' failed to satisfy constraint: Member must not be null"}
 	}
@@ -68,11 +71,11 @@ func createGrant(c *call, in *createGrantIn) (createGrantOut, error) {
 		delete(needed, o)
 	}
 	if len(needed) == 0 {
-		if err := c.region.Grant(in.KeyId, in.GranteePrincipal); err != nil {
+		if err := c.Region.KMS.Grant(in.KeyId, in.GranteePrincipal); err != nil {
 			return createGrantOut{}, err
 		}
-	} else if _, err := c.region.Key(in.KeyId); err != nil {
+	} else if _, err := c.Region.KMS.Key(in.KeyId); err != nil {
 		return createGrantOut{}, err
 	}
-	return createGrantOut{GrantToken: "AQpA" + c.id, GrantId: c.id}, nil
+	return createGrantOut{GrantToken: "AQpA" + c.ID, GrantId: c.ID}, nil
 }

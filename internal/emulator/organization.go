@@ -1,10 +1,13 @@
 package emulator
 
-import "github.com/joiner-sh/joiner/internal/emulator/world"
+import (
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
 
 // organizationActions returns the actions of Organizations: an administrator frees the account of a service control policy.
-func organizationActions() map[string]action {
-	return map[string]action{"DetachPolicy": op(detachPolicy)}
+func organizationActions() map[string]api.Action {
+	return map[string]api.Action{"DetachPolicy": api.Op(detachPolicy)}
 }
 
 type detachPolicyIn struct {
@@ -12,9 +15,9 @@ type detachPolicyIn struct {
 	TargetId string // of an account
 }
 
-func detachPolicy(c *call, in *detachPolicyIn) (none, error) {
-	if in.TargetId != c.caller.Account {
-		return none{}, &world.Error{Code: "TargetNotFoundException", Message: "You specified a target that doesn't exist."}
+func detachPolicy(c *api.Call, in *detachPolicyIn) (api.None, error) {
+	if in.TargetId != c.Caller.Account {
+		return api.None{}, &world.Error{Code: "TargetNotFoundException", Message: "You specified a target that doesn't exist."}
 	}
-	return none{}, c.account().DetachServiceControlPolicy(in.PolicyId)
+	return api.None{}, c.Account().DetachServiceControlPolicy(in.PolicyId)
 }

@@ -78,7 +78,9 @@ func TestPlacementGroups(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	b.server.Do(func(*world.World, time.Time) { b.estate.Region.PlacementGroup(*made.GroupId).State = "deleting" })
+	b.server.Do(func(*world.World, time.Time) {
+		b.estate.Region.PlacementGroups.ByNameOrID(*made.GroupId).State = "deleting"
+	})
 	if got := find(ec2.DescribePlacementGroupsInput{GroupIds: []string{*made.GroupId}, Filters: isAvailable}); len(got) > 0 {
 		t.Errorf("one that is being deleted is available: %v", got)
 	}

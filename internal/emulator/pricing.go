@@ -6,12 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // pricingActions returns the actions of the price list.
-func pricingActions() map[string]action {
-	return map[string]action{"GetProducts": op(getProducts)}
+func pricingActions() map[string]api.Action {
+	return map[string]api.Action{"GetProducts": api.Op(getProducts)}
 }
 
 type getProductsIn struct {
@@ -42,13 +43,13 @@ type priced struct {
 }
 
 // getProducts lists the on-demand prices of instance types on Linux.
-func getProducts(c *call, in *getProductsIn) (getProductsOut, error) {
+func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 	if in.ServiceCode != "AmazonEC2" {
 		return getProductsOut{}, &world.Error{Code: "NotFoundException", Message: "Invalid service code " + in.ServiceCode}
 	}
 	var found []priced
-	for _, region := range c.world.Markets() {
-		market := c.world.Market(region)
+	for _, region := range c.World.Markets() {
+		market := c.World.Market(region)
 		for _, name := range market.Names() {
 			s, _ := market.Stock(name)
 			if s.OnDemand == 0 {
@@ -63,7 +64,7 @@ func getProducts(c *call, in *getProductsIn) (getProductsOut, error) {
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 100)
 	}
-	found, next, err := cut(found, func(p priced) string { return p.sku }, page{token: in.NextToken, size: size})
+	found, next, err := api.Cut(found, func(p priced) string { return p.sku }, api.Page{Token: in.NextToken, Size: size})
 	if err != nil {
 		return getProductsOut{}, &world.Error{Code: "InvalidNextTokenException", Message: "The pagination token is invalid. Try again without a pagination token."}
 	}

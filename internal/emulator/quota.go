@@ -1,14 +1,15 @@
 package emulator
 
 import (
+	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // quotaActions returns the actions of Service Quotas.
-func quotaActions() map[string]action {
-	return map[string]action{
-		"GetServiceQuota":             op(getServiceQuota),
-		"RequestServiceQuotaIncrease": op(requestServiceQuotaIncrease),
+func quotaActions() map[string]api.Action {
+	return map[string]api.Action{
+		"GetServiceQuota":             api.Op(getServiceQuota),
+		"RequestServiceQuotaIncrease": api.Op(requestServiceQuotaIncrease),
 	}
 }
 
@@ -41,13 +42,13 @@ type serviceQuota struct {
 // unlimited is the value of a quota that was not set.
 const unlimited = 1e6
 
-func getServiceQuota(c *call, in *quotaIn) (quotaOut, error) {
+func getServiceQuota(c *api.Call, in *quotaIn) (quotaOut, error) {
 	q, err := in.quota()
 	if err != nil {
 		return quotaOut{}, err
 	}
 	value := float64(unlimited)
-	if most, limited := c.region.Quotas[q]; limited {
+	if most, limited := c.Region.Capacity.Quotas[q]; limited {
 		value = float64(most)
 	}
 	return quotaOut{serviceQuota{ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, Value: value, Adjustable: true}}, nil
@@ -64,16 +65,16 @@ type requestedQuota struct {
 }
 
 // requestServiceQuotaIncrease grants at once what AWS takes minutes or days to think about.
-func requestServiceQuotaIncrease(c *call, in *quotaIn) (quotaRequestOut, error) {
+func requestServiceQuotaIncrease(c *api.Call, in *quotaIn) (quotaRequestOut, error) {
 	q, err := in.quota()
 	if err != nil {
 		return quotaRequestOut{}, err
 	}
-	if most, limited := c.region.Quotas[q]; !limited || in.DesiredValue <= float64(most) {
+	if most, limited := c.Region.Capacity.Quotas[q]; !limited || in.DesiredValue <= float64(most) {
 		return quotaRequestOut{}, &world.Error{Code: "IllegalArgumentException", Message: "You must provide a quota value greater than the current quota value."}
 	}
-	c.region.Quotas[q] = int64(in.DesiredValue)
-	return quotaRequestOut{requestedQuota{Id: c.id, ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, DesiredValue: in.DesiredValue, Status: "APPROVED"}}, nil
+	c.Region.Capacity.Quotas[q] = int64(in.DesiredValue)
+	return quotaRequestOut{requestedQuota{Id: c.ID, ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, DesiredValue: in.DesiredValue, Status: "APPROVED"}}, nil
 }
 
 func (in *quotaIn) quota() (world.Quota, error) {

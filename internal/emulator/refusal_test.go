@@ -26,17 +26,17 @@ type refusal struct {
 func refusals() map[string]refusal {
 	key := func(k world.Key) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
 		return func(_ *testing.T, b *bench, d *types.RequestLaunchTemplateData) {
-			id := b.estate.Region.CreateKey(k).ID
+			id := b.estate.Region.KMS.CreateKey(k).ID
 			d.BlockDeviceMappings = []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"),
 				Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{Encrypted: aws.Bool(true), KmsKeyId: &id, VolumeSize: aws.Int32(30)}}}
 		}
 	}
 	image := func(change func(*world.Image)) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
 		return func(t *testing.T, b *bench, d *types.RequestLaunchTemplateData) {
-			i, _ := b.estate.Region.Image(b.image(t, "x86_64"))
+			i, _ := b.estate.Region.Images.ByID(b.image(t, "x86_64"))
 			i.ID, i.OwnerID = "", account
 			change(&i)
-			d.ImageId = aws.String(b.estate.Region.RegisterImage(i).ID)
+			d.ImageId = aws.String(b.estate.Region.Images.Register(i).ID)
 		}
 	}
 	return map[string]refusal{
@@ -100,7 +100,7 @@ func TestRefusals(t *testing.T) {
 				return
 			}
 			c := &commandLine{tool: awsTool(t), bench: b, variables: map[string]string{"ROLE": "arn:aws:iam::" + account + ":role/controller"}}
-			for _, k := range b.estate.Region.Keys() {
+			for _, k := range b.estate.Region.KMS.Keys() {
 				c.variables["KEY"] = k.ID
 			}
 			for _, g := range b.estate.Region.Account.ServiceControlPolicies() {
@@ -141,9 +141,9 @@ func (b *bench) fate(t *testing.T, template string, spot bool) string {
 func TestUnavailableImage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	i, _ := b.estate.Region.Image(b.image(t, "x86_64"))
+	i, _ := b.estate.Region.Images.ByID(b.image(t, "x86_64"))
 	i.ID, i.State, i.OwnerID = "", "pending", account
-	id := b.estate.Region.RegisterImage(i).ID
+	id := b.estate.Region.Images.Register(i).ID
 	out, err := b.ec2.DescribeImages(t.Context(), &ec2.DescribeImagesInput{ImageIds: []string{id}})
 	if err != nil || len(out.Images) != 1 || out.Images[0].State != types.ImageStatePending {
 		t.Errorf("EC2 shows %+v, %v", out, err)

@@ -24,7 +24,7 @@ func TestCapacityReservations(t *testing.T) {
 			{Type: "m5.large", Zone: zone, Total: 2, Tags: map[string]string{"team": "a"}},
 			{Type: "m5.large", Zone: zone, Total: 1, Kind: "capacity-block", Criteria: "targeted", End: end},
 		} {
-			c, err := b.estate.Region.Reserve(now, q)
+			c, err := b.estate.Region.CapacityReservations.Create(now, q)
 			if err != nil {
 				t.Fatal(err)
 			}

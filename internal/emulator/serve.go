@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -26,7 +27,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		answer, spoilt, err = s.carryOut(r, c)
 	} else {
-		s.locked(func(*world.World, time.Time) { c.id = s.requestID() })
+		s.locked(func(*world.World, time.Time) { c.ID = s.requestID() })
 	}
 	status := http.StatusOK
 	switch {
@@ -37,15 +38,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.writeAnswer(w, c, answer)
 	}
-	s.logger().Debug("aws call", "call", c.name(), "account", c.caller.Account, "region", c.regionID,
-		"status", status, "error", err, "took", time.Since(began), "request", c.id)
+	s.logger().Debug("aws call", "call", c.Name(), "account", c.Caller.Account, "region", c.RegionID,
+		"status", status, "error", err, "took", time.Since(began), "request", c.ID)
 }
 
 // carryOut authenticates a call, plays the world's faults on it, and carries it out.
-func (s *Server) carryOut(r *http.Request, c *call) (answer any, spoilt *world.Answer, err error) {
-	act, known := s.services[c.service].actions[c.action]
+func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, spoilt *world.Answer, err error) {
+	act, known := s.services[c.Service].Actions[c.Action]
 	s.locked(func(w *world.World, now time.Time) {
-		c.world, c.now, c.id = w, now, s.requestID()
+		c.World, c.Now, c.ID = w, now, s.requestID()
 		if s.calls == nil {
 			s.calls = map[string]int{}
 		}
@@ -53,7 +54,7 @@ func (s *Server) carryOut(r *http.Request, c *call) (answer any, spoilt *world.A
 			err = unknownAction(c)
 			return
 		}
-		s.calls[c.name()]++
+		s.calls[c.Name()]++
 		spoilt, err = s.admit(r, c)
 		switch {
 		case err == nil:
@@ -62,59 +63,59 @@ func (s *Server) carryOut(r *http.Request, c *call) (answer any, spoilt *world.A
 			_, _ = s.run(c, act) // the response is lost
 		}
 	})
-	if c.service == "sqs" && c.action == "ReceiveMessage" && err == nil {
+	if c.Service == "sqs" && c.Action == "ReceiveMessage" && err == nil {
 		answer, err = s.poll(r, c, act, answer)
 	}
 	return answer, spoilt, err
 }
 
 // admit authenticates and authorises the call, and says how it is to fail, if it is.
-func (s *Server) admit(r *http.Request, c *call) (*world.Answer, error) {
+func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
 	var err error
-	if c.caller, err = s.authenticate(c.world, c.now, r, c); err != nil && !open(c) {
+	if c.Caller, err = s.authenticate(c.World, c.Now, r, c); err != nil && !open(c) {
 		return nil, err
 	}
-	if c.regionID == "" {
-		c.regionID = "us-east-1"
+	if c.RegionID == "" {
+		c.RegionID = "us-east-1"
 	}
-	if len(c.regionID) > 32 || strings.Trim(c.regionID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+	if len(c.RegionID) > 32 || strings.Trim(c.RegionID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return nil, &world.Error{Code: "AuthFailure", Message: "Credential should be scoped to a valid region.", Status: 401}
 	}
-	if c.caller.Account == "" {
-		c.caller = world.Root(DefaultAccount, c.regionID)
+	if c.Caller.Account == "" {
+		c.Caller = world.Root(DefaultAccount, c.RegionID)
 	}
-	c.region = c.world.Region(c.caller.Account, c.regionID)
-	fate := world.Call{Account: c.caller.Account, Region: c.regionID, Name: c.name(), Role: c.caller.Role}
-	if a := c.world.Spoil(c.now, fate); a != nil {
+	c.Region = c.World.Region(c.Caller.Account, c.RegionID)
+	fate := world.Call{Account: c.Caller.Account, Region: c.RegionID, Name: c.Name(), Role: c.Caller.Role}
+	if a := c.World.Spoil(c.Now, fate); a != nil {
 		if a.Code == "RequestLimitExceeded" {
 			if s.throttled == nil {
 				s.throttled = map[string]int{}
 			}
-			s.throttled[c.name()]++
+			s.throttled[c.Name()]++
 		}
 		return a, spoiltError(c, a)
 	}
-	if c.world.Denied(fate) {
+	if c.World.Denied(fate) {
 		return nil, denied(c)
 	}
 	return nil, nil
 }
 
 // open says whether the call needs no signature.
-func open(c *call) bool { return c.service == "sts" && c.action == "AssumeRoleWithWebIdentity" }
+func open(c *api.Call) bool { return c.Service == "sts" && c.Action == "AssumeRoleWithWebIdentity" }
 
 // run decodes the request and carries it out.
-func (s *Server) run(c *call, act action) (any, error) {
-	return act.run(c, func(into any) error {
+func (s *Server) run(c *api.Call, act api.Action) (any, error) {
+	return act.Run(c, func(into any) error {
 		if err := s.decode(c, into); err != nil {
 			return err
 		}
-		c.asked = func(r iampolicy.Request, isAllowed bool) { s.note(c.caller, r, isAllowed) }
-		if err := c.authorize(into); err != nil {
+		c.Asked = func(r iampolicy.Request, isAllowed bool) { s.note(c.Caller, r, isAllowed) }
+		if err := s.authorize(c, into); err != nil {
 			return err
 		}
-		if c.dryRun && !act.checks {
-			return dryRunError()
+		if c.DryRun && !act.Checks {
+			return api.DryRunError()
 		}
 		return nil
 	})
@@ -143,20 +144,20 @@ func (s *Server) use(role, permission string) {
 
 // decode reads the request into a struct. EC2 refuses parameters it does not
 // know; we also refuse those that we do not play.
-func (s *Server) decode(c *call, into any) error {
-	if c.query != nil {
-		if err := s.codec.decode(c.query, into); err != nil {
+func (s *Server) decode(c *api.Call, into any) error {
+	if c.Query != nil {
+		if err := s.codec.Decode(c.Query, into); err != nil {
 			return err
 		}
-		if name := c.query.unused(""); name != "" && c.protocol == ec2Query {
+		if name := c.Query.Unused(""); name != "" && c.Protocol == api.EC2Query {
 			return &world.Error{Code: "UnknownParameter", Message: "The parameter " + name + " is not recognized"}
 		}
 		return nil
 	}
-	if len(c.body) == 0 {
+	if len(c.Body) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(c.body, into); err != nil {
+	if err := json.Unmarshal(c.Body, into); err != nil {
 		return &world.Error{Code: "SerializationException", Message: "The body of the request is not what the action takes: " + err.Error()}
 	}
 	return nil
@@ -171,15 +172,15 @@ func (s *Server) requestID() string {
 }
 
 // unknownAction refuses an action that the service does not have.
-func unknownAction(c *call) error {
-	if c.protocol == ec2Query || c.protocol == awsQuery {
-		return &world.Error{Code: "InvalidAction", Message: "The action " + c.action + " is not valid for this web service."}
+func unknownAction(c *api.Call) error {
+	if c.Protocol == api.EC2Query || c.Protocol == api.AWSQuery {
+		return &world.Error{Code: "InvalidAction", Message: "The action " + c.Action + " is not valid for this web service."}
 	}
-	return &world.Error{Code: "UnknownOperationException", Message: "The action " + c.name() + " is not one that this emulator serves."}
+	return &world.Error{Code: "UnknownOperationException", Message: "The action " + c.Name() + " is not one that this emulator serves."}
 }
 
 // spoiltError makes an error of a fault. Throttling has another name in each service.
-func spoiltError(c *call, a *world.Answer) error {
+func spoiltError(c *api.Call, a *world.Answer) error {
 	if a.Garbage != "" {
 		return errGarbage
 	}
@@ -196,14 +197,14 @@ func spoiltError(c *call, a *world.Answer) error {
 	if e.Code != "RequestLimitExceeded" {
 		return e
 	}
-	switch c.service {
+	switch c.Service {
 	case "iam", "sts":
 		e.Code, e.Message, e.Status = "Throttling", "Rate exceeded", 400
 	case "sqs":
 		e.Code, e.Message, e.Status = "RequestThrottled", "Request is throttled.", 403
 	case "ssm", "pricing":
 		e.Code, e.Message, e.Status = "ThrottlingException", "Rate exceeded", 400
-	case "eks", shiftService:
+	case "eks", api.ShiftService:
 		e.Code, e.Message, e.Status = "ThrottlingException", "Rate exceeded", 429
 	}
 	return e

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
@@ -44,9 +45,9 @@ type Server struct {
 	// administrator: they need not sign, and are judged by the role's policies. Empty: none.
 	Assume string
 
-	codec    codec
+	codec    api.Codec
 	once     sync.Once
-	services map[string]service // by name in signatures: "ec2"
+	services map[string]api.Service // by name in signatures: "ec2"
 
 	mu         sync.Mutex // guards the world and what follows
 	requests   uint64

@@ -81,7 +81,7 @@ func TestEKS(t *testing.T) {
 	b := newBench(t)
 	cluster := aws.String("demo")
 	b.server.Do(func(_ *world.World, now time.Time) {
-		_, err := b.estate.Region.CreateCluster(now, world.Cluster{Name: "demo", Endpoint: "https://127.0.0.1:6443", CA: "Q0E=", AuthMode: world.AuthConfigMap})
+		_, err := b.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "demo", Endpoint: "https://127.0.0.1:6443", CA: "Q0E=", AuthMode: world.AuthConfigMap})
 		if err != nil {
 			t.Error(err)
 		}

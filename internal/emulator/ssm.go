@@ -1,19 +1,21 @@
 package emulator
 
 import (
-	"time"
+	"strings"
 
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
 // ssmActions returns the actions of Systems Manager.
-func ssmActions() map[string]action {
-	return map[string]action{
-		"GetParameter":        op(getParameter),
-		"GetParameters":       op(getParameters),
-		"GetParametersByPath": op(getParametersByPath),
-		"PutParameter":        op(putParameter),
-		"DeleteParameter":     op(deleteParameter),
+func ssmActions() map[string]api.Action {
+	return map[string]api.Action{
+		"GetParameter":        api.Op(getParameter),
+		"GetParameters":       api.Op(getParameters),
+		"GetParametersByPath": api.Op(getParametersByPath),
+		"PutParameter":        api.Op(putParameter),
+		"DeleteParameter":     api.Op(deleteParameter),
 	}
 }
 
@@ -31,19 +33,16 @@ type parameter struct {
 func parameterOf(p world.Parameter) parameter {
 	return parameter{
 		Name: p.Name, Type: p.Kind, Value: p.Value, Version: p.Version,
-		LastModifiedDate: epoch(p.ModifiedAt), ARN: p.ARN, DataType: p.DataType,
+		LastModifiedDate: api.Epoch(p.ModifiedAt), ARN: p.ARN, DataType: p.DataType,
 	}
 }
-
-// epoch writes a time as the JSON protocols do: in seconds, with milliseconds.
-func epoch(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 type parameterIn struct{ Name string }
 
 type parameterOut struct{ Parameter parameter }
 
-func getParameter(c *call, in *parameterIn) (parameterOut, error) {
-	p, err := c.region.Parameter(in.Name)
+func getParameter(c *api.Call, in *parameterIn) (parameterOut, error) {
+	p, err := c.Region.SSM.Parameter(in.Name)
 	return parameterOut{Parameter: parameterOf(p)}, err
 }
 
@@ -54,13 +53,13 @@ type parametersOut struct {
 	InvalidParameters []string
 }
 
-func getParameters(c *call, in *parametersIn) (parametersOut, error) {
+func getParameters(c *api.Call, in *parametersIn) (parametersOut, error) {
 	if len(in.Names) == 0 || len(in.Names) > 10 {
 		return parametersOut{}, &world.Error{Code: "ValidationException", Message: "1 validation error detected: names must have between 1 and 10 members"}
 	}
 	out := parametersOut{Parameters: []parameter{}, InvalidParameters: []string{}}
 	for _, name := range in.Names {
-		p, err := c.region.Parameter(name)
+		p, err := c.Region.SSM.Parameter(name)
 		if err != nil {
 			out.InvalidParameters = append(out.InvalidParameters, name)
 			continue
@@ -82,13 +81,13 @@ type parametersByPathOut struct {
 	NextToken  string `json:",omitempty"`
 }
 
-func getParametersByPath(c *call, in *parametersByPathIn) (parametersByPathOut, error) {
+func getParametersByPath(c *api.Call, in *parametersByPathIn) (parametersByPathOut, error) {
 	size := 10
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 10)
 	}
-	found, next, err := cut(c.region.ParametersByPath(in.Path, in.Recursive),
-		func(p world.Parameter) string { return p.Name }, page{token: in.NextToken, size: size})
+	found, next, err := api.Cut(c.Region.SSM.ParametersByPath(in.Path, in.Recursive),
+		func(p world.Parameter) string { return p.Name }, api.Page{Token: in.NextToken, Size: size})
 	if err != nil {
 		return parametersByPathOut{}, &world.Error{Code: "InvalidNextToken", Message: "The specified token isn't valid."}
 	}
@@ -112,11 +111,24 @@ type putParameterOut struct {
 	Tier    string
 }
 
-func putParameter(c *call, in *putParameterIn) (putParameterOut, error) {
-	version, err := c.region.PutParameter(c.now, world.Parameter{Name: in.Name, Value: in.Value, Kind: in.Type, DataType: in.DataType}, in.Overwrite)
+func putParameter(c *api.Call, in *putParameterIn) (putParameterOut, error) {
+	version, err := c.Region.SSM.PutParameter(c.Now, world.Parameter{Name: in.Name, Value: in.Value, Kind: in.Type, DataType: in.DataType}, in.Overwrite)
 	return putParameterOut{Version: version, Tier: "Standard"}, err
 }
 
-func deleteParameter(c *call, in *parameterIn) (none, error) {
-	return none{}, c.region.DeleteParameter(in.Name)
+func deleteParameter(c *api.Call, in *parameterIn) (api.None, error) {
+	return api.None{}, c.Region.SSM.DeleteParameter(in.Name)
+}
+
+// ssmPermissions is which parameter a call reads or writes; those below /aws/ belong to AWS.
+func ssmPermissions(c *api.Call, in any) []iampolicy.Request {
+	r := iampolicy.Request{Action: c.Name(), Resource: "*"}
+	if in, ok := in.(*parameterIn); ok {
+		account := c.Caller.Account
+		if strings.HasPrefix(in.Name, "/aws/") {
+			account = ""
+		}
+		r.Resource = c.Region.ARN("ssm", account, "parameter/"+strings.TrimPrefix(in.Name, "/"))
+	}
+	return []iampolicy.Request{r}
 }

@@ -84,7 +84,7 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 		}
 	}
 	if n := len(left); n > 0 {
-		out = append(out, differs("instance "+some(left), "%s the cluster's name and no NodeClaim: Karpenter would remove %s, Joiner touches only what a NodeClaim names or itself has bought", is(n, "it has", "they have"), is(n, "it", "them")).
+		out = append(out, differs("instance "+some(left), "%s the cluster's name and no NodeClaim: Karpenter would remove %s, Joiner touches only what a NodeClaim names or itself has launched", is(n, "it has", "they have"), is(n, "it", "them")).
 			run("if "+is(n, "it is", "they are")+" not needed: ", fix.Words("aws ec2 terminate-instances --instance-ids"), each(slices.Sorted(slices.Values(left)), fix.Instance)))
 	}
 	if n := len(namesakes); n > 0 {

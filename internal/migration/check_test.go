@@ -88,7 +88,7 @@ func TestFindings(t *testing.T) {
 		"unknown field":     {func(in *Installation) { in.Classes[0].Unknown = []string{"spec.new"} }, Differs, "does not know spec.new", "take it out"},
 		"not ready":         {func(in *Installation) { in.Classes[0].NotReady = "no subnets" }, Differs, "not ready now: no subnets", ""},
 		"foreign pool":      {func(in *Installation) { in.Pools[0].Foreign = true }, Stays, "neither serves it", ""},
-		"in flight":         {func(in *Installation) { in.Claims[0].ProviderID = "" }, Stops, "bought twice", "wait --for=condition=Launched nodeclaim/apps-1"},
+		"in flight":         {func(in *Installation) { in.Claims[0].ProviderID = "" }, Stops, "launched twice", "wait --for=condition=Launched nodeclaim/apps-1"},
 		"leaving":           {func(in *Installation) { in.Claims[0].Deleting = true }, Differs, "being deleted", ""},
 		"expired":           {func(in *Installation) { in.Claims[0].Expires = now.Add(-time.Second) }, Differs, "expireAfter", ""},
 		"other cluster's":   {func(in *Installation) { in.Claims[0].UID = "uid-2" }, Stops, "another cluster", "cluster-uid-"},

@@ -86,7 +86,7 @@ func settings(in Installation) []Finding {
 			out = append(out, stays("all settings of Karpenter are honoured"))
 		}
 		if c.Queue != "" {
-			out = append(out, stays("interruption notices are read from the queue %s, as Karpenter does", c.Queue))
+			out = append(out, stays("interruption messages are read from the queue %s, as Karpenter does", c.Queue))
 		} else {
 			out = append(out, stays("there is no interruption queue, with Karpenter or with Joiner"))
 		}

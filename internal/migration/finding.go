@@ -14,7 +14,7 @@ type Weight string
 
 // The weights, the heaviest first.
 const (
-	Stops   Weight = "stops"   // mend it first: a node, or money, could be lost otherwise, or Joiner would not start
+	Stops   Weight = "stops"   // fix it first: a node, or money, could be lost otherwise, or Joiner would not start
 	Differs Weight = "differs" // it works otherwise than with Karpenter
 	Unknown Weight = "unknown" // it could not be judged
 	Stays   Weight = "stays"   // it was looked at, and is as it was

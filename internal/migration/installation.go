@@ -9,16 +9,16 @@ import "time"
 
 // Installation is an installation of Karpenter with its cluster. Lists are in any order.
 type Installation struct {
-	At      time.Time `json:"at"`
+	At      time.Time `json:"at"`                // time of the reading
 	Cluster string    `json:"cluster,omitempty"` // name of the EKS cluster; empty: not known
 	UID     string    `json:"uid,omitempty"`     // of the namespace kube-system; empty: not known
 
-	Controllers []Controller `json:"controllers,omitempty"`
-	Definitions []Definition `json:"definitions,omitempty"`
-	Pools       []Pool       `json:"pools,omitempty"`
-	Classes     []Class      `json:"classes,omitempty"`
-	Claims      []Claim      `json:"claims,omitempty"`
-	Nodes       []Node       `json:"nodes,omitempty"`
+	Controllers []Controller `json:"controllers,omitempty"` // those of Karpenter and Joiner
+	Definitions []Definition `json:"definitions,omitempty"` // CRDs of Karpenter's API
+	Pools       []Pool       `json:"pools,omitempty"`       // NodePools
+	Classes     []Class      `json:"classes,omitempty"`     // EC2NodeClasses
+	Claims      []Claim      `json:"claims,omitempty"`      // NodeClaims
+	Nodes       []Node       `json:"nodes,omitempty"`       // Nodes with the label of a NodePool
 	// Values are the values of Karpenter's chart that were set, by path: "controller.image.tag".
 	Values map[string]string `json:"values,omitempty"`
 	// UnknownValues are the values that no chart has.
@@ -42,17 +42,17 @@ const (
 
 // Controller is a Deployment of an autoscaler, or one described by a values file.
 type Controller struct {
-	Product   Product `json:"product"`
-	Namespace string  `json:"namespace,omitempty"`
-	Name      string  `json:"name,omitempty"`
-	Version   string  `json:"version,omitempty"` // the image's tag: "1.14.1"; empty: not known
-	Release   string  `json:"release,omitempty"` // Helm's; empty: it was not installed by Helm
-	Replicas  int     `json:"replicas"`
+	Product   Product `json:"product"`             // Karpenter or Joiner
+	Namespace string  `json:"namespace,omitempty"` // of the Deployment; empty: not known
+	Name      string  `json:"name,omitempty"`      // of the Deployment; empty: not known
+	Version   string  `json:"version,omitempty"`   // the image's tag: "1.14.1"; empty: not known
+	Release   string  `json:"release,omitempty"`   // Helm's; empty: it was not installed by Helm
+	Replicas  int     `json:"replicas"`            // spec.replicas of the Deployment; 1 if unset
 	// Lease is the Lease of its leader election: "namespace/name". Empty: leader election is disabled.
 	Lease   string `json:"lease,omitempty"`
 	Account string `json:"account,omitempty"` // its service account
 	Role    string `json:"role,omitempty"`    // ARN, of the service account's annotation
-	Queue   string `json:"queue,omitempty"`   // of interruption notices
+	Queue   string `json:"queue,omitempty"`   // of interruption messages
 	// Problem is why Joiner would not start with these settings, in a sentence that names one. Empty: it would.
 	Problem string `json:"problem,omitempty"`
 	// Ignored lists settings that Joiner accepts but does not honor.
@@ -67,14 +67,14 @@ type UnknownValue struct {
 
 // Ignored is a setting that is accepted but not honored.
 type Ignored struct {
-	Setting string `json:"setting"`
-	Value   string `json:"value"`
-	Says    string `json:"says"` // what is missing
+	Setting string `json:"setting"` // its name
+	Value   string `json:"value"`   // as configured
+	Says    string `json:"says"`    // what is missing
 }
 
 // Definition is a CustomResourceDefinition of the cluster, compared with Joiner's.
 type Definition struct {
-	Name string `json:"name"`
+	Name string `json:"name"` // of the CustomResourceDefinition
 	// Held: replacing the definition needs a decision by the user.
 	Held bool   `json:"held,omitempty"`
 	Says string `json:"says"` // a sentence for users
@@ -82,20 +82,20 @@ type Definition struct {
 
 // Pool is a NodePool.
 type Pool struct {
-	Name        string `json:"name"`
-	Class       string `json:"class"`   // name of its node class
-	Foreign     bool   `json:"foreign"` // its node class is of a kind that neither Karpenter for AWS nor Joiner serves
-	Hash        string `json:"hash,omitempty"`
-	HashVersion string `json:"hashVersion,omitempty"`
+	Name        string `json:"name"`                  // of the NodePool
+	Class       string `json:"class"`                 // name of its node class
+	Foreign     bool   `json:"foreign"`               // its node class is of a kind that neither Karpenter for AWS nor Joiner serves
+	Hash        string `json:"hash,omitempty"`        // annotation karpenter.sh/nodepool-hash; empty: none
+	HashVersion string `json:"hashVersion,omitempty"` // annotation karpenter.sh/nodepool-hash-version; empty: none
 	Object
 }
 
 // Class is an EC2NodeClass.
 type Class struct {
-	Name        string `json:"name"`
-	Role        string `json:"role,omitempty"` // of its nodes, with its path; empty: it names an instance profile
-	Hash        string `json:"hash,omitempty"`
-	HashVersion string `json:"hashVersion,omitempty"`
+	Name        string `json:"name"`                  // of the EC2NodeClass
+	Role        string `json:"role,omitempty"`        // of its nodes, with its path; empty: it names an instance profile
+	Hash        string `json:"hash,omitempty"`        // annotation karpenter.k8s.aws/ec2nodeclass-hash; empty: none
+	HashVersion string `json:"hashVersion,omitempty"` // annotation karpenter.k8s.aws/ec2nodeclass-hash-version; empty: none
 	Object
 }
 
@@ -111,15 +111,15 @@ type Object struct {
 
 // Claim is a NodeClaim.
 type Claim struct {
-	Name       string    `json:"name"`
-	Pool       string    `json:"pool,omitempty"`
-	Class      string    `json:"class,omitempty"`
+	Name       string    `json:"name"`                 // of the NodeClaim
+	Pool       string    `json:"pool,omitempty"`       // its NodePool; empty: none
+	Class      string    `json:"class,omitempty"`      // its EC2NodeClass
 	UID        string    `json:"clusterUID,omitempty"` // of its annotation joiner.sh/cluster-uid
-	ProviderID string    `json:"providerID,omitempty"` // empty: nothing was bought for it yet, or nobody wrote it down
+	ProviderID string    `json:"providerID,omitempty"` // empty: no instance was launched for it yet, or its provider ID was not recorded
 	Node       string    `json:"node,omitempty"`       // empty: it has not joined yet
 	Expires    time.Time `json:"expires,omitzero"`     // zero: never
-	Deleting   bool      `json:"deleting,omitempty"`
-	Drifted    string    `json:"drifted,omitempty"` // the reason of its condition Drifted, if that is true
+	Deleting   bool      `json:"deleting,omitempty"`   // it has a deletion timestamp
+	Drifted    string    `json:"drifted,omitempty"`    // the reason of its condition Drifted, if that is true
 	// The hashes that it was made from.
 	PoolHash         string `json:"poolHash,omitempty"`
 	PoolHashVersion  string `json:"poolHashVersion,omitempty"`
@@ -129,9 +129,9 @@ type Claim struct {
 
 // Node is a Node with the label of a NodePool.
 type Node struct {
-	Name       string `json:"name"`
-	ProviderID string `json:"providerID"`
-	Pool       string `json:"pool"`
+	Name       string `json:"name"`                // of the Node
+	ProviderID string `json:"providerID"`          // "aws:///us-east-1a/i-0123"
+	Pool       string `json:"pool"`                // label karpenter.sh/nodepool
 	Disrupted  bool   `json:"disrupted,omitempty"` // it has the taint karpenter.sh/disrupted
 }
 
@@ -140,8 +140,8 @@ type Owner string
 
 // The owners.
 const (
-	OurOwn   Owner = "ours"     // it carries the cluster's name and UID: Joiner bought it
-	Legacy   Owner = "legacy"   // it carries the cluster's name, karpenter.sh/nodepool and no UID: Karpenter bought it
+	OurOwn   Owner = "ours"     // it carries the cluster's name and UID: Joiner launched it
+	Legacy   Owner = "legacy"   // it carries the cluster's name, karpenter.sh/nodepool and no UID: Karpenter launched it
 	Namesake Owner = "namesake" // it carries the cluster's name and another one's UID
 	Untagged Owner = "untagged" // it lacks tags of the cluster, and has none of another owner
 	Stranger Owner = "stranger" // it carries the tags of another cluster, a node group or an Auto Scaling group
@@ -149,24 +149,24 @@ const (
 
 // Instance is an EC2 instance.
 type Instance struct {
-	ID    string `json:"id"`
-	Owner Owner  `json:"owner"`
+	ID    string `json:"id"`              // "i-0123"
+	Owner Owner  `json:"owner"`           // by its tags
 	Ended bool   `json:"ended,omitempty"` // it is terminated, or about to be
 }
 
 // Permission is an AWS request that the controller makes, and whether the role's policies allow it.
 type Permission struct {
-	Statement string `json:"statement"` // Sid of the statement of Joiner's own policies that allows it
-	Policy    string `json:"policy"`    // of which policy: "launch"
-	Action    string `json:"action"`
-	Allowed   bool   `json:"allowed"`
+	Statement string `json:"statement"`          // Sid of the statement of Joiner's own policies that allows it
+	Policy    string `json:"policy"`             // of which policy: "launch"
+	Action    string `json:"action"`             // of IAM: "ec2:RunInstances"
+	Allowed   bool   `json:"allowed"`            // the role's policies allow it
 	Optional  bool   `json:"optional,omitempty"` // it is needed by a setting that is off
 }
 
 // Unseen is data that could not be read, and the reason.
 type Unseen struct {
-	What string `json:"what"`
-	Why  string `json:"why"`
+	What string `json:"what"` // the data that is missing
+	Why  string `json:"why"`  // the reason
 	// Asked: it was requested, but the request was denied or failed, so it may hide a reason to stop. Otherwise it was not requested, as with
 	// files or without credentials.
 	Asked bool `json:"asked,omitempty"`

@@ -88,7 +88,7 @@ func claims(in Installation) []Finding {
 			run("if it was restored from a copy of another cluster, take the annotation away: ", fix.Words("kubectl annotate nodeclaim"), one(fix.Name(strange[0])), fix.Words("joiner.sh/cluster-uid-")))
 	}
 	if n := len(flying); n > 0 {
-		out = append(out, stops("NodeClaim "+some(flying), "%s in flight: what Karpenter is buying for %s now would be bought twice", is(n, "it is", "they are"), is(n, "it", "them")).
+		out = append(out, stops("NodeClaim "+some(flying), "%s in flight: what Karpenter is launching for %s now would be launched twice", is(n, "it is", "they are"), is(n, "it", "them")).
 			run("", fix.Words("kubectl wait --for=condition=Launched"),
 				each(slices.Sorted(slices.Values(flying)), func(name string) fix.Value { return fix.Join(fix.Text("nodeclaim/"), fix.Name(name)) }), fix.Words("--timeout=5m")))
 	}
@@ -123,7 +123,7 @@ func nodes(in Installation) []Finding {
 	}
 	if n := len(alone); n > 0 {
 		out = append(out, differs("Node "+some(alone), "%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s alone", is(n, "it has", "they have"), is(n, "it", "them")).
-			mend("terminate what nobody needs by hand"))
+			mend("terminate by hand the instances that are not needed"))
 	}
 	if n := len(tainted); n > 0 {
 		out = append(out, stops("Node "+some(tainted), "Karpenter is about to replace %s: %s karpenter.sh/disrupted", is(n, "it", "them"), is(n, "it has the taint", "they have the taint")).

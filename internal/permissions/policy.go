@@ -9,19 +9,19 @@ import (
 
 // Policy is one managed policy. There are several because a managed policy has at most 6,144 characters.
 type Policy struct {
-	Name       string // "launch": used in file names, and as the end of the policy's name
-	Statements []Statement
+	Name       string      // "launch": used in file names, and as the end of the policy's name
+	Statements []Statement // in the order of the document
 }
 
 // Statement is one statement of a policy, as in IAM's JSON.
 type Statement struct {
-	Why       string `json:"-"` // for people, in a sentence
-	Worst     string `json:"-"` // what whoever steals the controller's credentials can do by it, in a sentence
-	Sid       string
-	Effect    string
-	Action    []string
-	Resource  []string
-	Condition Conditions `json:",omitempty"`
+	Why       string     `json:"-"` // for people, in a sentence
+	Worst     string     `json:"-"` // what a thief of the controller's credentials can do with it, in a sentence
+	Sid       string     // unique in the policy
+	Effect    string     // "Allow"
+	Action    []string   // IAM actions
+	Resource  []string   // ARNs with placeholders
+	Condition Conditions `json:",omitempty"` // nil: unconditional
 }
 
 // Conditions are the conditions of a statement: values by key by operator.

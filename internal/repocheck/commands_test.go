@@ -15,12 +15,12 @@ import (
 // filledIn are the files that insert text into a command for users without package internal/diagnosis/fix, and why that is safe. All other
 // commands are values of that package, which checks the text.
 var filledIn = map[string]string{
-	"internal/controller/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has checked, and a hash",
-	"internal/controller/identity.go":   "the name of a Node, which the API server has checked",
-	"internal/controller/quarantine.go": "ids of EC2, settings that are checked at the start, and names which the API server has checked",
-	"internal/cli/webidentity.go":       "the issuer of the token that the process itself was given",
-	"internal/cli/plan.go":              "what the user has typed",
-	"internal/diagnosis/classfix.go":    "a comment behind a command, which internal/diagnosis/fix escapes",
+	"internal/controller/driftcheck/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has checked, and a hash",
+	"internal/controller/nodeclaim/identity.go":    "the name of a Node, which the API server has checked",
+	"internal/controller/nodeclaim/quarantine.go":  "ids of EC2, settings that are checked at the start, and names which the API server has checked",
+	"internal/cli/connection/webidentity.go":       "the issuer of the token that the process itself was given",
+	"internal/cli/plan.go":                         "what the user has typed",
+	"internal/diagnosis/nodeclass/userdata.go":     "a comment behind a command, which internal/diagnosis/fix escapes",
 }
 
 // commandForm matches a command with inserted text.

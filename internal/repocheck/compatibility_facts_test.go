@@ -20,7 +20,7 @@ cluster_state_node_count
 cluster_state_synced | plans are made from what informers have delivered; there is no second state to be in step with
 cluster_state_unsynced_time_seconds | as above
 cluster_utilization_percent resource_type
-consolidation_moves_total decision nodepool policy|of each look, a move of each node at most
+consolidation_moves_total decision nodepool policy|in each scan, at most one move per node
 consolidation_score decision nodepool policy|over all nodes that may go, not one NodePool's; also for WhenEmptyOrUnderutilized
 ec2nodeclasses_userdata_bytes nodeclass
 interruption_deleted_messages_total
@@ -72,7 +72,7 @@ scheduler_scheduling_duration_seconds controller | counted once for a pass
 scheduler_unfinished_work_seconds controller scheduling_id
 scheduler_unschedulable_pods_count controller
 voluntary_disruption_consolidation_timeouts_total consolidation_type|always 0: no look is cut off
-voluntary_disruption_decision_evaluation_duration_seconds reason consolidation_type|one look finds moves of one node and of several, and is multi
+voluntary_disruption_decision_evaluation_duration_seconds reason consolidation_type|one scan finds moves of one node and of several; its type is multi
 voluntary_disruption_decisions_by_nodepool_total nodepool decision reason consolidation_type
 voluntary_disruption_decisions_total decision reason consolidation_type
 voluntary_disruption_eligible_nodes reason
@@ -83,10 +83,10 @@ voluntary_disruption_queue_failures_total decision reason consolidation_type
 .aws_sdk_go_request_duration_seconds service action
 .aws_sdk_go_request_retry_count service action
 .aws_sdk_go_request_total service action status_code
-.operator_nodeclaim_status_condition_count | kube-state-metrics can be told to have it
-.operator_nodepool_status_condition_count | kube-state-metrics can be told to have it
+.operator_nodeclaim_status_condition_count | kube-state-metrics can be configured to export it
+.operator_nodepool_status_condition_count | kube-state-metrics can be configured to export it
 .operator_node_status_condition_count | kube-state-metrics has it
-.operator_ec2nodeclass_status_condition_count | kube-state-metrics can be told to have it
+.operator_ec2nodeclass_status_condition_count | kube-state-metrics can be configured to export it
 `
 
 // theirEvents are the kinds of object and the reason.

@@ -25,8 +25,8 @@ const (
 	notYet  = "not yet"
 )
 
-// told is the verdict on what is accepted and has no effect: the controller says so when it starts.
-func told(says string) string { return notYet + "; accepted, and told at the start: " + says }
+// `told` is the verdict on a field that is accepted and has no effect: the controller reports that field when it starts.
+func told(says string) string { return notYet + "; accepted, and logged at the start: " + says }
 
 // TestCompatibility compares docs/compatibility.md with the code: a name of Karpenter counts as supported if the code uses it.
 // It fails when a feature of the page is added or removed: then run it with -rewrite and review the difference.
@@ -40,7 +40,7 @@ func TestCompatibility(t *testing.T) {
 		"\n## Conditions\n\n" + namesTable("object", "type", theirConditions, s, conditionPath) +
 		"\n## Labels, annotations, taints, finalizers and tags\n\n" + namesTable("kind", "key", theirKeys, s, keyPath) +
 		"\n## Fields\n\nAll fields of Karpenter's API are accepted, with its defaults and its checks. \"" + notYet + "\" means that nothing is done about them, " +
-		"and that the controller says so of each object that has them, in one line of its log and an event `FieldNotHonoured`.\n\n" +
+		"and that the controller reports each object that has them, with one line of its log and an event `FieldNotHonoured`.\n\n" +
 		fieldsTable(t, s)
 	if *rewriteDocs {
 		if err := os.WriteFile(compatibilityPage, []byte(page), 0o600); err != nil {

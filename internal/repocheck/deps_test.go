@@ -46,7 +46,10 @@ internal/scheduling/topology: internal/model/bitset internal/model/cluster inter
 internal/scheduling/podgroup: internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/topology
 internal/scheduling/offering: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/podgroup
 internal/scheduling/existing: internal/model/bitset internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/offering internal/scheduling/podgroup internal/scheduling/topology
-internal/scheduling/packing: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/lowerbound internal/scheduling/offering internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology internal/suggest
+internal/scheduling/packing/binding: internal/scheduling/existing internal/scheduling/topology
+internal/scheduling/packing/dualprice: internal/model/bitset internal/model/catalog internal/model/resources internal/scheduling/existing internal/scheduling/lowerbound internal/scheduling/offering internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology
+internal/scheduling/packing/refusal: internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/offering internal/scheduling/podgroup internal/scheduling/topology internal/suggest
+internal/scheduling/packing: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/offering internal/scheduling/packing/binding internal/scheduling/packing/dualprice internal/scheduling/packing/refusal internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology
 internal/scheduling/packing/verify: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
 internal/scheduling/fairness: internal/model/cluster internal/scheduling/podgroup
 
@@ -61,11 +64,30 @@ internal/disruption: internal/disruption/cron internal/model/catalog internal/mo
 # node: the life of one node, and how an instance boots. Pure, but for userdata, which parses with libraries.
 internal/node/lifecycle: internal/model/resources
 internal/node/bootstrap: internal/model/catalog internal/model/requirements
-internal/node/userdata: internal/model/catalog internal/model/requirements internal/node/bootstrap | github.com/pelletier/go-toml go.yaml.in/yaml/v3 mvdan.cc/sh sigs.k8s.io/yaml
+internal/node/userdata: internal/model/catalog internal/model/requirements | github.com/pelletier/go-toml go.yaml.in/yaml/v3 mvdan.cc/sh
+internal/node/userdata/kubelet: internal/model/catalog internal/model/requirements internal/node/bootstrap internal/node/userdata
+internal/node/userdata/bottlerocket: internal/node/userdata internal/node/userdata/kubelet | github.com/pelletier/go-toml
+internal/node/userdata/nodeadm: internal/node/userdata internal/node/userdata/kubelet | sigs.k8s.io/yaml
+internal/node/userdata/shell: internal/model/catalog internal/node/userdata internal/node/userdata/kubelet internal/node/userdata/nodeadm | mvdan.cc/sh
+internal/node/userdata/cloudinit: internal/model/catalog internal/node/userdata internal/node/userdata/kubelet internal/node/userdata/nodeadm internal/node/userdata/shell | sigs.k8s.io/yaml
+internal/node/userdata/windows: internal/node/userdata internal/node/userdata/kubelet
+internal/node/userdata/reading: internal/model/catalog internal/node/userdata internal/node/userdata/bottlerocket internal/node/userdata/cloudinit internal/node/userdata/kubelet internal/node/userdata/shell internal/node/userdata/windows | mvdan.cc/sh
 
 # diagnosis: why a node does not join, and the fix. Pure.
 internal/diagnosis/fix:
-internal/diagnosis: internal/diagnosis/fix internal/suggest
+internal/diagnosis: internal/diagnosis/fix
+internal/diagnosis/index: internal/diagnosis internal/diagnosis/fix
+internal/diagnosis/nodeclass: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index
+internal/diagnosis/network: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/auth: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/boot: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/ready: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/architecture: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/nodeclass
+internal/diagnosis/launch: internal/diagnosis internal/diagnosis/auth internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/network internal/diagnosis/nodeclass internal/suggest
+internal/diagnosis/fargate: internal/diagnosis internal/diagnosis/auth internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/network
+internal/diagnosis/leader: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index
+internal/diagnosis/identity: internal/diagnosis internal/diagnosis/fix internal/diagnosis/index internal/diagnosis/launch internal/diagnosis/network
+internal/diagnosis/checks: internal/diagnosis internal/diagnosis/architecture internal/diagnosis/auth internal/diagnosis/boot internal/diagnosis/fargate internal/diagnosis/fix internal/diagnosis/identity internal/diagnosis/index internal/diagnosis/launch internal/diagnosis/leader internal/diagnosis/network internal/diagnosis/ready
 
 # migration: what a switch from Karpenter needs. Pure.
 internal/migration: internal/diagnosis/fix
@@ -96,20 +118,42 @@ internal/metrics: | github.com/prometheus
 # emulator: the AWS of the lab. The world and the policies are pure.
 internal/emulator/iampolicy:
 internal/emulator/world: internal/emulator/iampolicy internal/model/catalog
-internal/emulator: internal/emulator/iampolicy internal/emulator/world internal/model/catalog
+internal/emulator/api: internal/emulator/iampolicy internal/emulator/world
+internal/emulator/ec2: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/model/catalog
+internal/emulator/iam: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
+internal/emulator/eks: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
+internal/emulator/sqs: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
+internal/emulator: internal/emulator/api internal/emulator/ec2 internal/emulator/eks internal/emulator/iam internal/emulator/iampolicy internal/emulator/sqs internal/emulator/world
 
 # scenario: clusters and plans as text. Pure.
 internal/scenario: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
 
 # controller: the loops. They read, decide with the packages above, and act.
-internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/vpc internal/config internal/diagnosis internal/diagnosis/fix internal/disruption internal/disruption/consolidation internal/disruption/cron internal/disruption/drain internal/disruption/drift internal/disruption/replacement internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/lifecycle internal/node/userdata internal/scheduling/fairness internal/scheduling/packing internal/suggest | github.com/go-logr github.com/prometheus golang.org/x/sync k8s.io sigs.k8s.io
+internal/controller/loop: api/karpenter/v1 internal/aws/awserr internal/aws/ec2 internal/diagnosis internal/diagnosis/fix internal/disruption internal/disruption/replacement internal/kube internal/metrics | k8s.io sigs.k8s.io
+internal/controller/nodestate: api/aws/v1 api/karpenter/v1 internal/controller/loop internal/disruption internal/disruption/consolidation internal/disruption/cron internal/disruption/drain internal/disruption/drift internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/node/lifecycle internal/scheduling/packing internal/suggest | k8s.io sigs.k8s.io
+internal/controller/poolhealth: api/aws/v1 api/karpenter/v1 internal/controller/loop internal/kube internal/model/cluster internal/model/resources internal/node/lifecycle internal/scheduling/packing | k8s.io sigs.k8s.io
+internal/controller/offerings: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/pricing internal/aws/vpc internal/controller/loop internal/controller/nodestate internal/controller/poolhealth internal/diagnosis internal/diagnosis/fix internal/kube internal/metrics internal/model/catalog internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/node/userdata/reading | k8s.io sigs.k8s.io
+internal/controller/provisioner: internal/controller/loop internal/controller/nodestate internal/controller/poolhealth internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/scheduling/fairness internal/scheduling/packing | k8s.io
+internal/controller/diagnoser: api/aws/v1 api/karpenter/v1 internal/controller/loop internal/controller/nodestate internal/controller/poolhealth internal/diagnosis internal/diagnosis/checks internal/diagnosis/fix internal/doctor/collector internal/kube internal/metrics internal/node/lifecycle | k8s.io sigs.k8s.io
+internal/controller/driftcheck: api/aws/v1 api/karpenter/v1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/controller/loop internal/controller/nodestate internal/controller/offerings internal/disruption internal/disruption/drift internal/kube internal/metrics internal/model/catalog internal/model/requirements internal/node/lifecycle | golang.org/x/sync k8s.io sigs.k8s.io
+internal/controller/nodeclaim: api/aws/v1 api/karpenter/v1 internal/aws/awserr internal/aws/ec2 internal/controller/diagnoser internal/controller/driftcheck internal/controller/loop internal/controller/nodestate internal/controller/offerings internal/controller/poolhealth internal/diagnosis internal/disruption internal/disruption/drain internal/kube internal/metrics internal/node/lifecycle | k8s.io sigs.k8s.io
+internal/controller/nodeclass: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/iam internal/aws/vpc internal/controller/diagnoser internal/controller/driftcheck internal/controller/loop internal/controller/nodestate internal/controller/offerings internal/controller/poolhealth internal/disruption/drift internal/kube internal/metrics internal/model/requirements internal/node/bootstrap | k8s.io sigs.k8s.io
+internal/controller/nodepool: api/aws/v1 api/karpenter/v1 internal/controller/loop internal/controller/nodestate internal/controller/poolhealth internal/disruption internal/kube internal/metrics internal/model/catalog internal/node/lifecycle | golang.org/x/sync k8s.io sigs.k8s.io
+internal/controller/interruptions: api/aws/v1 api/karpenter/v1 internal/aws/awserr internal/aws/ec2 internal/aws/interruption internal/controller/loop internal/controller/nodeclaim internal/controller/nodestate internal/kube internal/metrics internal/node/lifecycle | golang.org/x/sync k8s.io sigs.k8s.io
+internal/controller/disruptor: api/karpenter/v1 internal/controller/diagnoser internal/controller/driftcheck internal/controller/loop internal/controller/nodestate internal/controller/poolhealth internal/controller/provisioner internal/disruption internal/disruption/consolidation internal/disruption/replacement internal/kube internal/metrics internal/model/catalog internal/model/cluster internal/scheduling/packing | golang.org/x/sync k8s.io
+internal/controller/gc: api/aws/v1 api/karpenter/v1 internal/aws/awserr internal/aws/ec2 internal/aws/iam internal/aws/interruption internal/config internal/controller/driftcheck internal/controller/interruptions internal/controller/loop internal/controller/nodeclaim internal/controller/nodestate internal/controller/offerings internal/controller/poolhealth internal/kube internal/metrics internal/model/catalog internal/node/lifecycle | golang.org/x/sync k8s.io sigs.k8s.io
+internal/controller: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/controller/diagnoser internal/controller/disruptor internal/controller/driftcheck internal/controller/gc internal/controller/interruptions internal/controller/loop internal/controller/nodeclaim internal/controller/nodeclass internal/controller/nodepool internal/controller/nodestate internal/controller/offerings internal/controller/provisioner internal/kube | k8s.io sigs.k8s.io
 
 # cli: the commands.
 internal/cli/output: internal/model/catalog internal/model/resources internal/scheduling/packing
-internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/pricing internal/aws/vpc internal/cli/output internal/config internal/diagnosis internal/diagnosis/fix internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
+internal/cli/message: internal/diagnosis
+internal/cli/connection: internal/aws/awserr internal/cli/message internal/diagnosis internal/suggest | github.com/aws k8s.io sigs.k8s.io
+internal/cli/helmvalues: internal/cli/message internal/config internal/kube internal/migration internal/suggest | sigs.k8s.io
+internal/cli/screen: internal/cli/message internal/cli/output internal/diagnosis internal/diagnosis/fix internal/migration
+internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/pricing internal/aws/vpc internal/cli/connection internal/cli/helmvalues internal/cli/message internal/cli/output internal/cli/screen internal/config internal/diagnosis internal/diagnosis/checks internal/diagnosis/leader internal/doctor/collector internal/doctor/remedy internal/emulator/iampolicy internal/kube internal/migration internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/node/userdata internal/node/userdata/reading internal/permissions internal/scheduling/packing internal/suggest | github.com/aws github.com/spf13 k8s.io sigs.k8s.io
 
 # cmd: flags, clients and signals.
-cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/config internal/controller internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/prometheus github.com/spf13 k8s.io sigs.k8s.io
+cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/cli/connection internal/config internal/controller internal/controller/diagnoser internal/controller/disruptor internal/controller/driftcheck internal/controller/gc internal/controller/interruptions internal/controller/loop internal/controller/nodeclaim internal/controller/nodeclass internal/controller/nodepool internal/controller/nodestate internal/controller/offerings internal/controller/poolhealth internal/controller/provisioner internal/doctor/collector internal/kube internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/spf13 k8s.io sigs.k8s.io
 `
 
 // impure lists packages of the standard library that pure packages may not import.

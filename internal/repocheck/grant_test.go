@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,14 +65,7 @@ func callsOfDoors(t *testing.T) map[string]string {
 	out := map[string]string{}
 	fset := token.NewFileSet()
 	for _, door := range []string{"internal/aws/iam", "internal/aws/ami", "internal/aws/ec2", "internal/aws/interruption", "internal/aws/vpc", "internal/aws/pricing", "internal/aws/eks", "cmd/joiner", "internal/controller"} {
-		files, err := filepath.Glob(filepath.Join(door, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("there is nothing in %s: %v", door, err)
-		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
+		for _, file := range sourcesBelow(t, door) {
 			f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)

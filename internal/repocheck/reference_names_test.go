@@ -66,7 +66,7 @@ func eventsPage(t *testing.T) string {
 	b.WriteString(`# Events
 
 What ` + "`kubectl describe`" + ` and ` + "`kubectl get events`" + ` show, by reason. One message about one object is not repeated within two minutes (FailedScheduling: five, NodeRepairBlocked, NamesakeSeen, HeldBack: fifteen); one
-that has changed is told at once. Reasons are Karpenter's where the meaning is.
+that has changed is emitted at once. Reasons are Karpenter's where the meaning is.
 ` + fromCode)
 	last := ""
 	for _, c := range constantsOf(t, file, "", true) {
@@ -135,17 +135,10 @@ func toldReasons(t *testing.T) map[string]bool {
 	return out
 }
 
-// eachFile visits the files of a folder of the product.
+// eachFile visits the files of a folder of the product and of the folders below it.
 func eachFile(t *testing.T, folder string, visit func(*ast.File)) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there is nothing in %s: %v", folder, err)
-	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
+	for _, file := range sourcesBelow(t, folder) {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
@@ -234,4 +227,25 @@ func ownKeys(t *testing.T) map[string]string {
 func firstTwo(text string) string {
 	parts := strings.SplitAfterN(text, ". ", 3)
 	return strings.TrimSpace(strings.Join(parts[:min(2, len(parts))], ""))
+}
+
+// sourcesBelow lists the Go files of a folder and of the folders below it, without tests. A folder without files fails the test.
+func sourcesBelow(t *testing.T, folder string) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(folder, func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "testdata":
+			return filepath.SkipDir
+		case strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go"):
+			out = append(out, file)
+		}
+		return nil
+	})
+	if err != nil || len(out) == 0 {
+		t.Fatalf("folder %s has no Go files: %v", folder, err)
+	}
+	return out
 }

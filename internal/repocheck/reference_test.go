@@ -65,7 +65,7 @@ the meaning is. A name or a value that is wrong keeps the controller from starti
 	for _, s := range config.All() {
 		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s |\n", s.Flag, s.Variable, code(s.Default), cell(s.Help))
 	}
-	b.WriteString("\n## Karpenter's settings that change nothing here\n\nThey are taken, so that an installation can be moved as it is. Where something is missing for them, the log says so when " +
+	b.WriteString("\n## Karpenter's settings that change nothing here\n\nThey are accepted, so that you can migrate an installation without changing it. If a feature is missing, the log names it when " +
 		"they are given another value than this.\n\n")
 	b.WriteString(head("flag", "variable", "asks for nothing", "what is missing"))
 	for _, s := range config.Unsupported() {

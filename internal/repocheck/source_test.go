@@ -90,7 +90,7 @@ func readSource(t *testing.T) source {
 const metricsFolder = "internal/metrics"
 
 // lapseFile has the controller's warnings about fields of objects without effect. Reading a field there does not count as support.
-const lapseFile = "internal/controller/lapse.go"
+const lapseFile = "internal/controller/nodeclass/ineffectivefields.go"
 
 // readLapses collects lapse{"path, path", "what happens instead"}.
 func (s source) readLapses(f *ast.File) {

@@ -224,7 +224,7 @@ func daemonDetail(d *cluster.Daemon, word string, args []string, rest string) er
 		return setKind(d, args)
 	case "apart":
 		if d.Kind == nil {
-			return errors.New("apart belongs to the pods of a daemon, and no line above it tells of them")
+			return errors.New("apart belongs to the pods of a daemon, and no line above it names them")
 		}
 		return appendTerm(&d.Kind.Avoids, rest, d.Namespace)
 	}

@@ -47,7 +47,7 @@ func (p *parser) offerings(words []string) error {
 		name, id, _ := strings.Cut(zone, "/")
 		for _, way := range strings.Split(words[2], ",") {
 			if name == "" || way == "" {
-				return fmt.Errorf("type %s: a zone or a way of paying is empty: %s %s", words[0], words[1], words[2])
+				return fmt.Errorf("type %s: a zone or a capacity type is empty: %s %s", words[0], words[1], words[2])
 			}
 			t.Offerings = append(t.Offerings, catalog.Offering{
 				Zone: name, ZoneID: id, CapacityType: way, Price: price, Available: !a.short, Reservation: a.reservation,

@@ -60,7 +60,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 		"pools\n  a\n    taint x":                     "line 3: \"x\" is not KEY=VALUE:EFFECT",
 		"pools\n  a\n    label x":                     "line 3: \"x\" is not KEY=VALUE",
 		"nodes\n  a sleeping":                         "line 2: node a: sleeping: want leaving",
-		"catalog\n  m5.large a , 1":                   "line 2: type m5.large: a zone or a way of paying is empty: a ,",
+		"catalog\n  m5.large a , 1":                   "line 2: type m5.large: a zone or a capacity type is empty: a ,",
 		"catalog\n  m5.large us-east-1a":              "line 2: want TYPE ZONES WAYS PRICE",
 		"catalog\n  m5.large a on-demand dear":        "line 2: price of m5.large",
 		"catalog\n  m5.large a on-demand 1 what":      "line 2: type m5.large: what: want short or key=value",

@@ -49,7 +49,7 @@ func cut(text string, most int) string {
 	return fmt.Sprintf("%s…(%d bytes)", whole(text, most), len(text))
 }
 
-// whole returns at most so many bytes, and no part of a character.
+// whole returns at most the given number of bytes, and no part of a character.
 func whole(text string, most int) string {
 	if len(text) <= most {
 		return text

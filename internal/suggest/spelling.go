@@ -1,4 +1,4 @@
-// Package suggest finds the word that somebody meant.
+// Package suggest finds the known name that a misspelled one probably means.
 //
 // In: a word that is not there, and those that are.
 // Out: the nearest of them, if one is near.

@@ -44,7 +44,7 @@ func newSite(t *testing.T, mode string) *site {
 	s.url = http.URL
 	s.aws = aws.Config{Region: region, BaseEndpoint: &s.url, Credentials: credentials.NewStaticCredentialsProvider(account, "x", "")}
 	s.server.Do(func(w *world.World, now time.Time) {
-		if _, err := w.Region(account, region).CreateCluster(now, world.Cluster{Name: cluster, AuthMode: mode}); err != nil {
+		if _, err := w.Region(account, region).EKS.CreateCluster(now, world.Cluster{Name: cluster, AuthMode: mode}); err != nil {
 			t.Fatal(err)
 		}
 	})

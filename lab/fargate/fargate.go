@@ -147,7 +147,7 @@ func (f *Fargate) drop(pod types.UID) {
 func (f *Fargate) profiles() []world.FargateProfile {
 	var out []world.FargateProfile
 	f.Emulator.Do(func(w *world.World, _ time.Time) {
-		c, err := w.Region(f.Account, f.Region).Cluster(f.Cluster)
+		c, err := w.Region(f.Account, f.Region).EKS.Cluster(f.Cluster)
 		if err != nil {
 			return
 		}

@@ -34,13 +34,13 @@ func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
 	var place world.FargatePlace
 	var err error
 	f.Emulator.Do(func(w *world.World, _ time.Time) {
-		place, err = w.Region(f.Account, f.Region).TakeFargatePlace(profile.SubnetIDs)
+		place, err = w.Region(f.Account, f.Region).Network.TakeFargatePlace(profile.SubnetIDs)
 	})
 	if err != nil {
 		f.tell(life, pod, corev1.EventTypeWarning, "FailedScheduling", err.Error())
 		return
 	}
-	defer f.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(f.Account, f.Region).GiveFargatePlace(place) })
+	defer f.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(f.Account, f.Region).Network.GiveFargatePlace(place) })
 	node := "fargate-" + place.Name
 	if err := f.letIn(life, profile.Role, node); err != nil {
 		f.log("pod=%s/%s profile=%s error=%q", pod.Namespace, pod.Name, profile.Name, err)

@@ -44,7 +44,7 @@ func newFargate(t *testing.T, mode string, awsAuth map[string]string) *Fargate {
 		if _, err := w.Account(account).CreateRole(now, world.Role{Name: "execution", TrustPolicy: trust}); err != nil {
 			return err
 		}
-		_, err := w.Region(account, region).CreateCluster(now, world.Cluster{Name: cluster, AuthMode: mode})
+		_, err := w.Region(account, region).EKS.CreateCluster(now, world.Cluster{Name: cluster, AuthMode: mode})
 		return err
 	})
 	return f
@@ -64,7 +64,7 @@ func attached(w *world.World, _ time.Time) error {
 }
 
 func profiled(w *world.World, now time.Time) error {
-	_, err := w.Region(account, region).CreateFargateProfile(now, cluster, world.FargateProfile{
+	_, err := w.Region(account, region).EKS.CreateFargateProfile(now, cluster, world.FargateProfile{
 		Name: "system", Role: roleARN, Selectors: []world.FargateSelector{{Namespace: "kube-system"}},
 	})
 	return err
@@ -84,7 +84,7 @@ func distrust(w *world.World, now time.Time) error {
 
 func entry(kind string) func(*world.World, time.Time) error {
 	return func(w *world.World, now time.Time) error {
-		_, err := w.Region(account, region).CreateAccessEntry(now, cluster, world.AccessEntry{Principal: roleARN, Kind: kind})
+		_, err := w.Region(account, region).EKS.CreateAccessEntry(now, cluster, world.AccessEntry{Principal: roleARN, Kind: kind})
 		return err
 	}
 }

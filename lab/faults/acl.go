@@ -25,6 +25,6 @@ func aclFaults() []Fault {
 // acl gives the scene its own subnet with a network ACL.
 func acl(entries ...world.ACLEntry) func(context.Context, *Scene) error {
 	return subnet(func(s *Scene, n *world.Subnet, _ *world.RouteTable) {
-		s.Lab.Estate.Region.CreateNetworkACL(world.NetworkACL{VPCID: n.VPCID, SubnetIDs: []string{n.ID}, Entries: entries})
+		s.Lab.Estate.Region.Network.CreateNetworkACL(world.NetworkACL{VPCID: n.VPCID, SubnetIDs: []string{n.ID}, Entries: entries})
 	})
 }

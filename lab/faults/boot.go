@@ -146,7 +146,7 @@ func (s *Scene) customData() (string, error) {
 // image registers a custom AMI that is based on Amazon Linux 2.
 func (s *Scene) image(name string) (id string) {
 	s.Lab.Emulator.Do(func(_ *world.World, now time.Time) {
-		id = s.Lab.Estate.Region.RegisterImage(world.Image{
+		id = s.Lab.Estate.Region.Images.Register(world.Image{
 			Name: name, Architecture: "x86_64", OwnerID: s.Lab.Account, CreatedAt: now, RootDevice: "/dev/xvda",
 			Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}},
 			Family:  "Custom", Variant: "standard", Version: lab.KubernetesMinor(),
@@ -158,14 +158,14 @@ func (s *Scene) image(name string) (id string) {
 // armFaults are faults of the CPU architecture.
 func armFaults() []Fault {
 	return []Fault{
-		{Name: "x86-program-on-arm", What: "the user data fetches a program for x86, and the NodePool buys arm64", Check: "ARCH-3", Cause: "which cannot run it", Hint: true,
+		{Name: "x86-program-on-arm", What: "the user data fetches a program for x86, and the NodePool launches arm64", Check: "ARCH-3", Cause: "which cannot run it", Hint: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "arm64")
 				text := "#!/bin/bash\necho https://example.com/agent-linux-x86_64.tar.gz\n"
 				s.Class.Spec.UserData = &text
 				return nil
 			}},
-		{Name: "image-for-x86-alone", What: "the pods' image is for amd64 alone, and their NodePool buys machines of both architectures, of which the cheaper are arm64", Check: "ARCH-5",
+		{Name: "image-for-x86-alone", What: "the pods' image is for amd64 alone, and their NodePool allows both architectures, and arm64 is cheaper", Check: "ARCH-5",
 			Cause: "has no variant for arm64", After: true, Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements = append(karpv1.Requirements{In(corev1.LabelArchStable, "amd64", "arm64"), In("karpenter.k8s.aws/instance-family", "m5", "t4g")},
 					s.Pool.Spec.Template.Spec.Requirements[1])

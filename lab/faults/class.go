@@ -27,7 +27,7 @@ func classFaults() []Fault {
 		}),
 		class("image-gone", "the EC2NodeClass selects an image that was deregistered", "it selects no image", func(s *Scene) {
 			id, family := s.image("own-image-"+s.Name), "AL2023"
-			s.Lab.Emulator.Do(func(_ *world.World, _ time.Time) { s.Lab.Estate.Region.DeregisterImage(id) })
+			s.Lab.Emulator.Do(func(_ *world.World, _ time.Time) { s.Lab.Estate.Region.Images.Deregister(id) })
 			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: id}}
 		}),
 		class("image-name-of-nobody", "the EC2NodeClass selects images by a name that none has", "it selects no image", func(s *Scene) {

@@ -78,7 +78,7 @@ func withoutDaemon(name, addon string) func(context.Context, *Scene) error {
 		again := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: daemon.Namespace, Name: daemon.Name, Labels: daemon.Labels}, Spec: daemon.Spec}
 		s.Undo(func(ctx context.Context) error {
 			_ = s.World(func(*world.World, time.Time) error { // the add-on exists only if the fix created it
-				_, err := s.Lab.Estate.Region.DeleteAddon(s.Lab.Cluster, addon)
+				_, err := s.Lab.Estate.Region.EKS.DeleteAddon(s.Lab.Cluster, addon)
 				return err
 			})
 			return client.IgnoreAlreadyExists(s.Lab.Client.Create(ctx, again.DeepCopy()))

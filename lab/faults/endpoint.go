@@ -28,7 +28,7 @@ func vpc(change func(*world.VPC, *world.Cluster)) func(context.Context, *Scene) 
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(*world.World, time.Time) error {
 			v := s.Lab.Estate.VPC
-			c, err := s.Lab.Estate.Region.Cluster(s.Lab.Cluster)
+			c, err := s.Lab.Estate.Region.EKS.Cluster(s.Lab.Cluster)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
 // Fault is one way to break a lab.
@@ -51,7 +52,7 @@ func All() []Fault {
 	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), endpointFaults(), planFaults(), bootFaults(), armFaults(), classFaults(), fleetFaults(), daemonFaults(), publicFaults(),
 		launchFaults(), imageFaults(), scriptFaults(), instanceFaults(), aclFaults(), groupFaults())
 	layers := map[string]diagnosis.Layer{}
-	for _, c := range diagnosis.Checks() {
+	for _, c := range checks.Checks() {
 		layers[c.ID] = c.Layer
 	}
 	slices.SortStableFunc(all, func(a, b Fault) int { return int(layers[a.Check]) - int(layers[b.Check]) })

@@ -27,7 +27,7 @@ func fleetFaults() []Fault {
 			Break: stranger(nil)},
 		{Name: "namesake", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Alone: true,
 			Break: stranger(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
-		{Name: "startup-taint-stays", What: "nobody takes the NodePool's startup taint off its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true, Wait: diagnosis.Lingering,
+		{Name: "startup-taint-stays", What: "nothing removes the NodePool's startup taint from its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true, Wait: diagnosis.Lingering,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{agent}
 				return nil
@@ -84,7 +84,7 @@ func stranger(more map[string]string) func(context.Context, *Scene) error {
 		}
 		s.Undo(func(context.Context) error {
 			return s.World(func(_ *world.World, now time.Time) error {
-				_, _, err := s.Lab.Estate.Region.Terminate(now, []string{id})
+				_, _, err := s.Lab.Estate.Region.Instances.Terminate(now, []string{id})
 				return err
 			})
 		})

@@ -19,25 +19,25 @@ func imageFaults() []Fault {
 		return f
 	}
 	return []Fault{
-		{Name: "image-for-arm", What: "the image is for arm64, and the NodePool buys x86", Check: "ARCH-2", Cause: "none of its images is for them", Break: armImage},
+		{Name: "image-for-arm", What: "the image is for arm64, and the NodePool launches x86", Check: "ARCH-2", Cause: "none of its images is for them", Break: armImage},
 		{Name: "image-older-than-the-type", What: "image of one's own: it is older than the instance type, whose pods it does not know", Check: "BOOT-10", Cause: "is older than the instance type", After: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				if err := custom(func(text string) string { return text })(ctx, s); err != nil {
 					return err
 				}
 				return s.World(func(*world.World, time.Time) error {
-					for _, i := range s.Lab.Estate.Region.Images() {
+					for _, i := range s.Lab.Estate.Region.Images.All() {
 						if i.ID == s.Class.Spec.AMISelectorTerms[0].ID {
 							i.Flaws = []string{machine.FlawOldTable}
-							s.Lab.Estate.Region.RegisterImage(i)
+							s.Lab.Estate.Region.Images.Register(i)
 						}
 					}
 					return nil
 				})
 			}},
-		{Name: "image-of-al2", What: "an image of Amazon Linux 2, named so that nobody can tell, under AMI family AL2023", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2023", After: true,
+		{Name: "image-of-al2", What: "an image of Amazon Linux 2 with a misleading name, under AMI family AL2023", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2023", After: true,
 			Break: otherFamily("AL2023", "AL2", nil)},
-		{Name: "image-of-al2023", What: "an image of Amazon Linux 2023, named so that nobody can tell, under AMI family AL2", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2", After: true,
+		{Name: "image-of-al2023", What: "an image of Amazon Linux 2023 with a misleading name, under AMI family AL2", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2", After: true,
 			Break: otherFamily("AL2", "AL2023", nil)},
 		flawed(Fault{Name: "image-without-nodeadm", What: "the image has no nodeadm", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", machine.FlawNoNodeadm),
 		flawed(Fault{Name: "image-hardened", What: "the image was hardened so that nodeadm may not be run", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", machine.FlawLockedNodeadm),
@@ -54,7 +54,7 @@ func imageFaults() []Fault {
 func armImage(_ context.Context, s *Scene) error {
 	family := "AL2023"
 	return s.World(func(*world.World, time.Time) error {
-		for _, i := range s.Lab.Estate.Region.Images() {
+		for _, i := range s.Lab.Estate.Region.Images.All() {
 			if i.Family == family && i.Architecture == "arm64" && i.Variant == "standard" && i.Version == lab.KubernetesMinor() {
 				s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: i.ID}}
 				return nil
@@ -101,6 +101,6 @@ func scriptFaults() []Fault {
 		own("swap-on", "the script makes a swap file", "BOOT-11", "has swap", before("fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile")),
 		own("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full", before("set -e\nfallocate -l 100G /var/cache/models")),
 		own("eviction-threshold-unreadable", "the kubelet gets an eviction threshold that cannot be read", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")),
-		own("kubelet-pods-negative", "the kubelet is told to take fewer than no pods", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),
+		own("kubelet-pods-negative", "the kubelet gets a negative number of pods", "BOOT-9", "refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),
 	}
 }

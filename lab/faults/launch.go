@@ -40,7 +40,7 @@ func launchFaults() []Fault {
 			Break: denial("ec2:RunInstances")},
 		{Name: "image-not-ready", What: "the image is still being copied", Check: "LAUNCH-10", Cause: "is pending, and EC2 launches nothing from it", Slow: true,
 			Break: ownImage(func(i *world.Image) { i.State = "pending" })},
-		{Name: "image-of-the-marketplace", What: "the image is sold in the AWS Marketplace, and nobody has subscribed to it", Check: "LAUNCH-10", Cause: "has not subscribed to it", Slow: true,
+		{Name: "image-of-the-marketplace", What: "the image is in the AWS Marketplace, and the account has no subscription to it", Check: "LAUNCH-10", Cause: "has not subscribed to it", Slow: true,
 			Break: ownImage(func(i *world.Image) { i.Product = "4b1fcd2e" })},
 	}
 }
@@ -50,7 +50,7 @@ func key(k world.Key) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
 			device, size, kind, yes := "/dev/xvda", resource.MustParse("30Gi"), "gp3", true
-			arn := s.Lab.Estate.Region.CreateKey(k).ARN
+			arn := s.Lab.Estate.Region.KMS.CreateKey(k).ARN
 			s.Class.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: &device, RootVolume: true,
 				EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: &kind, Encrypted: &yes, KMSKeyID: &arn}}}
 			return nil
@@ -79,13 +79,13 @@ func quota(q world.Quota, capacityType string) func(context.Context, *Scene) err
 		s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, capacityType)
 		region := s.Lab.Estate.Region
 		s.Undo(func(context.Context) error {
-			return s.World(func(*world.World, time.Time) error { delete(region.Quotas, q); return nil })
+			return s.World(func(*world.World, time.Time) error { delete(region.Capacity.Quotas, q); return nil })
 		})
 		return s.World(func(*world.World, time.Time) error {
-			if region.Quotas == nil {
-				region.Quotas = map[world.Quota]int64{}
+			if region.Capacity.Quotas == nil {
+				region.Capacity.Quotas = map[world.Quota]int64{}
 			}
-			region.Quotas[q] = 0
+			region.Capacity.Quotas[q] = 0
 			return nil
 		})
 	}
@@ -143,13 +143,13 @@ func ownImage(change func(*world.Image)) func(context.Context, *Scene) error {
 // copyImage registers a copy of an AWS image that the account owns. Its name does not reveal the family.
 func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image)) (id string, err error) {
 	region := s.Lab.Estate.Region
-	for _, i := range region.Images() {
+	for _, i := range region.Images.All() {
 		if i.Family != family || i.Architecture != "x86_64" || i.Variant != "standard" || i.Version != lab.KubernetesMinor() {
 			continue
 		}
 		i.ID, i.Name, i.OwnerID, i.OwnerAlias, i.Public, i.CreatedAt = "", fmt.Sprintf("golden-%x", now.UnixNano()), s.Lab.Account, "", false, now
 		change(&i)
-		id = region.RegisterImage(i).ID
+		id = region.Images.Register(i).ID
 		s.images = append(s.images, id)
 		return id, nil
 	}

@@ -19,10 +19,10 @@ func (s *Scene) clean(context.Context) error {
 	err := s.World(func(w *world.World, _ time.Time) error {
 		region, account := s.Lab.Estate.Region, w.Account(s.Lab.Account)
 		var errs []error
-		if c, err := region.Cluster(s.Lab.Cluster); err == nil {
+		if c, err := region.EKS.Cluster(s.Lab.Cluster); err == nil {
 			for _, e := range c.AccessEntries() {
 				if e.Principal == s.arn() {
-					errs = append(errs, region.DeleteAccessEntry(s.Lab.Cluster, e.Principal))
+					errs = append(errs, region.EKS.DeleteAccessEntry(s.Lab.Cluster, e.Principal))
 				}
 			}
 		}
@@ -40,13 +40,13 @@ func (s *Scene) clean(context.Context) error {
 			}
 			errs = append(errs, account.DeleteRole(r.Name))
 		}
-		for _, i := range region.Images() {
+		for _, i := range region.Images.All() {
 			if i.OwnerID == s.Lab.Account && strings.HasSuffix(i.Name, "-"+s.Name) {
-				region.DeregisterImage(i.ID)
+				region.Images.Deregister(i.ID)
 			}
 		}
 		for _, id := range s.images {
-			region.DeregisterImage(id)
+			region.Images.Deregister(id)
 		}
 		if arn := "arn:" + account.Partition() + ":iam::" + s.Lab.Account + ":policy/freeze-" + s.Name; isThere(account, arn) {
 			errs = append(errs, account.DeletePolicy(arn))
@@ -56,7 +56,7 @@ func (s *Scene) clean(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("remove what is left of the fault in AWS: %w", err)
 	}
-	return s.Lab.RemoveNodeRole(s.Name)
+	return s.Lab.Roles.RemoveNode(s.Name)
 }
 
 func isThere(account *world.Account, policy string) bool {

@@ -40,7 +40,7 @@ func mappingFaults() []Fault {
 			}}),
 		mapOnly(Fault{Name: "map-is-no-list", What: "CONFIG_MAP: aws-auth's mapRoles is a table instead of a list", Cause: "aws-auth cannot be read", Alone: true,
 			Break: func(ctx context.Context, s *Scene) error {
-				return s.authMap(ctx, func(string) string { return "rolearn: " + s.Lab.RoleARN(lab.NodeRole) + "\n" })
+				return s.authMap(ctx, func(string) string { return "rolearn: " + s.Lab.Roles.ARN(lab.NodeRole) + "\n" })
 			}}),
 		mapOnly(Fault{Name: "entry-in-map-mode", What: "CONFIG_MAP: the node role has an access entry, and the cluster does not read them", Cause: "the cluster reads nothing else",
 			Break: func(_ context.Context, s *Scene) error {
@@ -71,7 +71,7 @@ func entryFaults() []Fault {
 			Break: roleMadeAgain},
 		{Name: "controller-role-entry-api", What: "API: the access entry for nodes is the controller's role's", Check: "AUTH-5", Cause: "is the controller's own", AuthMode: world.AuthAPI, Alone: true,
 			Break: func(_ context.Context, s *Scene) error {
-				own := s.Lab.RoleARN(lab.ControllerRole)
+				own := s.Lab.Roles.ARN(lab.ControllerRole)
 				s.Undo(func(context.Context) error { return s.withoutEntry(own) })
 				return errors.Join(s.role(), s.entry(own, world.EntryEC2Linux))
 			}},
@@ -89,7 +89,7 @@ func badRow(replace ...string) func(context.Context, *Scene) error {
 }
 
 func controllerMapped(ctx context.Context, s *Scene) error {
-	return errors.Join(s.role(), s.row(ctx, s.arn(), s.Lab.RoleARN(lab.ControllerRole)))
+	return errors.Join(s.role(), s.row(ctx, s.arn(), s.Lab.Roles.ARN(lab.ControllerRole)))
 }
 
 func roleMadeAgain(_ context.Context, s *Scene) error {

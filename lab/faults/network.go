@@ -39,7 +39,7 @@ func networkFaults() []Fault {
 func group(change func(*world.SecurityGroup)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
-			g, err := s.Lab.Estate.Region.CreateSecurityGroup(s.Lab.Estate.VPC.ID, s.Name, "nodes of "+s.Name, nil)
+			g, err := s.Lab.Estate.Region.Network.CreateSecurityGroup(s.Lab.Estate.VPC.ID, s.Name, "nodes of "+s.Name, nil)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func subnet(change func(*Scene, *world.Subnet, *world.RouteTable)) func(context.
 			if err != nil {
 				return err
 			}
-			t := e.Region.CreateRouteTable(world.RouteTable{VPCID: e.VPC.ID, SubnetIDs: []string{n.ID}, Routes: slices.Clone(routesOf(e, e.PrivateSubnets[0].ID))})
+			t := e.Region.Network.CreateRouteTable(world.RouteTable{VPCID: e.VPC.ID, SubnetIDs: []string{n.ID}, Routes: slices.Clone(routesOf(e, e.PrivateSubnets[0].ID))})
 			s.Class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{ID: n.ID}}
 			change(s, n, t)
 			return nil
@@ -74,7 +74,7 @@ func newSubnet(s *Scene) (*world.Subnet, error) {
 	base := e.VPC.CIDR.Addr().As4()
 	for third := 255; third >= 128; third-- {
 		cidr := fmt.Sprintf("%d.%d.%d.0/24", base[0], base[1], third)
-		if n, err := e.Region.CreateSubnet(e.VPC.ID, e.PrivateSubnets[0].Zone.Name, cidr, nil); err == nil {
+		if n, err := e.Region.Network.CreateSubnet(e.VPC.ID, e.PrivateSubnets[0].Zone.Name, cidr, nil); err == nil {
 			return n, nil
 		}
 	}
@@ -83,7 +83,7 @@ func newSubnet(s *Scene) (*world.Subnet, error) {
 
 // routesOf returns the routes of a subnet's table; the first is the local route.
 func routesOf(e world.Estate, id string) []world.Route {
-	for _, t := range e.Region.RouteTables() {
+	for _, t := range e.Region.Network.RouteTables() {
 		if slices.Contains(t.SubnetIDs, id) {
 			return t.Routes
 		}

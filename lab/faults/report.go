@@ -86,10 +86,10 @@ func (r Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What joiner doctor finds
 
-`+"`make diagnosis-report`"+` writes this page. Each fault is played in a lab: a real control plane beside an emulated AWS, and the controller at work. Something is broken,
-`+"`joiner doctor`"+`, with read permissions only, is asked until its first finding is what was broken, what it prints as the fix is pasted into a shell, pods must run, and
-doctor must find nothing. The seconds until found count from the launch of the first instance; a cause that is known before a launch needs none. The seconds until pods
-run count from when the fix is pasted, and pods have been waiting before; they include the commands of the fix, and an instance's boot, which takes less than a second in the lab.
+`+"`make diagnosis-report`"+` writes this page. Each fault is injected in a lab: a real control plane, an emulated AWS, and the running controller. The test breaks something and runs
+`+"`joiner doctor`"+`, with read permissions only, until its first finding is the fault. Then it pastes the printed fix into a shell. Pods must run, and
+doctor must find nothing more. *found* counts from the launch of the first instance; some causes are known before a launch. *pods run after the fix* counts from the paste, with pods
+already waiting; it includes the commands of the fix, and an instance's boot, which takes less than a second in the lab.
 
 | what | number |
 |---|---|
@@ -98,9 +98,9 @@ run count from when the fix is pasted, and pods have been waiting before; they i
 | found at all | %d |
 | found before anything was launched | %d |
 | seconds from the launch until found, of the others | median %.1f, worst %.1f |
-| another cause told first on the way | %d |
-| mended by pasting the fix into a shell, as it is printed | %d |
-| mended in the editor that the fix opens, as it says | %d |
+| another cause reported first | %d |
+| fixed by pasting the printed command into a shell | %d |
+| fixed in the editor that the printed command opens | %d |
 | seconds from pasting the fix until pods run | median %.1f, worst %.1f |
 | two faults at once, pairs drawn with seed %d | both found in %d of %d |
 | healthy scenes | %d, while doctor was asked %d times |
@@ -116,7 +116,7 @@ run count from when the fix is pasted, and pods have been waiting before; they i
 }
 
 func (r Report) writeFaults(b *strings.Builder) {
-	b.WriteString("## Faults\n\n`lab fault NAME` plays one in a lab that runs.\n\n| fault | what it does | check | found | pods run after the fix | |\n|---|---|---|---|---|---|\n")
+	b.WriteString("## Faults\n\n`lab fault NAME` injects one in a running lab.\n\n| fault | what it does | check | found | pods run after the fix | |\n|---|---|---|---|---|---|\n")
 	for _, one := range r.Results {
 		found, fix, note := "no", "", ""
 		switch {
@@ -134,9 +134,9 @@ func (r Report) writeFaults(b *strings.Builder) {
 			}
 		}
 		if len(one.Wrong) > 0 {
-			note = "first told: " + cell(one.Wrong[0])
+			note = "first reported: " + cell(one.Wrong[0])
 		}
-		fmt.Fprintf(b, "| %s | %s | [%s](checks/%s.md) | %s | %s | %s |\n", one.Fault.Name, cell(one.Fault.What), one.Fault.Check, one.Fault.Check, found, fix, note)
+		fmt.Fprintf(b, "| `%s` | %s | [%s](checks/%s.md) | %s | %s | %s |\n", one.Fault.Name, cell(one.Fault.What), one.Fault.Check, one.Fault.Check, found, fix, note)
 	}
 	b.WriteString("\n")
 }
@@ -148,7 +148,7 @@ func (r Report) writePairs(b *strings.Builder) {
 		if p.Both {
 			found = "yes"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", p.One.Name, p.Other.Name, found)
+		fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", p.One.Name, p.Other.Name, found)
 	}
 	b.WriteString("\n")
 }

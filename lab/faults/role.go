@@ -19,25 +19,25 @@ import (
 // role gives the scene its own node role, which the cluster does not map.
 func (s *Scene) role() error {
 	s.Class.Spec.Role = s.Name
-	return s.Lab.AddNodeRole(s.Name)
+	return s.Lab.Roles.AddNode(s.Name)
 }
 
 // arn returns the ARN of the scene's role.
-func (s *Scene) arn() string { return s.Lab.RoleARN(s.Name) }
+func (s *Scene) arn() string { return s.Lab.Roles.ARN(s.Name) }
 
 // entry creates an access entry for a role. If the current authentication mode does not allow that, it switches the mode for a moment: EKS
 // keeps entries in all modes.
 func (s *Scene) entry(role, kind string) error {
 	return s.World(func(_ *world.World, now time.Time) error {
 		r := s.Lab.Estate.Region
-		c, err := r.Cluster(s.Lab.Cluster)
+		c, err := r.EKS.Cluster(s.Lab.Cluster)
 		if err != nil {
 			return err
 		}
 		mode := c.AuthMode
 		defer func() { c.AuthMode = mode }()
 		c.AuthMode = world.AuthBoth
-		_, err = r.CreateAccessEntry(now, s.Lab.Cluster, world.AccessEntry{Principal: role, Kind: kind})
+		_, err = r.EKS.CreateAccessEntry(now, s.Lab.Cluster, world.AccessEntry{Principal: role, Kind: kind})
 		return err
 	})
 }
@@ -45,7 +45,7 @@ func (s *Scene) entry(role, kind string) error {
 // withoutEntry removes the access entry of a role.
 func (s *Scene) withoutEntry(role string) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
-		return s.Lab.Estate.Region.DeleteAccessEntry(s.Lab.Cluster, role)
+		return s.Lab.Estate.Region.EKS.DeleteAccessEntry(s.Lab.Cluster, role)
 	})
 }
 
@@ -95,7 +95,7 @@ func (s *Scene) replaceRole() error {
 	if err != nil {
 		return err
 	}
-	return s.Lab.AddNodeRole(s.Name)
+	return s.Lab.Roles.AddNode(s.Name)
 }
 
 // trust is the trust policy of a node role.
@@ -120,7 +120,7 @@ func (s *Scene) foreignRole() error {
 // age makes the access entry of a role one hour older.
 func (s *Scene) age(role string) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
-		e, err := s.Lab.Estate.Region.AccessEntry(s.Lab.Cluster, role)
+		e, err := s.Lab.Estate.Region.EKS.AccessEntry(s.Lab.Cluster, role)
 		if err == nil {
 			e.CreatedAt = e.CreatedAt.Add(-time.Hour)
 		}

@@ -99,7 +99,7 @@ func (s *Scene) World(change func(w *world.World, now time.Time) error) error {
 // Cluster changes the cluster in the emulated EKS.
 func (s *Scene) Cluster(change func(c *world.Cluster)) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
-		c, err := s.Lab.Estate.Region.Cluster(s.Lab.Cluster)
+		c, err := s.Lab.Estate.Region.EKS.Cluster(s.Lab.Cluster)
 		if err == nil {
 			change(c)
 		}

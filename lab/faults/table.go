@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
 // Untried maps the checks without a fault in the lab to the reason.
@@ -16,14 +16,14 @@ func Untried() map[string]string {
 		"AUTH-10": "it is a hint beside AUTH-2, and never the first finding",
 		"AUTH-11": "its reasons lie in EKS's own authenticator, whose place a stand-in takes",
 		"ARCH-6":  "it is a hint beside ARCH-5, and never the first finding",
-		"ARCH-7":  "the region of the lab sells no A1 instances any more",
+		"ARCH-7":  "the region of the lab no longer offers A1 instances",
 		"BOOT-12": "each way to lose one's credentials has a check that knows the reason: AUTH-5, AUTH-6, AUTH-7",
 		"FG-1":    fargate, "FG-2": fargate, "FG-3": fargate, "FG-4": fargate, "FG-5": fargate, "FG-6": fargate, "FG-7": fargate, "FG-8": fargate,
-		"ID-1":    "a controller does not begin to work in a cluster of another name, and two clusters of one name have tests of their own in the lab",
+		"ID-1":    "a controller does not start in a cluster of another name, and two clusters of one name have separate tests in the lab",
 		"ID-7":    "the controller gives up the NodeClaim of an instance that is gone within a second",
 		"NET-7":   "the emulated VPC has no firewalls besides groups and network ACLs, and what else is in the way has a check of its own",
 		"READY-3": late,
-		"RUN-1":   "what mends every fault is the controller, and this one takes it away: a test of its own in the lab kills it",
+		"RUN-1":   "the controller fixes every fault, and this fault removes the controller: a separate test in the lab stops it",
 		"TAINT-5": "the API server notes only who wrote a node's taints last, and in a lab that is one of Kubernetes' own controllers before anybody has looked",
 	}
 }
@@ -32,7 +32,7 @@ func Untried() map[string]string {
 func Problems() []string {
 	var out []string
 	untried, known, names := Untried(), map[string]bool{}, map[string]bool{}
-	for _, c := range diagnosis.Checks() {
+	for _, c := range checks.Checks() {
 		known[c.ID] = true
 	}
 	tried := map[string]bool{}

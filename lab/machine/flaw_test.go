@@ -18,7 +18,7 @@ func TestFlaws(t *testing.T) {
 		family, userData string
 		alter            func(*Instance)
 		wantConsole      string
-		wantSign         diagnosis.Sign
+		wantSign         diagnosis.Symptom
 	}{
 		"nodeadm was left out":      {"AL2023", nodeConfigPart, flawed(FlawNoNodeadm), "nodeadm-config.service: Failed at step EXEC spawning /usr/bin/nodeadm: No such file or directory", diagnosis.NodeadmAbsent},
 		"nodeadm may not be run":    {"AL2023", nodeConfigPart, flawed(FlawLockedNodeadm), "nodeadm-config.service: Failed at step EXEC spawning /usr/bin/nodeadm: Permission denied", diagnosis.NodeadmAbsent},
@@ -47,7 +47,7 @@ func TestFlaws(t *testing.T) {
 			if s != nil || !strings.Contains(console, test.wantConsole) {
 				t.Errorf("a kubelet started: %t, or %q is not printed:\n%s", s != nil, test.wantConsole, console)
 			}
-			if !slices.ContainsFunc(diagnosis.Read(console), func(r diagnosis.Reading) bool { return r.Sign == test.wantSign }) {
+			if !slices.ContainsFunc(diagnosis.Read(console), func(r diagnosis.Reading) bool { return r.Symptom == test.wantSign }) {
 				t.Errorf("doctor does not read %q in:\n%s", test.wantSign, console)
 			}
 		})

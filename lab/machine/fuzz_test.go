@@ -64,7 +64,7 @@ func FuzzBoot(f *testing.F) {
 // corpus is the user data of the product's tests.
 func corpus(t testing.TB) (out []string) {
 	t.Helper()
-	files, err := filepath.Glob("../../internal/node/userdata/testdata/reports/*.yaml")
+	files, err := filepath.Glob("../../internal/node/userdata/reading/testdata/reports/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}

@@ -38,7 +38,7 @@ func TestKubeletTables(t *testing.T) {
 		fmt.Fprintf(&table, "%s %s\n", path, fields[path])
 	}
 	for file, want := range map[string]string{"kubeletfields.txt": table.String(), "kubeletgates.txt": gates.String()} {
-		path := "../../internal/node/userdata/" + file
+		path := "../../internal/node/userdata/kubelet/" + file
 		if *rewriteTables {
 			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 				t.Fatal(err)

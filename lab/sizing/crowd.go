@@ -166,7 +166,7 @@ func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
 	var err error
 	c.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		region := w.Region(c.lab.Account, c.lab.Region)
-		out, err = region.RunInstances(now, world.RunRequest{
+		out, err = region.Launches.RunInstances(now, world.RunRequest{
 			Data: world.TemplateData{
 				ImageID: c.instance.ImageID, InstanceType: c.instance.Type, Profile: &world.ProfileRef{ARN: c.instance.ProfileARN}, GroupIDs: c.instance.SecurityGroupIDs,
 			},

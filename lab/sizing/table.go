@@ -7,14 +7,14 @@ import (
 
 // String returns a line for the terminal.
 func (m Measured) String() string {
-	return fmt.Sprintf("%d nodes: ready after %.1f s, %.1f s of processors to start; at rest %d MiB and %.0fm; %d pods on %d new nodes in %.0f s for %.1f s; an empty node goes after %.1f s; at most %d MiB",
+	return fmt.Sprintf("%d nodes: ready after %.1f s, %.1f s of processors to start; idle %d MiB and %.0fm; %d pods on %d new nodes in %.0f s for %.1f s; an empty node goes after %.1f s; at most %d MiB",
 		m.Nodes, m.Ready.Seconds(), m.StartCPU.Seconds(), m.Rest, 1000*m.RestCPU, m.NewPods, m.NewNodes, m.Took.Seconds(), m.BusyCPU.Seconds(), m.Emptied.Seconds(), m.Peak)
 }
 
 // Markdown returns the table for docs/sizes.md.
 func Markdown(all []Measured) string {
 	var b strings.Builder
-	b.WriteString(`| nodes | pods | memory limit | at rest: memory | at rest: CPU | start: ready after | start: CPU | new pods on new nodes | until they ran | CPU meanwhile | most memory | an empty node goes after |
+	b.WriteString(`| nodes | pods | memory limit | idle: memory | idle: CPU | start: ready after | start: CPU | new pods on new nodes | until they ran | CPU meanwhile | most memory | an empty node is deleted after |
 |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 `)
 	for _, m := range all {

@@ -26,7 +26,7 @@ output "service_account" {
 }
 
 output "chart_values" {
-  description = "Values of the chart, as YAML: for whoever installs it by other means."
+  description = "Values of the chart, as YAML: for an installation by other means."
   value       = yamlencode(local.chart_values)
 }
 
@@ -134,7 +134,7 @@ locals {
 }
 
 output "aws_auth_roles" {
-  description = "Items for mapRoles of kube-system/aws-auth, where the cluster's authentication mode is CONFIG_MAP. Whoever keeps that list adds them: a module that wrote it would erase the others' items."
+  description = "Items for mapRoles of kube-system/aws-auth, where the cluster's authentication mode is CONFIG_MAP. Add them where you manage that list: a module that wrote it would erase other items."
   value = [for who, name in local.aws_auth_names : merge(
     { rolearn = "arn:${local.partition}:iam::${local.account_id}:role/${name}" }, local.aws_auth_identities[who],
   ) if name != null]

@@ -194,7 +194,7 @@ variable "irsa_assume_role_condition_test" {
 # The interruption queue.
 
 variable "enable_spot_termination" {
-  description = "Whether a queue and event rules are made, by which AWS says that it will take a machine away: spot, but also health, reservations and stops."
+  description = "Whether a queue and event rules are made for interruption events: spot, health, capacity reservations and stopped instances."
   type        = bool
   default     = true
 }

@@ -54,12 +54,12 @@ func New(cfg aws.Config) *Client {
 // Term selects images. Of its fields the first that is set, in this order,
 // counts: Alias, ID, SSMParameter, then Name and Tags together.
 type Term struct {
-	Alias        string // "al2023@latest"
-	ID           string
-	SSMParameter string // name or ARN of a parameter that holds an image id
-	Name         string // EC2 reads * and ? in it as wildcards
-	Owner        string // account id, "self" or "amazon"
-	Tags         map[string]string
+	Alias        string            // "al2023@latest"
+	ID           string            // "ami-0123"
+	SSMParameter string            // name or ARN of a parameter that holds an image id
+	Name         string            // EC2 reads * and ? in it as wildcards
+	Owner        string            // account id, "self" or "amazon"
+	Tags         map[string]string // "*": any value
 }
 
 // String writes the term as a user would: "alias=al2023@latest".
@@ -88,11 +88,11 @@ func (t Term) String() string {
 
 // Image is a machine image, and which instance types it is for.
 type Image struct {
-	ID         string
-	Name       string
-	Arch       string // "amd64" or "arm64"
-	Created    time.Time
-	Deprecated bool
+	ID         string    // "ami-0123"
+	Name       string    // of the AMI
+	Arch       string    // "amd64" or "arm64"
+	Created    time.Time // creation date of the AMI
+	Deprecated bool      // EC2's deprecation time has passed
 	// Accelerated is the label of the accelerators for which the image has drivers, by its name or its description. It is empty for
 	// other images, and for those that an alias names.
 	Accelerated string
@@ -104,9 +104,9 @@ type Image struct {
 
 // Unmatched is a term that found no image, and why.
 type Unmatched struct {
-	Term   Term
+	Term   Term   // the selector term
 	Reason string // "AMINotFound" or "UnsupportedAlias", as conditions have it
-	Detail string
+	Detail string // for the condition's message
 }
 
 // String says which term it is and what is wrong with it.

@@ -143,7 +143,7 @@ func TestTerms(t *testing.T) {
 	register := func(name, arch string, created time.Time, owner string, tags map[string]string) string {
 		i := world.Image{Name: name, Architecture: arch, CreatedAt: created, OwnerID: owner, Tags: tags, Public: true, RootDevice: "/dev/xvda"}
 		i.ID = "ami-0" + strings.Repeat("0", 8) + strings.ReplaceAll(created.Format("01-02"), "-", "") + arch[len(arch)-2:] + owner[10:]
-		s.region.RegisterImage(i)
+		s.region.Images.Register(i)
 		return i.ID
 	}
 	mine, stranger := emulator.DefaultAccount, "999988887777"
@@ -152,10 +152,10 @@ func TestTerms(t *testing.T) {
 	newer := register("golden-2", "x86_64", day(2), mine, team)
 	arm := register("golden-3", "arm64", day(3), mine, team)
 	theirs := register("golden-9", "x86_64", day(9), stranger, nil)
-	if _, err := s.region.PutParameter(day(1), world.Parameter{Name: "/team/ami", Value: old}, true); err != nil {
+	if _, err := s.region.SSM.PutParameter(day(1), world.Parameter{Name: "/team/ami", Value: old}, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.region.PutParameter(day(1), world.Parameter{Name: "/team/text", Value: "hello"}, true); err != nil {
+	if _, err := s.region.SSM.PutParameter(day(1), world.Parameter{Name: "/team/text", Value: "hello"}, true); err != nil {
 		t.Fatal(err)
 	}
 	variants := map[string]string{ // by name, the newer with drivers
@@ -225,7 +225,7 @@ func TestDeprecated(t *testing.T) {
 	for id, c := range map[string]struct{ created, deprecated time.Time }{
 		"ami-00000000000000001": {now.Add(-48 * time.Hour), future}, "ami-00000000000000002": {now.Add(-24 * time.Hour), past},
 	} {
-		s.region.RegisterImage(world.Image{ID: id, Name: id, Architecture: "x86_64", CreatedAt: c.created, DeprecatedAt: c.deprecated,
+		s.region.Images.Register(world.Image{ID: id, Name: id, Architecture: "x86_64", CreatedAt: c.created, DeprecatedAt: c.deprecated,
 			OwnerID: emulator.DefaultAccount, Tags: map[string]string{"x": "y"}, RootDevice: "/dev/xvda"})
 	}
 	images, _, err := s.Images(t.Context(), "1.33", []ami.Term{{Tags: map[string]string{"x": "y"}}})

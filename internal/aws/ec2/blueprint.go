@@ -12,48 +12,48 @@ import (
 // Blueprint is what goes into a launch template: everything about an instance
 // but its type, its zone and its subnet. Two equal ones share a template.
 type Blueprint struct {
-	ImageID        string
-	UserData       []byte // as the instance reads it; the client encodes it in base64
-	Profile        string // name of the instance profile
-	SecurityGroups []string
-	CapacityType   string // catalog.OnDemand, Spot or Reserved
-	Disks          []Disk
-	Metadata       Metadata
+	ImageID        string   // "ami-0123"
+	UserData       []byte   // as the instance reads it; the client encodes it in base64
+	Profile        string   // name of the instance profile
+	SecurityGroups []string // IDs
+	CapacityType   string   // catalog.OnDemand, Spot or Reserved
+	Disks          []Disk   // EBS volumes; empty: those of the image
+	Metadata       Metadata // options of the instance metadata service
 
 	// Reservation is the capacity reservation to run in; only if CapacityType is catalog.Reserved. Unreserved keeps an
 	// instance on demand out of open reservations, which EC2 uses unasked otherwise.
 	Reservation ReservationRef
 	Unreserved  bool
 
-	Monitoring           bool   // detailed, each minute
-	PublicIP             *bool  // nil: as the subnet says
-	IPPrefixes           int32  // of the first interface: /28 for IPv4, /80 for IPv6
-	IPv6                 bool   // the cluster's addresses are IPv6
-	Tenancy              string // "default" or "dedicated"; empty: default
-	Placement            PlacementRef
-	NestedVirtualization string // "enabled" or "disabled"; empty: the type's default
-	Interfaces           []Interface
-	Tracking             Tracking
+	Monitoring           bool         // detailed, each minute
+	PublicIP             *bool        // nil: as the subnet says
+	IPPrefixes           int32        // of the first interface: /28 for IPv4, /80 for IPv6
+	IPv6                 bool         // the cluster's addresses are IPv6
+	Tenancy              string       // "default" or "dedicated"; empty: default
+	Placement            PlacementRef // placement group; zero: none
+	NestedVirtualization string       // "enabled" or "disabled"; empty: the type's default
+	Interfaces           []Interface  // none: one interface on the first card
+	Tracking             Tracking     // timeouts of idle connections
 }
 
 // ReservationRef names a capacity reservation, with what a launch into it must say. Its zero value names none.
 type ReservationRef struct {
 	ID            string // "cr-0123…"
 	Block         bool   // a capacity block
-	Interruptible bool
+	Interruptible bool   // EC2 may reclaim its instances
 }
 
 // Disk is an EBS volume. Pointers that are nil leave it to EC2.
 type Disk struct {
-	Device              string
-	GiB                 int32 // 0: as large as its snapshot
-	Type                string
+	Device              string // "/dev/xvda"
+	GiB                 int32  // 0: as large as its snapshot
+	Type                string // "gp3"
 	IOPS, Throughput    *int32 // Throughput in MiB/s
-	Encrypted           *bool
-	KMSKey              string
-	Snapshot            string
+	Encrypted           *bool  // nil: EC2's default
+	KMSKey              string // ID, alias or ARN; empty: EC2's default
+	Snapshot            string // "snap-0123"; empty: not set
 	InitializationRate  *int32 // MiB/s
-	DeleteOnTermination *bool
+	DeleteOnTermination *bool  // nil: EC2's default
 }
 
 // Metadata is how the instance may reach its metadata service.
@@ -66,13 +66,13 @@ type Metadata struct {
 
 // Interface is a network interface. None: one, on the first card.
 type Interface struct {
-	Card, Device int32
+	Card, Device int32  // index of the network card, and of the device on it
 	Type         string // "interface", "efa" or, without addresses, "efa-only"
 }
 
 // Tracking is how long, in seconds, idle connections are remembered; nil: EC2's default.
 type Tracking struct {
-	TCPEstablished, UDPStream, UDP *int32
+	TCPEstablished, UDPStream, UDP *int32 // each nil: EC2's default
 }
 
 // data returns the template's content. Tags go onto the interfaces; the instance and its

@@ -23,7 +23,7 @@ import (
 type Cluster struct {
 	Name    string // of the EKS cluster
 	UID     string // of its kube-system namespace: differs between two clusters with the same name
-	Region  string
+	Region  string // "us-east-1"
 	Account string // 12 digits; may be empty, it is only shown
 }
 

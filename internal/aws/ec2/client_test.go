@@ -174,7 +174,7 @@ func TestShortageOfQuotaAndAddresses(t *testing.T) {
 		t.Fatalf("no addresses: %+v, %v", launch, err)
 	}
 	s.alter(func(r *world.Region, _ *world.World) {
-		r.Quotas = map[world.Quota]int64{world.QuotaOf("m5.large", false): 1}
+		r.Capacity.Quotas = map[world.Quota]int64{world.QuotaOf("m5.large", false): 1}
 	})
 	launch, err = d.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 1)))
 	if e := awserr.Of(err); e == nil || e.Kind != awserr.Shortage || e.Reason != "VCPULimitExceeded" || !strings.Contains(err.Error(), "Service Quotas") {
@@ -375,8 +375,8 @@ func TestTemplateDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.alter(func(r *world.Region, _ *world.World) {
-			for _, one := range r.Templates() {
-				if _, err := r.DeleteTemplate(one.ID, ""); err != nil {
+			for _, one := range r.LaunchTemplates.All() {
+				if _, err := r.LaunchTemplates.Delete(one.ID, ""); err != nil {
 					t.Error(err)
 				}
 			}
@@ -459,8 +459,8 @@ func TestSweptTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.alter(func(region *world.Region, _ *world.World) {
-		for _, template := range region.Templates() {
-			if _, err := region.DeleteTemplate(template.ID, ""); err != nil {
+		for _, template := range region.LaunchTemplates.All() {
+			if _, err := region.LaunchTemplates.Delete(template.ID, ""); err != nil {
 				t.Error(err)
 			}
 		}
@@ -487,9 +487,9 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.alter(func(region *world.Region, w *world.World) {
-		first := region.Instances()[0]
-		template := region.Templates()[0]
-		_, err := region.CreateFleet(time.Now(), world.FleetRequest{OnDemand: n - 1, Tags: world.Tagging{"instance": first.Tags},
+		first := region.Instances.All()[0]
+		template := region.LaunchTemplates.All()[0]
+		_, err := region.Launches.CreateFleet(time.Now(), world.FleetRequest{OnDemand: n - 1, Tags: world.Tagging{"instance": first.Tags},
 			Configs: []world.FleetConfig{{TemplateID: template.ID, Version: "1", Overrides: []world.FleetOverride{{InstanceType: "m5.large", SubnetID: first.SubnetID}}}}})
 		if err != nil {
 			t.Error(err)

@@ -35,7 +35,7 @@ func (s State) Ended() bool { return s == ShuttingDown || s == Terminated }
 // Instance is an instance as EC2 shows it.
 type Instance struct {
 	ID           string // "i-0123…"
-	Type         string
+	Type         string // "m5.large"
 	Zone         string // "us-east-1a"
 	ZoneID       string // "use1-az1", empty when EC2 did not say
 	CapacityType string // catalog.OnDemand, Spot or Reserved
@@ -57,8 +57,8 @@ type Instance struct {
 	Profile        string   // ARN of the instance profile, empty if none
 	EFA            int      // EFA interfaces
 
-	Tags  map[string]string
-	Owner Ownership
+	Tags  map[string]string // all tags, by key
+	Owner Ownership         // by its tags
 }
 
 // ProviderID returns the id that the instance's Node and NodeClaim carry.

@@ -45,16 +45,16 @@ type LaunchRequest struct {
 
 // Group is choices that share a launch template.
 type Group struct {
-	Blueprint Blueprint
-	Choices   []Choice
+	Blueprint Blueprint // content of the launch template
+	Choices   []Choice  // overrides of the fleet request
 }
 
 // Choice is one way to fulfil the request.
 type Choice struct {
-	InstanceType string
-	Zone         string
-	SubnetID     string // a subnet of that zone
-	Price        catalog.Price
+	InstanceType string        // "m5.large"
+	Zone         string        // "us-east-1a"
+	SubnetID     string        // a subnet of that zone
+	Price        catalog.Price // per hour
 }
 
 // Launch is the answer to a LaunchRequest.

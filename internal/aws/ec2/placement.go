@@ -14,7 +14,7 @@ import (
 
 // PlacementTerm names a placement group, by one or the other.
 type PlacementTerm struct {
-	Name string
+	Name string // of the placement group
 	ID   string // "pg-0123…"
 }
 
@@ -28,7 +28,7 @@ func (t PlacementTerm) String() string {
 // PlacementGroup is a placement group as EC2 shows it.
 type PlacementGroup struct {
 	ID         string // "pg-0123…"
-	ARN        string
+	ARN        string // of the placement group
 	Strategy   string // catalog.PlaceCluster, PlaceSpread or PlacePartition
 	Partitions int    // of a group with that strategy, else 0
 

@@ -20,7 +20,7 @@ func (s *stand) group(t *testing.T, strategy string, partitions int) *world.Plac
 	var made *world.PlacementGroup
 	s.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = s.estate.Region.CreatePlacementGroup(now, world.PlacementGroup{Name: "g-" + strategy, Strategy: strategy, Partitions: partitions}); err != nil {
+		if made, err = s.estate.Region.PlacementGroups.Create(now, world.PlacementGroup{Name: "g-" + strategy, Strategy: strategy, Partitions: partitions}); err != nil {
 			t.Fatal(err)
 		}
 	})

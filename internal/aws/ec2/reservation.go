@@ -19,7 +19,7 @@ import (
 
 // ReservationTerm selects capacity reservations by all that is set.
 type ReservationTerm struct {
-	ID       string
+	ID       string            // "cr-0123"
 	OwnerID  string            // 12 digits
 	Criteria string            // "open" or "targeted"
 	Tags     map[string]string // "*": any value
@@ -28,7 +28,7 @@ type ReservationTerm struct {
 // Reservation is a capacity reservation as EC2 shows it.
 type Reservation struct {
 	catalog.ReservedCapacity
-	OwnerID  string
+	OwnerID  string    // account ID of the owner
 	Criteria string    // "open" or "targeted"
 	End      time.Time // zero: when its owner cancels it
 	// PlacementGroup is the ARN of the group that its instances must be launched into; empty: into none.

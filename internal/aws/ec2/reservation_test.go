@@ -21,7 +21,7 @@ func (s *stand) reserve(t *testing.T, change func(*world.CapacityReservation)) *
 	var made *world.CapacityReservation
 	s.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if made, err = s.estate.Region.Reserve(now, q); err != nil {
+		if made, err = s.estate.Region.CapacityReservations.Create(now, q); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -54,7 +54,7 @@ func TestReservations(t *testing.T) {
 	})
 	cancelled := s.reserve(t, func(c *world.CapacityReservation) { c.Tags = map[string]string{"team": "a"} })
 	s.alter(func(r *world.Region, _ *world.World) {
-		if err := r.CancelReservation(now, cancelled.ID); err != nil {
+		if err := r.CapacityReservations.Cancel(now, cancelled.ID); err != nil {
 			t.Error(err)
 		}
 	})
@@ -177,7 +177,7 @@ func TestUnreserved(t *testing.T) {
 			t.Fatalf("%+v, %v", launch.Instance, err)
 		}
 		s.alter(func(r *world.Region, _ *world.World) {
-			if left := r.Unused(open); left != want {
+			if left := r.CapacityReservations.Unused(open); left != want {
 				t.Errorf("unreserved %t leaves %d of the open reservation, want %d", unreserved, left, want)
 			}
 		})

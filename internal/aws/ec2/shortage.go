@@ -16,9 +16,9 @@ import (
 // Short is a shortage that EC2 reported. An empty field means all: a Short with only the capacity type spot means that no spot
 // capacity can be launched.
 type Short struct {
-	CapacityType string
-	InstanceType string
-	Zone         string
+	CapacityType string // empty: all
+	InstanceType string // empty: all
+	Zone         string // empty: all
 	SubnetID     string // the subnet had no free address; the offering itself is not short
 	Reservation  string // id of the capacity reservation that was full; other offerings of the type are not short
 	// PlacementGroup is the id of the group in which it was short; outside of it nothing is known to be. Without a type,

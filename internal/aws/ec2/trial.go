@@ -14,11 +14,11 @@ import (
 
 // Trial is a launch that EC2 is only asked about.
 type Trial struct {
-	NodeClass    string
+	NodeClass    string            // name of the EC2NodeClass
 	Tags         map[string]string // the user's
-	Blueprint    Blueprint
-	InstanceType string
-	Subnets      []string // at least one
+	Blueprint    Blueprint         // content of the launch request
+	InstanceType string            // "m5.large"
+	Subnets      []string          // at least one
 }
 
 // Try makes a dry run of an on-demand launch. It creates the launch template, which SweepTemplates deletes when it is not used.

@@ -49,7 +49,7 @@ func TestTry(t *testing.T) {
 			if _, err := d.DeleteTemplates(t.Context(), "default"); err != nil {
 				t.Fatal(err)
 			}
-			if left := s.estate.Region.Templates(); len(left) > 0 {
+			if left := s.estate.Region.LaunchTemplates.All(); len(left) > 0 {
 				t.Errorf("%d launch templates are left when the class goes", len(left))
 			}
 		})

@@ -65,7 +65,7 @@ func newStand(t *testing.T, types ...string) *stand {
 	}
 	s := &stand{Server: &emulator.Server{World: w}, estate: estate, image: map[string]string{}}
 	for arch, path := range map[string]string{"amd64": "x86_64", "arm64": "arm64"} {
-		p, err := estate.Region.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/" + path + "/standard/recommended/image_id")
+		p, err := estate.Region.SSM.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/" + path + "/standard/recommended/image_id")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func (s *stand) alter(f func(r *world.Region, w *world.World)) {
 func (s *stand) living() []world.Instance {
 	var out []world.Instance
 	s.alter(func(r *world.Region, _ *world.World) {
-		for _, i := range r.Instances() {
+		for _, i := range r.Instances.All() {
 			if i.State == world.Pending || i.State == world.Running {
 				out = append(out, i)
 			}

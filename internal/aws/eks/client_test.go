@@ -39,12 +39,12 @@ func TestFactsAndEntries(t *testing.T) {
 	}
 	node := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
 	server.Do(func(w *world.World, now time.Time) {
-		_, err := estate.Region.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
+		_, err := estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
 			VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"}, Issuer: "https://oidc.example.com/id/X"})
 		if err != nil {
 			t.Error(err)
 		}
-		if _, err := estate.Region.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: node, Kind: world.EntryEC2Linux}); err != nil {
+		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: node, Kind: world.EntryEC2Linux}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -14,14 +14,14 @@ import (
 
 // Facts are what EKS says about our cluster.
 type Facts struct {
-	Name, ARN   string
+	Name, ARN   string // of the EKS cluster
 	Status      string // "ACTIVE", …
 	Version     string // "1.33"
 	Endpoint    string // "https://…"
 	CA          string // base64 of PEM
 	ServiceCIDR string // IPv4 if it has one, else IPv6
 	IPv6        bool   // pods and services have IPv6 addresses
-	VPC         string
+	VPC         string // ID of the cluster's VPC
 	// SecurityGroup is the one that EKS made for control plane and nodes.
 	SecurityGroup  string
 	SecurityGroups []string // further ones of the control plane, sorted
@@ -75,11 +75,11 @@ func (d *Client) Facts(ctx context.Context) (Facts, error) {
 
 // Entry is an access entry: whom EKS takes an IAM principal for.
 type Entry struct {
-	Principal string // ARN
-	Type      string // "STANDARD", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", …
-	Username  string
-	Groups    []string // sorted
-	Created   time.Time
+	Principal string    // ARN
+	Type      string    // "STANDARD", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", …
+	Username  string    // Kubernetes user name
+	Groups    []string  // sorted
+	Created   time.Time // creation time
 }
 
 // Entries returns the cluster's access entries, sorted by principal. A

@@ -33,7 +33,7 @@ func TestShifts(t *testing.T) {
 	var arn string
 	server.Do(func(w *world.World, now time.Time) {
 		region = w.Region(emulator.DefaultAccount, "us-east-1")
-		made, err := region.CreateCluster(now, world.Cluster{Name: "prod"})
+		made, err := region.EKS.CreateCluster(now, world.Cluster{Name: "prod"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,14 +75,14 @@ func TestShifts(t *testing.T) {
 	now = now.Add(31 * time.Minute)
 	check("expired")
 	server.Do(func(_ *world.World, now time.Time) {
-		if err := region.Autoshift(now, arn, "use1-az3"); err != nil {
+		if err := region.ZonalShifts.StartAutoshift(now, arn, "use1-az3"); err != nil {
 			t.Error(err)
 		}
 	})
 	check("AWS's own", eks.Shift{ZoneID: "use1-az3"})
 	begin("use1-az1", "1h")
 	check("a user's is applied before AWS's", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
-	server.Do(func(*world.World, time.Time) { region.EndAutoshift(arn) })
+	server.Do(func(*world.World, time.Time) { region.ZonalShifts.EndAutoshift(arn) })
 	check("AWS's own has ended", eks.Shift{ZoneID: "use1-az1", Until: now.Add(time.Hour)})
 
 	server.Do(func(w *world.World, _ time.Time) {

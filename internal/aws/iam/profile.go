@@ -29,19 +29,19 @@ const (
 
 // NodeClass is whom an instance profile is for.
 type NodeClass struct {
-	Name string
-	UID  string
+	Name string            // of the EC2NodeClass
+	UID  string            // of the EC2NodeClass
 	Role string            // spec.role: a role's name, perhaps with a path before it
 	Tags map[string]string // spec.tags
 }
 
 // Profile is an instance profile as IAM shows it.
 type Profile struct {
-	Name, ARN, Path string
-	Role            string // name of its role, without path; empty if it has none
-	RoleARN         string
-	Created         time.Time // zero if IAM did not say
-	Tags            map[string]string
+	Name, ARN, Path string            // of the instance profile
+	Role            string            // name of its role, without path; empty if it has none
+	RoleARN         string            // ARN of its role; empty if it has none
+	Created         time.Time         // zero if IAM did not say
+	Tags            map[string]string // of the instance profile
 }
 
 // ProfileName returns the name of the instance profile for a NodeClass' role. The same

@@ -37,7 +37,7 @@ const (
 
 // Message is a message as it was received.
 type Message struct {
-	Body     string
+	Body     string    // JSON of an EventBridge event
 	Sent     time.Time // to the queue; zero if SQS did not say
 	Received int       // how often it was, this time included
 

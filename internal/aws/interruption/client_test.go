@@ -51,11 +51,11 @@ func (b *bench) makeQueue(t *testing.T, bodies ...string) {
 	t.Helper()
 	b.Do(func(w *world.World, now time.Time) {
 		r := w.Region(emulator.DefaultAccount, region)
-		if _, err := r.CreateQueue(now, "demo", nil); err != nil {
+		if _, err := r.SQS.CreateQueue(now, "demo", nil); err != nil {
 			t.Fatal(err)
 		}
 		for _, body := range bodies {
-			if _, err := r.SendMessage(now, "demo", body); err != nil {
+			if _, err := r.SQS.SendMessage(now, "demo", body); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -116,7 +116,7 @@ func TestClientWaits(t *testing.T) {
 		got, err = b.Receive(t.Context(), interruption.LongPoll)
 	}()
 	b.Do(func(w *world.World, now time.Time) {
-		_, _ = w.Region(emulator.DefaultAccount, region).SendMessage(now, "demo", "late")
+		_, _ = w.Region(emulator.DefaultAccount, region).SQS.SendMessage(now, "demo", "late")
 	})
 	<-done
 	if err != nil || len(got) != 1 || got[0].Body != "late" {
@@ -140,7 +140,9 @@ func TestNoQueue(t *testing.T) {
 	if got := b.receive(t); len(got) != 1 {
 		t.Fatalf("received %+v", got)
 	}
-	b.Do(func(w *world.World, _ time.Time) { _ = w.Region(emulator.DefaultAccount, region).DeleteQueue("demo") })
+	b.Do(func(w *world.World, _ time.Time) {
+		_ = w.Region(emulator.DefaultAccount, region).SQS.DeleteQueue("demo")
+	})
 	missing()
 	missing()
 	b.makeQueue(t, "b")

@@ -65,7 +65,7 @@ func (k Kind) Outranks(known Kind) bool {
 
 // Notice is a message that could be read.
 type Notice struct {
-	Kind Kind
+	Kind Kind // kind of the event
 	// Instances are the ids that it is about, "i-0123…", in the order of the message and none twice. There is at
 	// least one, unless Kind is BlockExpiring or NoOp.
 	Instances []string
@@ -98,7 +98,7 @@ const (
 
 // Broken is the error of a message that cannot be read. The message is deleted, because a retry cannot help.
 type Broken struct {
-	Cause  Cause
+	Cause  Cause  // label value of the metric
 	Detail string // one line
 }
 

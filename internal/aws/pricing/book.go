@@ -23,8 +23,8 @@ const (
 
 // Book is what is known about prices at one moment. It is never altered.
 type Book struct {
-	Region string
-	Prices catalog.Prices
+	Region string         // "us-east-1"
+	Prices catalog.Prices // per instance type, zone and capacity type
 
 	OnDemandFrom string    // FromAWS, FromTable or FromOther
 	OnDemandAt   time.Time // when AWS gave them; zero if it did not

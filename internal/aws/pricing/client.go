@@ -34,7 +34,7 @@ type Client struct {
 
 // Config has the parameters of New.
 type Config struct {
-	AWS      aws.Config
+	AWS      aws.Config    // credentials and region of the clients
 	Table    catalog.Table // the prices to begin with
 	Isolated bool          // never ask the Price List: there is no endpoint for it in a private VPC
 }

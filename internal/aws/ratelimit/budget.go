@@ -19,8 +19,8 @@ import (
 
 // Rate is a token bucket: a burst of calls, and a number of calls per second after that.
 type Rate struct {
-	Burst     float64
-	PerSecond float64
+	Burst     float64 // calls at once
+	PerSecond float64 // calls per second after the burst
 }
 
 // Limits are EC2's, by action: "CreateFleet", or a pattern as of path.Match: "Describe*". Of several that match the longest
@@ -75,7 +75,7 @@ const (
 
 // Attempt is one try of a call, retries being tries of their own.
 type Attempt struct {
-	Action  string
+	Action  string        // "RunInstances"
 	Waited  time.Duration // for its turn
 	Refused bool          // by EC2, as one too many
 }

@@ -94,7 +94,7 @@ func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 		t.Fatal(err)
 	}
 	w.Faults.Throttle = world.EC2Throttle()
-	image, err := estate.Region.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id")
+	image, err := estate.Region.SSM.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id")
 	if err != nil {
 		t.Fatal(err)
 	}

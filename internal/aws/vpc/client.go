@@ -31,7 +31,7 @@ func New(cfg aws.Config) *Client {
 // (group names only), else by Tags, all of which must match. The tag value "*"
 // means any value.
 type Term struct {
-	ID   string
+	ID   string // "subnet-0123" or "sg-0123"
 	Name string // of a security group: its group name, not its tag Name
 	Tags map[string]string
 }

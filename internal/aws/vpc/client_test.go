@@ -31,11 +31,11 @@ func TestSubnets(t *testing.T) {
 	t.Parallel()
 	d, e, _ := open(t)
 	e.PrivateSubnets[1].Free = 9000
-	stranger, err := e.Region.CreateVPC("10.9.0.0/16", nil)
+	stranger, err := e.Region.Network.CreateVPC("10.9.0.0/16", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := e.Region.CreateSubnet(stranger.ID, e.PrivateSubnets[0].Zone.Name, "10.9.0.0/24", map[string]string{"karpenter.sh/discovery": "prod"})
+	other, err := e.Region.Network.CreateSubnet(stranger.ID, e.PrivateSubnets[0].Zone.Name, "10.9.0.0/24", map[string]string{"karpenter.sh/discovery": "prod"})
 	if err != nil {
 		t.Fatal(err)
 	}

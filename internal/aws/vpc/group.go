@@ -13,9 +13,9 @@ import (
 
 // Group is a security group as EC2 shows it.
 type Group struct {
-	ID   string
+	ID   string // "sg-0123"
 	Name string // the group name, not the tag Name
-	VPC  string
+	VPC  string // ID of its VPC
 }
 
 // Groups returns the security groups that any of the terms selects, of the

@@ -13,10 +13,10 @@ import (
 
 // Subnet is a subnet as EC2 shows it.
 type Subnet struct {
-	ID     string
+	ID     string // "subnet-0123"
 	Zone   string // "us-east-1a"
 	ZoneID string // "use1-az1"
-	VPC    string
+	VPC    string // ID of its VPC
 	CIDR   string // IPv4; empty for an IPv6-only subnet
 	Free   int    // free IPv4 addresses
 	Public bool   // instances get a public address by default

@@ -14,20 +14,20 @@ import (
 
 // Type is a catalog.Type as JSON; a catalog is a list of them. Its fields are a stable interface.
 type Type struct {
-	InstanceType string            `json:"instanceType"`
-	Labels       map[string]string `json:"labels"`
-	Capacity     map[string]string `json:"capacity"`
-	Allocatable  map[string]string `json:"allocatable"`
+	InstanceType string            `json:"instanceType"`      // "m5.large"
+	Labels       map[string]string `json:"labels"`            // of its nodes
+	Capacity     map[string]string `json:"capacity"`          // capacity of a node
+	Allocatable  map[string]string `json:"allocatable"`       // allocatable resources of a node
 	Volumes      int64             `json:"volumes,omitempty"` // that can be attached for pods; 0: without limit
 	Offerings    []TypeOffering    `json:"offerings"`         // cheapest first
 }
 
 // TypeOffering is an offering of the type: a zone, a capacity type and a price.
 type TypeOffering struct {
-	Zone         string  `json:"zone"`
-	ZoneID       string  `json:"zoneID,omitempty"`
-	CapacityType string  `json:"capacityType"`
-	PricePerHour float64 `json:"pricePerHour"` // US dollars
+	Zone         string  `json:"zone"`             // "us-east-1a"
+	ZoneID       string  `json:"zoneID,omitempty"` // "use1-az1"
+	CapacityType string  `json:"capacityType"`     // on-demand, spot or reserved
+	PricePerHour float64 `json:"pricePerHour"`     // US dollars
 	// Available is false if EC2 is known to lack capacity for it. A missing field means true.
 	Available *bool `json:"available"`
 	// CapacityReservation is the capacity reservation of a reserved offering.
@@ -36,10 +36,10 @@ type TypeOffering struct {
 
 // Reservation is the capacity reservation of an offering.
 type Reservation struct {
-	ID            string `json:"id"`
-	Type          string `json:"type,omitempty"` // default or capacity-block; without it default
-	Interruptible bool   `json:"interruptible,omitempty"`
-	InstancesLeft int    `json:"instancesLeft"` // all offerings of the id draw on them
+	ID            string `json:"id"`                      // "cr-0123"
+	Type          string `json:"type,omitempty"`          // default or capacity-block; without it default
+	Interruptible bool   `json:"interruptible,omitempty"` // EC2 may reclaim its instances
+	InstancesLeft int    `json:"instancesLeft"`           // all offerings of the id draw on them
 }
 
 // CatalogOf returns the catalog as written to JSON.

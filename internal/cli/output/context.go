@@ -10,28 +10,28 @@ import (
 
 // Context adds to a plan the source of its prices, and the pods for which nodes are being launched.
 type Context struct {
-	Prices   *Prices   `json:"prices,omitempty"`
+	Prices   *Prices   `json:"prices,omitempty"`   // nil: not known
 	InFlight *InFlight `json:"inFlight,omitempty"` // nil: no pod waits for a NodeClaim
 }
 
 // Prices describes the sources of prices.
 type Prices struct {
-	OnDemand string `json:"onDemand"`
-	Spot     string `json:"spot"`
+	OnDemand string `json:"onDemand"` // source of on-demand prices
+	Spot     string `json:"spot"`     // source of spot prices
 }
 
 // InFlight lists the pods that need no new node, because NodeClaims for them are being launched.
 type InFlight struct {
-	Pods       []string `json:"pods"` // "namespace/name"
-	NodeClaims []Flight `json:"nodeClaims"`
+	Pods       []string `json:"pods"`       // "namespace/name"
+	NodeClaims []Flight `json:"nodeClaims"` // those that the pods wait for
 }
 
 // Flight is a NodeClaim that is not Initialized yet.
 type Flight struct {
-	Name       string  `json:"name"`
-	NodePool   string  `json:"nodePool,omitempty"`
-	Step       string  `json:"step"` // Created, Launched or Registered
-	AgeSeconds float64 `json:"ageSeconds"`
+	Name       string  `json:"name"`               // of the NodeClaim
+	NodePool   string  `json:"nodePool,omitempty"` // its NodePool
+	Step       string  `json:"step"`               // Created, Launched or Registered
+	AgeSeconds float64 `json:"ageSeconds"`         // since the NodeClaim was created
 }
 
 // largeGap is the gap between price and lower bound, as a share, above which a plan explains that the bound may be too low.

@@ -7,75 +7,75 @@ import (
 // Plan is a packing.Plan as JSON. Its fields are a stable interface: fields may be
 // added, none changes its meaning. Lists are never null.
 type Plan struct {
-	Machines   []Machine   `json:"machines"` // cheapest first
-	Placements []Placement `json:"placements"`
-	Refusals   []Refusal   `json:"refusals"`
+	Machines   []Machine   `json:"machines"`   // cheapest first
+	Placements []Placement `json:"placements"` // pods that existing nodes have room for
+	Refusals   []Refusal   `json:"refusals"`   // unschedulable pods
 	// Omissions are the pods that were planned without some of their preferences, because the rules of all pods exceed the limit of a plan.
 	Omissions []Omission `json:"omissions,omitempty"`
 
-	PricePerHour      float64 `json:"pricePerHour"` // US dollars, of all machines
-	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
-	SolveSeconds      float64 `json:"solveSeconds"`
-	Pods              int     `json:"pods"`
-	PodClasses        int     `json:"podClasses"`
+	PricePerHour      float64 `json:"pricePerHour"`      // US dollars, of all planned nodes
+	LowerBoundPerHour float64 `json:"lowerBoundPerHour"` // US dollars; no plan can cost less
+	SolveSeconds      float64 `json:"solveSeconds"`      // duration of the planning
+	Pods              int     `json:"pods"`              // number of pods, unschedulable ones included
+	PodClasses        int     `json:"podClasses"`        // number of groups of equal pods
 
 	Context
 }
 
 // Machine is a planned node.
 type Machine struct {
-	Name         string            `json:"name"`
-	NodePool     string            `json:"nodePool"`
+	Name         string            `json:"name"`         // in this plan only: "general-1"
+	NodePool     string            `json:"nodePool"`     // its NodePool
 	PricePerHour float64           `json:"pricePerHour"` // of the cheapest offering
 	Pods         []string          `json:"pods"`         // "namespace/name"
 	Requests     map[string]string `json:"requests"`     // of the pods and the DaemonSets
-	Labels       map[string]string `json:"labels"`
-	Offerings    []Offering        `json:"offerings"` // cheapest first
+	Labels       map[string]string `json:"labels"`       // of the node, without those of the instance type
+	Offerings    []Offering        `json:"offerings"`    // cheapest first
 	// MinValuesRelaxed are the minValues of the NodePool that the planned node does not meet.
 	MinValuesRelaxed []Relaxation `json:"minValuesRelaxed,omitempty"`
 }
 
 // Relaxation is a label with fewer values among the offerings of a planned node than minValues requires.
 type Relaxation struct {
-	Key       string `json:"key"`
-	MinValues int    `json:"minValues"`
-	Values    int    `json:"values"`
+	Key       string `json:"key"`       // label
+	MinValues int    `json:"minValues"` // required number of values
+	Values    int    `json:"values"`    // number of values among the offerings
 }
 
 // Offering is an offering that a planned node may be launched with.
 type Offering struct {
-	InstanceType string  `json:"instanceType"`
-	Zone         string  `json:"zone"`
-	CapacityType string  `json:"capacityType"`
-	PricePerHour float64 `json:"pricePerHour"`
+	InstanceType string  `json:"instanceType"` // "m5.large"
+	Zone         string  `json:"zone"`         // "us-east-1a"
+	CapacityType string  `json:"capacityType"` // on-demand, spot or reserved
+	PricePerHour float64 `json:"pricePerHour"` // US dollars
 	// CapacityReservationID is the capacity reservation of a reserved offering.
 	CapacityReservationID string `json:"capacityReservationId,omitempty"`
 }
 
 // Placement assigns a pod to an existing node.
 type Placement struct {
-	Pod  string `json:"pod"`
-	Node string `json:"node"`
+	Pod  string `json:"pod"`  // "namespace/name"
+	Node string `json:"node"` // name of the existing node
 }
 
 // Refusal is an unschedulable pod.
 type Refusal struct {
-	Pod     string   `json:"pod"`
+	Pod     string   `json:"pod"`     // "namespace/name"
 	Reasons []Reason `json:"reasons"` // most frequent first
-	Hint    string   `json:"hint"`
+	Hint    string   `json:"hint"`    // the change that would help; empty: none is known
 }
 
 // Omission is a pod that was planned without some of its preferences about other pods.
 type Omission struct {
-	Pod         string `json:"pod"`
-	Preferences int    `json:"preferences"`
+	Pod         string `json:"pod"`         // "namespace/name"
+	Preferences int    `json:"preferences"` // number of preferences that were left out
 }
 
 // Reason is one cause of a refusal.
 type Reason struct {
-	Code   string `json:"code"`
-	Count  int    `json:"count"`
-	Detail string `json:"detail"`
+	Code   string `json:"code"`   // "TooSmall"
+	Count  int    `json:"count"`  // number of offerings with this reason
+	Detail string `json:"detail"` // resource, label or other object of the reason
 }
 
 // PlanOf returns the plan as written to JSON. seconds is the time that solving took.

@@ -242,6 +242,6 @@ func refusals(all []packing.Refusal) string {
 
 // repeats reports whether a hint only says to fix the problem that the sentence names.
 func repeats(hint, sentence string) bool {
-	what, ok := strings.CutPrefix(hint, "mend ")
+	what, ok := strings.CutPrefix(hint, "fix ")
 	return ok && strings.Contains(sentence, what)
 }

@@ -133,12 +133,12 @@ func TestReservedAndRelaxed(t *testing.T) {
 func TestCauseIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	const why = "general: EC2NodeClass default is not ready: found no subnet"
-	refusal := packing.Refusal{Pod: "a/b", Hint: "mend NodePool " + why, Reasons: []packing.Reason{{Code: packing.PoolUnusable, Count: 1, Detail: why}}}
+	refusal := packing.Refusal{Pod: "a/b", Hint: "fix NodePool " + why, Reasons: []packing.Reason{{Code: packing.PoolUnusable, Count: 1, Detail: why}}}
 	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{}, 0); strings.Count(got, "found no subnet") != 1 {
 		t.Errorf("it is said more than once:\n%s", got)
 	}
 	refusal.Reasons = append(refusal.Reasons[:0], packing.Reason{Code: packing.TooSmall, Count: 1, Detail: "cpu"})
-	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{}, 0); !strings.Contains(got, "to do: mend NodePool "+why) {
+	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{}, 0); !strings.Contains(got, "to do: fix NodePool "+why) {
 		t.Errorf("a hint that says something else is lost:\n%s", got)
 	}
 }

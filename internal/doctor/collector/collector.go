@@ -228,7 +228,7 @@ func (c *collector) count() {
 	for i := range c.e.Pools.Value {
 		p := &c.e.Pools.Value[i]
 		if p.Steps = steps(*p, families[p.Class], c.Region); isEmpty(p.Steps) {
-			p.Mend = loosening(*p, families[p.Class], c.Region)
+			p.Loosened = loosening(*p, families[p.Class], c.Region)
 		}
 	}
 }

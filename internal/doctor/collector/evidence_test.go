@@ -16,6 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
@@ -45,17 +46,17 @@ func newStand(t *testing.T) stand {
 	if err := account.AttachPolicy("node", "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = estate.Region.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
+	_, err = estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
 		VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for role, kind := range map[string]string{"node": world.EntryEC2Linux, "fargate": world.EntryFargateLinux} {
-		if _, err := estate.Region.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: arn(role), Kind: kind}); err != nil {
+		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: arn(role), Kind: kind}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = estate.Region.CreateFargateProfile(now, "prod", world.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
+	_, err = estate.Region.EKS.CreateFargateProfile(now, "prod", world.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
 		Selectors: []world.FargateSelector{{Namespace: "kube-system"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func TestCollect(t *testing.T) {
 	if !e.Home.Is(diagnosis.NotAsked) || e.Home.Why != "there is no kubeconfig" {
 		t.Errorf("home %+v", e.Home)
 	}
-	if worst := diagnosis.Worst(diagnosis.Diagnose(e)); len(worst) > 0 {
+	if worst := diagnosis.Worst(checks.Diagnose(e)); len(worst) > 0 {
 		t.Errorf("something is wrong: %+v", worst)
 	}
 }
@@ -154,7 +155,7 @@ func TestOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	s.server.Do(func(*world.World, time.Time) {
-		if _, err := s.estate.Region.DeleteCluster("prod"); err != nil {
+		if _, err := s.estate.Region.EKS.DeleteCluster("prod"); err != nil {
 			t.Error(err)
 		}
 	})

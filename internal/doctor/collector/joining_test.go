@@ -10,6 +10,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
@@ -51,12 +52,12 @@ func TestJoining(t *testing.T) {
 			if e.Instances.Known() != (len(c.late) > 0) || len(e.Roles) != c.roles {
 				t.Errorf("instances are known: %t, roles %v", e.Instances.Known(), e.Roles)
 			}
-			var checks []string
-			for _, f := range diagnosis.Ahead(e)["default"] {
-				checks = append(checks, f.Check)
+			var ids []string
+			for _, f := range checks.Preflight(e)["default"] {
+				ids = append(ids, f.Check)
 			}
-			if strings.Join(checks, ",") != c.found {
-				t.Errorf("found %v, want %s", checks, c.found)
+			if strings.Join(ids, ",") != c.found {
+				t.Errorf("found %v, want %s", ids, c.found)
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/kube"
 )
@@ -202,7 +203,7 @@ func TestTenantInputs(t *testing.T) {
 			t.Parallel()
 			_, w := newAPIServer(t, append(base(t), documents(t, name)...)...)
 			e := collected(t, w)
-			for _, f := range diagnosis.Worst(diagnosis.Diagnose(e)) {
+			for _, f := range diagnosis.Worst(checks.Diagnose(e)) {
 				text, err := json.Marshal(f)
 				if err != nil {
 					t.Fatal(err)

@@ -79,7 +79,7 @@ func TestEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = estate.Region.CreateCluster(time.Now(), world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://api.example", AuthMode: world.AuthAPI,
+	_, err = estate.Region.EKS.CreateCluster(time.Now(), world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://api.example", AuthMode: world.AuthAPI,
 		VPCID: estate.VPC.ID, RoleARN: "arn:aws:iam::" + emulator.DefaultAccount + ":role/cluster"})
 	if err != nil {
 		t.Fatal(err)

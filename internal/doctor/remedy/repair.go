@@ -2,7 +2,7 @@
 //
 // In: the steps of a fix, the clients of Kubernetes and AWS of a person who may change things.
 // Out: the changes, each with what is there before and after, and whether it was made.
-// Never: a change that was not shown first, a program of the user's machine, a part of a fix that it cannot do whole, or a deletion of what is
+// Never: a change that was not shown first, a program of the user's computer, a part of a fix that it cannot do whole, or a deletion of what is
 // not any more what the diagnosis has seen.
 package remedy
 
@@ -177,7 +177,7 @@ func permission(service, who string, err error) error {
 	}
 	action, _, _ := strings.Cut(aws.Op, " ")
 	if who == "" {
-		who = "whoever runs this"
+		who = "the user who runs this"
 	}
-	return fmt.Errorf("the permission %s:%s is missing: allow it to %s, or have somebody run this who has it", service, action, who)
+	return fmt.Errorf("the permission %s:%s is missing: allow it to %s, or run this as a user who has it", service, action, who)
 }

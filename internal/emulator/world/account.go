@@ -28,59 +28,47 @@ type Region struct {
 	Name    string // "us-east-1"
 	Account *Account
 
-	// Capacity limits how many instances EC2 has to give here.
-	Capacity Capacity
-
-	// Quotas are the account's limits of vCPUs, by kind of instance and way of
-	// paying, see Quota. A kind that is absent has no limit.
-	Quotas map[Quota]int64
-
 	// EventQueues are the SQS queues that EC2's events are delivered to, by
 	// name, as by an EventBridge rule.
 	EventQueues []string
 
-	zones        []Zone
-	vpcs         []*VPC
-	subnets      []*Subnet
-	groups       []*SecurityGroup
-	routeTables  []*RouteTable
-	endpoints    []*Endpoint
-	acls         []*NetworkACL // oldest first
-	dhcp         []DHCPOptions
-	keys         []*Key
-	reserved     []*CapacityReservation // oldest first
-	placements   []*PlacementGroup      // oldest first
-	images       map[string]*Image
-	imageOrder   []string
-	templates    map[string]*Template // by id
-	fleets       map[string]fleet     // by client token
-	asked        []Asked
-	machines     map[string]*history // by id
-	machineOrder []string            // ids as launched
-	runTokens    map[string]run      // by client token
-	parameters   map[string]*Parameter
-	queues       map[string]*Queue // by name
-	clusters     map[string]*Cluster
-	shifts       []*ZonalShift // oldest first
-	buckets      map[string]*level
-	usage        usage
+	// Each of these has the resources of one subject, and the calls about them.
+	Capacity             Capacity
+	Network              Network
+	Images               Images
+	LaunchTemplates      LaunchTemplates
+	Launches             Launches
+	Instances            Instances
+	CapacityReservations CapacityReservations
+	PlacementGroups      PlacementGroups
+	Permissions          Permissions
+	KMS                  KMS
+	EKS                  EKS
+	ZonalShifts          ZonalShifts
+	SQS                  SQS
+	SSM                  SSM
+
+	zones   []Zone
+	buckets map[string]*level // of the API rate limits, by call
 }
 
 func newRegion(a *Account, name string) *Region {
-	return &Region{
-		Name: name, Account: a,
-		zones:      zonesOf(name),
-		images:     map[string]*Image{},
-		templates:  map[string]*Template{},
-		fleets:     map[string]fleet{},
-		machines:   map[string]*history{},
-		runTokens:  map[string]run{},
-		parameters: map[string]*Parameter{},
-		queues:     map[string]*Queue{},
-		clusters:   map[string]*Cluster{},
-		buckets:    map[string]*level{},
-		usage:      usage{running: map[Offering]int{}, cores: map[Quota]int64{}},
-	}
+	r := &Region{Name: name, Account: a, zones: zonesOf(name), buckets: map[string]*level{}}
+	r.Capacity.usage = usage{running: map[Offering]int{}, cores: map[Quota]int64{}}
+	r.Network = Network{region: r}
+	r.Images = Images{region: r, byID: map[string]*Image{}}
+	r.LaunchTemplates = LaunchTemplates{region: r, byID: map[string]*Template{}}
+	r.Launches = Launches{region: r, fleets: map[string]fleet{}, runTokens: map[string]run{}}
+	r.Instances = Instances{region: r, byID: map[string]*history{}}
+	r.CapacityReservations = CapacityReservations{region: r}
+	r.PlacementGroups = PlacementGroups{region: r}
+	r.Permissions = Permissions{region: r}
+	r.KMS = KMS{region: r}
+	r.EKS = EKS{region: r, clusters: map[string]*Cluster{}}
+	r.ZonalShifts = ZonalShifts{region: r}
+	r.SQS = SQS{region: r, queues: map[string]*Queue{}}
+	r.SSM = SSM{region: r, parameters: map[string]*Parameter{}}
+	return r
 }
 
 // Regions returns the names of the regions that the account uses, sorted.

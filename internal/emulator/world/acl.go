@@ -37,24 +37,24 @@ func (n *NetworkACL) Lets(out bool, port int64) bool {
 }
 
 // CreateNetworkACL makes a network ACL for some subnets of a VPC.
-func (r *Region) CreateNetworkACL(n NetworkACL) *NetworkACL {
-	n.ID = r.world().NewID("acl")
-	r.acls = append(r.acls, &n)
+func (net *Network) CreateNetworkACL(n NetworkACL) *NetworkACL {
+	n.ID = net.region.world().NewID("acl")
+	net.acls = append(net.acls, &n)
 	return &n
 }
 
 // NetworkACLs returns the network ACLs of the region, oldest first.
-func (r *Region) NetworkACLs() []*NetworkACL { return r.acls }
+func (net *Network) NetworkACLs() []*NetworkACL { return net.acls }
 
 // NetworkACL returns the network ACL of a subnet: the one that names it, else its VPC's default; nil if there is none, which lets
 // everything through.
-func (r *Region) NetworkACL(s *Subnet) *NetworkACL {
+func (net *Network) NetworkACL(s *Subnet) *NetworkACL {
 	named := func(n *NetworkACL) bool { return slices.Contains(n.SubnetIDs, s.ID) }
-	if i := slices.IndexFunc(r.acls, named); i >= 0 {
-		return r.acls[i]
+	if i := slices.IndexFunc(net.acls, named); i >= 0 {
+		return net.acls[i]
 	}
-	if i := slices.IndexFunc(r.acls, func(n *NetworkACL) bool { return n.Default && n.VPCID == s.VPCID }); i >= 0 {
-		return r.acls[i]
+	if i := slices.IndexFunc(net.acls, func(n *NetworkACL) bool { return n.Default && n.VPCID == s.VPCID }); i >= 0 {
+		return net.acls[i]
 	}
 	return nil
 }

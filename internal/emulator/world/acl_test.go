@@ -33,12 +33,12 @@ func TestNetworkACL(t *testing.T) {
 	}
 	_, e := furnished(t)
 	subnet := e.PrivateSubnets[0]
-	if e.Region.NetworkACL(subnet) != nil {
+	if e.Region.Network.NetworkACL(subnet) != nil {
 		t.Error("a furnished VPC has a network ACL")
 	}
-	general := e.Region.CreateNetworkACL(world.NetworkACL{VPCID: e.VPC.ID, Default: true})
-	own := e.Region.CreateNetworkACL(world.NetworkACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})
-	if e.Region.NetworkACL(subnet) != own || e.Region.NetworkACL(e.PrivateSubnets[1]) != general {
+	general := e.Region.Network.CreateNetworkACL(world.NetworkACL{VPCID: e.VPC.ID, Default: true})
+	own := e.Region.Network.CreateNetworkACL(world.NetworkACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})
+	if e.Region.Network.NetworkACL(subnet) != own || e.Region.Network.NetworkACL(e.PrivateSubnets[1]) != general {
 		t.Error("a subnet's own network ACL does not come before the VPC's")
 	}
 }

@@ -29,8 +29,8 @@ func addonVersions() map[string]string {
 }
 
 // CreateAddon installs an add-on, which is active at once.
-func (r *Region) CreateAddon(now time.Time, cluster string, a Addon) (*Addon, error) {
-	c, err := r.Cluster(cluster)
+func (s *EKS) CreateAddon(now time.Time, cluster string, a Addon) (*Addon, error) {
+	c, err := s.Cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (r *Region) CreateAddon(now time.Time, cluster string, a Addon) (*Addon, er
 	if c.addons[a.Name] != nil {
 		return nil, refuseWith(409, "ResourceInUseException", "Addon already exists.")
 	}
-	a.ARN = r.arn("eks", "addon/"+cluster+"/"+a.Name+"/"+uuid(r.world().hex("addon", 32)))
+	a.ARN = s.region.arn("eks", "addon/"+cluster+"/"+a.Name+"/"+uuid(s.region.world().hex("addon", 32)))
 	a.Version, a.Status = or(a.Version, usual), "ACTIVE"
 	a.CreatedAt, a.ModifiedAt, a.Tags = now, now, maps.Clone(a.Tags)
 	if c.addons == nil {
@@ -52,8 +52,8 @@ func (r *Region) CreateAddon(now time.Time, cluster string, a Addon) (*Addon, er
 }
 
 // Addon returns an add-on of a cluster by name.
-func (r *Region) Addon(cluster, name string) (*Addon, error) {
-	c, err := r.Cluster(cluster)
+func (s *EKS) Addon(cluster, name string) (*Addon, error) {
+	c, err := s.Cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +67,11 @@ func (r *Region) Addon(cluster, name string) (*Addon, error) {
 func (c *Cluster) Addons() []string { return slices.Sorted(maps.Keys(c.addons)) }
 
 // DeleteAddon removes an add-on.
-func (r *Region) DeleteAddon(cluster, name string) (*Addon, error) {
-	a, err := r.Addon(cluster, name)
+func (s *EKS) DeleteAddon(cluster, name string) (*Addon, error) {
+	a, err := s.Addon(cluster, name)
 	if err != nil {
 		return nil, err
 	}
-	delete(r.clusters[cluster].addons, name)
+	delete(s.clusters[cluster].addons, name)
 	return a, nil
 }

@@ -25,8 +25,8 @@ const podIdentity = "pods.eks.amazonaws.com"
 
 // CreatePodIdentityAssociation gives a service account of a cluster a role, which must be there and trust EKS Pod Identity. Neither the
 // namespace nor the service account need exist.
-func (r *Region) CreatePodIdentityAssociation(now time.Time, cluster string, p PodIdentityAssociation) (*PodIdentityAssociation, error) {
-	c, err := r.Cluster(cluster)
+func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodIdentityAssociation) (*PodIdentityAssociation, error) {
+	c, err := s.Cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -36,11 +36,11 @@ func (r *Region) CreatePodIdentityAssociation(now time.Time, cluster string, p P
 	if old := c.AssociationOf(p.Namespace, p.ServiceAccount); old != nil {
 		return nil, refuseWith(409, "ResourceInUseException", "Association already exists: %s", old.ID)
 	}
-	if err := r.canHavePods(p.Role); err != nil {
+	if err := s.canHavePods(p.Role); err != nil {
 		return nil, err
 	}
-	p.ID = "a-" + strings.ToLower(r.world().letters("association", 17))
-	p.ARN = r.arn("eks", "podidentityassociation/"+cluster+"/"+p.ID)
+	p.ID = "a-" + strings.ToLower(s.region.world().letters("association", 17))
+	p.ARN = s.region.arn("eks", "podidentityassociation/"+cluster+"/"+p.ID)
 	p.CreatedAt, p.ModifiedAt, p.Tags = now, now, maps.Clone(p.Tags)
 	if c.associations == nil {
 		c.associations = map[string]*PodIdentityAssociation{}
@@ -50,8 +50,8 @@ func (r *Region) CreatePodIdentityAssociation(now time.Time, cluster string, p P
 }
 
 // canHavePods refuses a role that EKS cannot assume for pods.
-func (r *Region) canHavePods(arn string) error {
-	role, err := r.Account.Role(roleName(arn))
+func (s *EKS) canHavePods(arn string) error {
+	role, err := s.region.Account.Role(roleName(arn))
 	if err != nil || role.ARN != arn {
 		return refuse("InvalidParameterException", "Role provided in the request does not exist.")
 	}
@@ -103,8 +103,8 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 }
 
 // PodIdentityAssociation returns an association of a cluster by its id.
-func (r *Region) PodIdentityAssociation(cluster, id string) (*PodIdentityAssociation, error) {
-	c, err := r.Cluster(cluster)
+func (s *EKS) PodIdentityAssociation(cluster, id string) (*PodIdentityAssociation, error) {
+	c, err := s.Cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +115,12 @@ func (r *Region) PodIdentityAssociation(cluster, id string) (*PodIdentityAssocia
 }
 
 // UpdatePodIdentityAssociation gives the service account of an association another role.
-func (r *Region) UpdatePodIdentityAssociation(now time.Time, cluster, id, role string) (*PodIdentityAssociation, error) {
-	p, err := r.PodIdentityAssociation(cluster, id)
+func (s *EKS) UpdatePodIdentityAssociation(now time.Time, cluster, id, role string) (*PodIdentityAssociation, error) {
+	p, err := s.PodIdentityAssociation(cluster, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.canHavePods(role); err != nil {
+	if err := s.canHavePods(role); err != nil {
 		return nil, err
 	}
 	p.Role, p.ModifiedAt = role, now
@@ -128,12 +128,12 @@ func (r *Region) UpdatePodIdentityAssociation(now time.Time, cluster, id, role s
 }
 
 // DeletePodIdentityAssociation takes the role away again.
-func (r *Region) DeletePodIdentityAssociation(cluster, id string) (*PodIdentityAssociation, error) {
-	p, err := r.PodIdentityAssociation(cluster, id)
+func (s *EKS) DeletePodIdentityAssociation(cluster, id string) (*PodIdentityAssociation, error) {
+	p, err := s.PodIdentityAssociation(cluster, id)
 	if err != nil {
 		return nil, err
 	}
-	delete(r.clusters[cluster].associations, id)
+	delete(s.clusters[cluster].associations, id)
 	return p, nil
 }
 

@@ -2,9 +2,14 @@ package world
 
 import "strings"
 
-// Capacity is how many instances EC2 has to give. Its zero value is no limit.
+// Capacity is how many instances EC2 has to give in a region, and how many are alive.
 type Capacity struct {
+	// Quotas are the account's limits of vCPUs, by kind of instance and capacity type, see Quota. A kind that is absent has no
+	// limit.
+	Quotas map[Quota]int64
+
 	limits []limit
+	usage  usage
 }
 
 // Pool selects offerings: an empty field selects all.
@@ -69,15 +74,15 @@ func (p Pool) holds(o Offering) bool {
 }
 
 // left returns how many more instances of the offering EC2 has; many if there is no limit.
-func (r *Region) left(o Offering) int {
+func (c *Capacity) left(o Offering) int {
 	const many = 1 << 30
 	least := many
-	for _, l := range r.Capacity.limits {
+	for _, l := range c.limits {
 		if !l.pool.holds(o) {
 			continue
 		}
 		n := l.most
-		for alive, count := range r.usage.running {
+		for alive, count := range c.usage.running {
 			if l.pool.holds(alive) {
 				n -= count
 			}
@@ -88,9 +93,9 @@ func (r *Region) left(o Offering) int {
 }
 
 // within reports whether the account's quota allows another instance with vcpus.
-func (r *Region) within(q Quota, vcpus int64) bool {
-	most, limited := r.Quotas[q]
-	return !limited || r.usage.cores[q]+vcpus <= most
+func (c *Capacity) within(q Quota, vcpus int64) bool {
+	most, limited := c.Quotas[q]
+	return !limited || c.usage.cores[q]+vcpus <= most
 }
 
 // QuotaOf returns the quota that an instance type counts against.
@@ -111,15 +116,15 @@ func QuotaOf(instanceType string, spot bool) Quota {
 }
 
 // occupy and vacate count an instance that begins and ends.
-func (r *Region) occupy(o Offering, vcpus int64) {
-	r.usage.running[o]++
-	r.usage.cores[QuotaOf(o.Type, o.Spot)] += vcpus
+func (c *Capacity) occupy(o Offering, vcpus int64) {
+	c.usage.running[o]++
+	c.usage.cores[QuotaOf(o.Type, o.Spot)] += vcpus
 }
 
-func (r *Region) vacate(o Offering, vcpus int64) {
-	r.usage.running[o]--
-	if r.usage.running[o] == 0 {
-		delete(r.usage.running, o)
+func (c *Capacity) vacate(o Offering, vcpus int64) {
+	c.usage.running[o]--
+	if c.usage.running[o] == 0 {
+		delete(c.usage.running, o)
 	}
-	r.usage.cores[QuotaOf(o.Type, o.Spot)] -= vcpus
+	c.usage.cores[QuotaOf(o.Type, o.Spot)] -= vcpus
 }

@@ -45,6 +45,12 @@ type Cluster struct {
 	associations map[string]*PodIdentityAssociation // by id
 }
 
+// EKS has the EKS clusters of a region.
+type EKS struct {
+	region   *Region
+	clusters map[string]*Cluster // by name
+}
+
 // The kinds of access entries.
 const (
 	EntryStandard     = "STANDARD"
@@ -66,51 +72,51 @@ type AccessEntry struct {
 }
 
 // CreateCluster adds a cluster; what is not given gets EKS's default.
-func (r *Region) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
-	if r.clusters[c.Name] != nil {
+func (s *EKS) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
+	if s.clusters[c.Name] != nil {
 		return nil, refuseWith(409, "ResourceInUseException", "Cluster already exists with name: %s", c.Name)
 	}
 	if c.Name == "" {
 		return nil, refuse("InvalidParameterException", "The cluster name must not be empty.")
 	}
-	c.ARN = r.arn("eks", "cluster/"+c.Name)
+	c.ARN = s.region.arn("eks", "cluster/"+c.Name)
 	c.Version = or(c.Version, "1.31")
 	c.AuthMode = or(c.AuthMode, AuthConfigMap)
 	c.Status = or(c.Status, "ACTIVE")
 	c.ServiceCIDR = or(c.ServiceCIDR, "10.100.0.0/16")
 	if c.Issuer == "" {
-		c.Issuer = "https://oidc.eks." + r.Name + ".amazonaws.com/id/" + strings.ToUpper(r.world().hex("issuer", 32))
+		c.Issuer = "https://oidc.eks." + s.region.Name + ".amazonaws.com/id/" + strings.ToUpper(s.region.world().hex("issuer", 32))
 	}
 	c.CreatedAt = now
 	c.entries, c.profiles = map[string]*AccessEntry{}, map[string]*FargateProfile{}
-	r.clusters[c.Name] = &c
+	s.clusters[c.Name] = &c
 	return &c, nil
 }
 
 // Cluster returns a cluster by name. Its exported fields may be altered.
-func (r *Region) Cluster(name string) (*Cluster, error) {
-	if c := r.clusters[name]; c != nil {
+func (s *EKS) Cluster(name string) (*Cluster, error) {
+	if c := s.clusters[name]; c != nil {
 		return c, nil
 	}
 	return nil, refuseWith(404, "ResourceNotFoundException", "No cluster found for name: %s.", name)
 }
 
 // Clusters returns the names of the region's clusters, sorted.
-func (r *Region) Clusters() []string { return slices.Sorted(maps.Keys(r.clusters)) }
+func (s *EKS) Clusters() []string { return slices.Sorted(maps.Keys(s.clusters)) }
 
 // DeleteCluster removes a cluster.
-func (r *Region) DeleteCluster(name string) (*Cluster, error) {
-	c, err := r.Cluster(name)
+func (s *EKS) DeleteCluster(name string) (*Cluster, error) {
+	c, err := s.Cluster(name)
 	if err != nil {
 		return nil, err
 	}
-	delete(r.clusters, name)
+	delete(s.clusters, name)
 	return c, nil
 }
 
 // CreateAccessEntry lets a principal in. Kinds other than STANDARD fix username and groups.
-func (r *Region) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*AccessEntry, error) {
-	c, err := r.Cluster(cluster)
+func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*AccessEntry, error) {
+	c, err := s.Cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +134,7 @@ func (r *Region) CreateAccessEntry(now time.Time, cluster string, e AccessEntry)
 		return nil, err
 	}
 	id := roleName(e.Principal)
-	e.ARN = r.arn("eks", "access-entry/"+cluster+"/role/"+r.Account.ID+"/"+id+"/"+uuid(r.world().hex("entry", 32)))
+	e.ARN = s.region.arn("eks", "access-entry/"+cluster+"/role/"+s.region.Account.ID+"/"+id+"/"+uuid(s.region.world().hex("entry", 32)))
 	e.CreatedAt, e.ModifiedAt = now, now
 	c.entries[e.Principal] = &e
 	return &e, nil
@@ -161,8 +167,8 @@ func (e *AccessEntry) complete() error {
 }
 
 // AccessEntry returns the entry of a principal.
-func (r *Region) AccessEntry(cluster, principal string) (*AccessEntry, error) {
-	c, err := r.Cluster(cluster)
+func (s *EKS) AccessEntry(cluster, principal string) (*AccessEntry, error) {
+	c, err := s.Cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -182,10 +188,10 @@ func (c *Cluster) AccessEntries() []*AccessEntry {
 }
 
 // DeleteAccessEntry shuts a principal out again.
-func (r *Region) DeleteAccessEntry(cluster, principal string) error {
-	if _, err := r.AccessEntry(cluster, principal); err != nil {
+func (s *EKS) DeleteAccessEntry(cluster, principal string) error {
+	if _, err := s.AccessEntry(cluster, principal); err != nil {
 		return err
 	}
-	delete(r.clusters[cluster].entries, principal)
+	delete(s.clusters[cluster].entries, principal)
 	return nil
 }

@@ -18,11 +18,11 @@ func (w *World) AppendConsole(instanceID, text string) bool {
 }
 
 // Console returns the console output of an instance of the region.
-func (r *Region) Console(id string) (string, error) {
+func (s *Instances) Console(id string) (string, error) {
 	if !wellFormed(id, "i") {
 		return "", refuse("InvalidInstanceID.Malformed", "Invalid id: %q", id)
 	}
-	m := r.machines[id]
+	m := s.byID[id]
 	if m == nil {
 		return "", refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 	}

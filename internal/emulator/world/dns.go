@@ -16,21 +16,21 @@ type DHCPOptions struct {
 }
 
 // CreateDHCPOptions makes options that no VPC has yet.
-func (r *Region) CreateDHCPOptions(servers ...string) DHCPOptions {
-	o := DHCPOptions{ID: r.world().NewID("dopt"), Servers: servers}
-	r.dhcp = append(r.dhcp, o)
+func (net *Network) CreateDHCPOptions(servers ...string) DHCPOptions {
+	o := DHCPOptions{ID: net.region.world().NewID("dopt"), Servers: servers}
+	net.dhcp = append(net.dhcp, o)
 	return o
 }
 
 // AssociateDHCPOptions gives a VPC other options.
-func (r *Region) AssociateDHCPOptions(vpc, id string) error {
-	i := slices.IndexFunc(r.dhcp, func(o DHCPOptions) bool { return o.ID == id })
+func (net *Network) AssociateDHCPOptions(vpc, id string) error {
+	i := slices.IndexFunc(net.dhcp, func(o DHCPOptions) bool { return o.ID == id })
 	if i < 0 {
 		return refuse("InvalidDhcpOptionID.NotFound", "The dhcpOption ID '%s' does not exist", id)
 	}
-	for _, v := range r.VPCs() {
+	for _, v := range net.VPCs() {
 		if v.ID == vpc {
-			v.NameServers = r.dhcp[i].Servers
+			v.NameServers = net.dhcp[i].Servers
 			return nil
 		}
 	}

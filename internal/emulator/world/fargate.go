@@ -56,8 +56,8 @@ func alike(pattern, text string) bool {
 
 // CreateFargateProfile adds a Fargate profile, which is active after Timing.Profile. Where the cluster has access entries, its pod
 // execution role gets one, unless it has one already; where it has none, only the caller can map the role.
-func (r *Region) CreateFargateProfile(now time.Time, cluster string, p FargateProfile) (*FargateProfile, error) {
-	c, err := r.Cluster(cluster)
+func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfile) (*FargateProfile, error) {
+	c, err := s.Cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +68,11 @@ func (r *Region) CreateFargateProfile(now time.Time, cluster string, p FargatePr
 		return nil, refuse("InvalidParameterException", "A Fargate profile needs a name, a pod execution role and at least one selector.")
 	}
 	if c.AuthMode != AuthConfigMap && c.entries[p.Role] == nil {
-		if _, err := r.CreateAccessEntry(now, cluster, AccessEntry{Principal: p.Role, Kind: EntryFargateLinux}); err != nil {
+		if _, err := s.CreateAccessEntry(now, cluster, AccessEntry{Principal: p.Role, Kind: EntryFargateLinux}); err != nil {
 			return nil, err
 		}
 	}
-	p.ARN = r.arn("eks", "fargateprofile/"+cluster+"/"+p.Name+"/"+uuid(r.world().hex("fargate", 32)))
+	p.ARN = s.region.arn("eks", "fargateprofile/"+cluster+"/"+p.Name+"/"+uuid(s.region.world().hex("fargate", 32)))
 	if len(p.SubnetIDs) == 0 {
 		p.SubnetIDs = slices.Clone(c.SubnetIDs)
 	}
@@ -82,16 +82,16 @@ func (r *Region) CreateFargateProfile(now time.Time, cluster string, p FargatePr
 		return &p, nil
 	}
 	p.Status = ProfileActive
-	if wait := r.world().Timing.Profile; wait > 0 {
+	if wait := s.region.world().Timing.Profile; wait > 0 {
 		p.Status = ProfileCreating
-		r.world().due.enter(now.Add(wait), func(time.Time) { p.Status = ProfileActive })
+		s.region.world().due.enter(now.Add(wait), func(time.Time) { p.Status = ProfileActive })
 	}
 	return &p, nil
 }
 
 // FargateProfile returns a Fargate profile of a cluster by name.
-func (r *Region) FargateProfile(cluster, name string) (*FargateProfile, error) {
-	c, err := r.Cluster(cluster)
+func (s *EKS) FargateProfile(cluster, name string) (*FargateProfile, error) {
+	c, err := s.Cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -111,12 +111,12 @@ func (c *Cluster) FargateProfiles() []*FargateProfile {
 }
 
 // DeleteFargateProfile removes a Fargate profile.
-func (r *Region) DeleteFargateProfile(cluster, name string) (*FargateProfile, error) {
-	p, err := r.FargateProfile(cluster, name)
+func (s *EKS) DeleteFargateProfile(cluster, name string) (*FargateProfile, error) {
+	p, err := s.FargateProfile(cluster, name)
 	if err != nil {
 		return nil, err
 	}
-	delete(r.clusters[cluster].profiles, name)
+	delete(s.clusters[cluster].profiles, name)
 	return p, nil
 }
 
@@ -129,22 +129,22 @@ type FargatePlace struct {
 }
 
 // TakeFargatePlace takes an address for a pod's host in the first of the subnets that has a free one.
-func (r *Region) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
+func (net *Network) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
 	for _, id := range subnetIDs {
-		s := r.Subnet(id)
+		s := net.Subnet(id)
 		if s == nil {
 			continue
 		}
 		if a, ok := s.take(); ok {
-			return FargatePlace{SubnetID: id, Zone: s.Zone, IP: a.String(), Name: PrivateName(r.Name, a.String())}, nil
+			return FargatePlace{SubnetID: id, Zone: s.Zone, IP: a.String(), Name: PrivateName(net.region.Name, a.String())}, nil
 		}
 	}
 	return FargatePlace{}, refuse("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")
 }
 
 // GiveFargatePlace releases the address of a host that is gone.
-func (r *Region) GiveFargatePlace(p FargatePlace) {
-	if s := r.Subnet(p.SubnetID); s != nil {
+func (net *Network) GiveFargatePlace(p FargatePlace) {
+	if s := net.Subnet(p.SubnetID); s != nil {
 		s.giveText(p.IP)
 	}
 }

@@ -15,11 +15,11 @@ func TestFargateProfile(t *testing.T) {
 	for mode, entries := range map[string]int{world.AuthConfigMap: 0, world.AuthBoth: 1, world.AuthAPI: 1} {
 		w := &world.World{Timing: world.Timing{Profile: time.Minute}}
 		r := w.Region(account, region)
-		c, err := r.CreateCluster(now, world.Cluster{Name: "demo", AuthMode: mode, SubnetIDs: []string{"subnet-1"}})
+		c, err := r.EKS.CreateCluster(now, world.Cluster{Name: "demo", AuthMode: mode, SubnetIDs: []string{"subnet-1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := r.CreateFargateProfile(now, "demo", world.FargateProfile{Name: "system", Role: role, Selectors: []world.FargateSelector{{Namespace: "kube-system"}}})
+		made, err := r.EKS.CreateFargateProfile(now, "demo", world.FargateProfile{Name: "system", Role: role, Selectors: []world.FargateSelector{{Namespace: "kube-system"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestFargateProfile(t *testing.T) {
 		if len(got) != entries || entries == 1 && (got[0].Kind != world.EntryFargateLinux || got[0].Principal != role) {
 			t.Errorf("%s: entries %+v", mode, got)
 		}
-		if _, err := r.CreateFargateProfile(now, "demo", world.FargateProfile{Name: "more", Role: role, Selectors: made.Selectors}); err != nil {
+		if _, err := r.EKS.CreateFargateProfile(now, "demo", world.FargateProfile{Name: "more", Role: role, Selectors: made.Selectors}); err != nil {
 			t.Errorf("%s: a second profile of the role: %v", mode, err)
 		}
 	}
@@ -74,16 +74,16 @@ func TestFargatePlaces(t *testing.T) {
 	_, estate := furnished(t)
 	s := estate.PrivateSubnets[0]
 	free := s.Free
-	p, err := estate.Region.TakeFargatePlace([]string{"subnet-gone", s.ID})
+	p, err := estate.Region.Network.TakeFargatePlace([]string{"subnet-gone", s.ID})
 	if err != nil || p.SubnetID != s.ID || s.Free != free-1 || p.Name == "" {
 		t.Fatalf("%+v, %v, %d free of %d", p, err, s.Free, free)
 	}
-	estate.Region.GiveFargatePlace(p)
+	estate.Region.Network.GiveFargatePlace(p)
 	if s.Free != free {
 		t.Errorf("%d free of %d after it was given back", s.Free, free)
 	}
 	s.Free = 0
-	if p, err := estate.Region.TakeFargatePlace([]string{s.ID}); err == nil {
+	if p, err := estate.Region.Network.TakeFargatePlace([]string{s.ID}); err == nil {
 		t.Errorf("a full subnet gave %+v", p)
 	}
 }

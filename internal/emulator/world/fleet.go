@@ -88,7 +88,7 @@ type Asked struct {
 const askedKept = 10_000
 
 // Asked returns the calls for fleets, oldest first: the last 10,000.
-func (r *Region) Asked() []Asked { return slices.Clone(r.asked) }
+func (l *Launches) Asked() []Asked { return slices.Clone(l.asked) }
 
 // Limits of one request, as in life.
 const (
@@ -115,40 +115,40 @@ type choice struct {
 
 // CreateFleet launches instances: for each, the first choice with capacity, in the order of the strategy. Choices without capacity
 // are reported once each.
-func (r *Region) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
-	f, err := r.createFleet(now, q)
+func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
+	f, err := l.createFleet(now, q)
 	if err == nil {
 		call := Asked{At: now, Tags: maps.Clone(q.Tags["instance"])}
-		for _, l := range f.Launched {
-			call.Bought += len(l.Instances)
+		for _, launch := range f.Launched {
+			call.Bought += len(launch.Instances)
 		}
-		r.asked = append(r.asked[max(0, len(r.asked)-askedKept+1):], call)
+		l.asked = append(l.asked[max(0, len(l.asked)-askedKept+1):], call)
 	}
 	return f, err
 }
 
-func (r *Region) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
-	if f, ok := r.fleets[q.Token]; ok && q.Token != "" {
+func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
+	if f, ok := l.fleets[q.Token]; ok && q.Token != "" {
 		if f.fingerprint != q.Fingerprint {
 			return Fleet{}, mismatch()
 		}
 		return f.result, nil
 	}
-	if err := r.CheckFleet(q); err != nil {
+	if err := l.CheckFleet(q); err != nil {
 		return Fleet{}, err
 	}
-	f := Fleet{ID: "fleet-" + uuid(r.world().hex("fleet", 32))}
-	r.launchAs(now, q, false, &f)
-	r.launchAs(now, q, true, &f)
+	f := Fleet{ID: "fleet-" + uuid(l.region.world().hex("fleet", 32))}
+	l.launchAs(now, q, false, &f)
+	l.launchAs(now, q, true, &f)
 	if q.Token != "" {
-		r.fleets[q.Token] = fleet{fingerprint: q.Fingerprint, result: f}
-		r.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(r.fleets, q.Token) })
+		l.fleets[q.Token] = fleet{fingerprint: q.Fingerprint, result: f}
+		l.region.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(l.fleets, q.Token) })
 	}
 	return f, nil
 }
 
 // CheckFleet refuses a request that is wrong as a whole; a dry run ends here.
-func (r *Region) CheckFleet(q FleetRequest) error {
+func (l *Launches) CheckFleet(q FleetRequest) error {
 	if len(q.Configs) == 0 {
 		return refuse("MissingParameter", "The request must contain the parameter LaunchTemplateConfigs")
 	}
@@ -165,7 +165,7 @@ func (r *Region) CheckFleet(q FleetRequest) error {
 	choices := 0
 	for _, c := range q.Configs {
 		choices += max(1, len(c.Overrides))
-		t, err := r.FindTemplate(c.TemplateID, c.TemplateName)
+		t, err := l.region.LaunchTemplates.Find(c.TemplateID, c.TemplateName)
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (r *Region) CheckFleet(q FleetRequest) error {
 }
 
 // launchAs launches the instances of one capacity type.
-func (r *Region) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) {
+func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) {
 	need, strategy := float64(q.OnDemand), q.OnDemandStrategy
 	if spot {
 		need, strategy = float64(q.Spot), q.SpotStrategy
@@ -188,7 +188,7 @@ func (r *Region) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) {
 	if need == 0 {
 		return
 	}
-	choices := r.choices(now, q, spot, f.ID)
+	choices := l.choices(now, q, spot, f.ID)
 	rank(choices, strategy, int(need))
 	launched := make([][]string, len(choices))
 	turn := 0
@@ -198,11 +198,11 @@ func (r *Region) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) {
 			break
 		}
 		c := &choices[n]
-		if c.err = r.admit(c.born); c.err != nil {
+		if c.err = l.admit(c.born); c.err != nil {
 			continue
 		}
-		c.born.reservation = r.world().NewID("r")
-		launched[n] = append(launched[n], r.start(now, c.born).ID)
+		c.born.reservation = l.region.world().NewID("r")
+		launched[n] = append(launched[n], l.region.Instances.start(now, c.born).ID)
 		need -= cmp.Or(c.Override.Weight, 1)
 		if strategy == "diversified" {
 			turn = n + 1
@@ -220,10 +220,10 @@ func (r *Region) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) {
 }
 
 // choices lists the candidates in the order of the request, those that cannot serve with their error.
-func (r *Region) choices(now time.Time, q FleetRequest, spot bool, fleetID string) []choice {
+func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID string) []choice {
 	var out []choice
 	for _, config := range q.Configs {
-		t, err := r.FindTemplate(config.TemplateID, config.TemplateName)
+		t, err := l.region.LaunchTemplates.Find(config.TemplateID, config.TemplateName)
 		if err != nil {
 			continue // CheckFleet has refused it
 		}
@@ -244,9 +244,9 @@ func (r *Region) choices(now time.Time, q FleetRequest, spot bool, fleetID strin
 			c.Override.InstanceType = c.want.data.InstanceType
 			if o.Refused != nil {
 				c.err = o.Refused
-			} else if c.born, c.err = r.prepare(now, c.want); c.err == nil {
-				c.price, _ = r.world().Market(r.Name).price(now, c.born.offering)
-				c.left = r.left(c.born.offering)
+			} else if c.born, c.err = l.prepare(now, c.want); c.err == nil {
+				c.price, _ = l.region.world().Market(l.region.Name).price(now, c.born.offering)
+				c.left = l.region.Capacity.left(c.born.offering)
 				c.Override.Zone = c.born.zone.Name
 			}
 			out = append(out, c)

@@ -83,6 +83,6 @@ func (m *history) happen(now time.Time, e Event) {
 		}
 	})
 	if slices.Contains(endingEvents(), e.Code) {
-		m.region.shutDown(now, m, reason(retired))
+		m.region.Instances.shutDown(now, m, reason(retired))
 	}
 }

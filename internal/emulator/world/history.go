@@ -54,15 +54,15 @@ type birth struct {
 }
 
 // start launches an instance that everything allows.
-func (r *Region) start(now time.Time, b birth) Instance {
-	w := r.world()
+func (s *Instances) start(now time.Time, b birth) Instance {
+	w := s.region.world()
 	address, _ := b.subnet.take()
 	id := w.NewID("i")
 	i := Instance{
-		ID: id, ReservationID: b.reservation, Account: r.Account.ID, Region: r.Name,
+		ID: id, ReservationID: b.reservation, Account: s.region.Account.ID, Region: s.region.Name,
 		Zone: b.zone.Name, ZoneID: b.zone.ID, SubnetID: b.subnet.ID, VPCID: b.subnet.VPCID,
 		Type: b.offering.Type, Architecture: b.image.Architecture, ImageID: b.image.ID, UserData: b.data.userData(),
-		PrivateIP: address.String(), PrivateDNSName: PrivateName(r.Name, address.String()),
+		PrivateIP: address.String(), PrivateDNSName: PrivateName(s.region.Name, address.String()),
 		SecurityGroupIDs: b.groups, Tags: maps.Clone(b.tags["instance"]),
 		State: Pending, LaunchedAt: now, ChangedAt: now,
 		Spot: b.offering.Spot, FleetID: b.fleetID, ClientToken: b.token, Metadata: b.data.metadata(),
@@ -78,7 +78,7 @@ func (r *Region) start(now time.Time, b birth) Instance {
 	}
 	if b.profile != nil {
 		i.ProfileARN = b.profile.ARN
-		if role := r.Account.roles[b.profile.Role]; role != nil {
+		if role := s.region.Account.roles[b.profile.Role]; role != nil {
 			i.RoleARN = role.ARN
 		}
 	}
@@ -90,43 +90,43 @@ func (r *Region) start(now time.Time, b birth) Instance {
 	if b.fleetID != "" {
 		i.Tags["aws:ec2:fleet-id"] = b.fleetID
 	}
-	r.reserve(&i, b)
-	r.place(&i, b)
+	s.region.CapacityReservations.assign(&i, b)
+	s.region.PlacementGroups.assign(&i, b)
 	i.Interfaces = b.interfaces(w, i)
 	if six := i.Interfaces[0].IPv6; len(six) > 0 {
 		i.IPv6 = six[0]
 	}
 	i.Volumes = b.volumes(w)
 
-	m := &history{region: r, now: i, subnet: b.subnet, stock: b.stock}
-	r.machines[id] = m
-	r.machineOrder = append(r.machineOrder, id)
+	m := &history{region: s.region, now: i, subnet: b.subnet, stock: b.stock}
+	s.byID[id] = m
+	s.order = append(s.order, id)
 	if i.CapacityReservationID == "" {
-		r.occupy(b.offering, b.stock.Facts.Processor.VCPUs)
+		s.region.Capacity.occupy(b.offering, b.stock.Facts.Processor.VCPUs)
 	}
 	w.changes = append(w.changes, i)
-	r.announceState(now, i)
+	s.region.announceState(now, i)
 	fate := w.Faults.boot(b.offering)
-	if why := r.keyTrouble(b); fate == nil && why.Code != "" {
+	if why := s.region.KMS.launchFailure(b); fate == nil && why.Code != "" {
 		fate = &Boot{Fail: why}
 	}
-	r.schedule(now, m, fate)
+	s.schedule(now, m, fate)
 	return i
 }
 
 // schedule enters the end of pending on the timetable.
-func (r *Region) schedule(now time.Time, m *history, b *Boot) {
-	at := now.Add(r.world().Timing.Pending)
+func (s *Instances) schedule(now time.Time, m *history, b *Boot) {
+	at := now.Add(s.region.world().Timing.Pending)
 	if b == nil {
 		b = &Boot{}
 	}
 	m.silent = b.Silent
-	r.world().due.enter(at.Add(b.Delay), func(at time.Time) {
+	s.region.world().due.enter(at.Add(b.Delay), func(at time.Time) {
 		if m.now.State != Pending {
 			return
 		}
 		if b.Fail.Code != "" {
-			r.end(at, m, b.Fail)
+			s.end(at, m, b.Fail)
 			return
 		}
 		m.change(at, func(i *Instance) { i.State = Running })
@@ -134,22 +134,22 @@ func (r *Region) schedule(now time.Time, m *history, b *Boot) {
 }
 
 // shutDown begins the end of an instance.
-func (r *Region) shutDown(now time.Time, m *history, why Reason) {
+func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
 	if !m.now.Alive() {
 		return
 	}
 	m.change(now, func(i *Instance) { i.State, i.StateReason = ShuttingDown, why })
-	r.free(m)
-	r.world().due.enter(now.Add(r.world().Timing.ShuttingDown), func(at time.Time) { r.end(at, m, why) })
+	s.region.CapacityReservations.release(m)
+	s.region.world().due.enter(now.Add(s.region.world().Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
 }
 
 // end makes an instance terminated, and forgotten some time later.
-func (r *Region) end(now time.Time, m *history, why Reason) {
+func (s *Instances) end(now time.Time, m *history, why Reason) {
 	if m.now.State == Terminated {
 		return
 	}
 	if m.now.Alive() {
-		r.free(m)
+		s.region.CapacityReservations.release(m)
 	}
 	for _, n := range m.now.Interfaces {
 		m.subnet.giveText(n.PrivateIP)
@@ -157,31 +157,31 @@ func (r *Region) end(now time.Time, m *history, why Reason) {
 			m.subnet.givePrefix(p)
 		}
 	}
-	r.world().forget(m.session)
+	s.region.world().forget(m.session)
 	m.change(now, func(i *Instance) {
 		i.State, i.StateReason = Terminated, why
 		i.PrivateIP, i.PrivateDNSName, i.IPv6, i.PublicIP = "", "", "", ""
 		i.Interfaces, i.Volumes, i.SecurityGroupIDs = nil, nil, nil
 	})
-	keep := r.world().Timing.Forget
+	keep := s.region.world().Timing.Forget
 	if keep == 0 {
 		keep = time.Hour
 	}
-	r.world().due.enter(now.Add(keep), func(time.Time) {
-		delete(r.machines, m.now.ID)
-		r.machineOrder = slices.DeleteFunc(r.machineOrder, func(id string) bool { return id == m.now.ID })
+	s.region.world().due.enter(now.Add(keep), func(time.Time) {
+		delete(s.byID, m.now.ID)
+		s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == m.now.ID })
 	})
 }
 
 // Terminate ends instances, as the API call does, and returns them as they were
 // and as they are. An unknown id refuses the whole call.
-func (r *Region) Terminate(now time.Time, ids []string) (before, after []Instance, err error) {
+func (s *Instances) Terminate(now time.Time, ids []string) (before, after []Instance, err error) {
 	var missing []string
 	for _, id := range ids {
 		if !wellFormed(id, "i") {
 			return nil, nil, refuse("InvalidInstanceID.Malformed", "Invalid id: %q", id)
 		}
-		if r.machines[id] == nil {
+		if s.byID[id] == nil {
 			missing = append(missing, id)
 		}
 	}
@@ -192,9 +192,9 @@ func (r *Region) Terminate(now time.Time, ids []string) (before, after []Instanc
 		return nil, nil, refuse("InvalidInstanceID.NotFound", "The instance IDs '%s' do not exist", strings.Join(missing, ", "))
 	}
 	for _, id := range ids {
-		m := r.machines[id]
+		m := s.byID[id]
 		before = append(before, m.now)
-		r.shutDown(now, m, reason(userShutdown))
+		s.shutDown(now, m, reason(userShutdown))
 		after = append(after, m.now)
 	}
 	return before, after, nil
@@ -206,7 +206,7 @@ func (w *World) Lose(now time.Time, id string) bool {
 	if m == nil {
 		return false
 	}
-	m.region.end(now, m, reason(hostLost))
+	m.region.Instances.end(now, m, reason(hostLost))
 	return true
 }
 
@@ -224,32 +224,32 @@ func (w *World) Instance(id string) (Instance, bool) {
 	return Instance{}, false
 }
 
-// Instances returns the instances of the region as they are now, oldest first.
-func (r *Region) Instances() []Instance {
-	out := make([]Instance, 0, len(r.machineOrder))
-	for _, id := range r.machineOrder {
-		out = append(out, r.machines[id].now)
+// All returns the instances of the region as they are now, oldest first.
+func (s *Instances) All() []Instance {
+	out := make([]Instance, 0, len(s.order))
+	for _, id := range s.order {
+		out = append(out, s.byID[id].now)
 	}
 	return out
 }
 
 // Seen returns the instances of the region as the API shows them: behind by the
 // world's ReadLag.
-func (r *Region) Seen(now time.Time) []Instance {
-	lag := r.world().Faults.ReadLag
-	out := make([]Instance, 0, len(r.machineOrder))
-	for _, id := range r.machineOrder {
-		if i, ok := r.machines[id].seen(now, lag); ok {
+func (s *Instances) Seen(now time.Time) []Instance {
+	lag := s.region.world().Faults.ReadLag
+	out := make([]Instance, 0, len(s.order))
+	for _, id := range s.order {
+		if i, ok := s.byID[id].seen(now, lag); ok {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// SeenInstance returns one instance as the API shows it.
-func (r *Region) SeenInstance(now time.Time, id string) (Instance, bool) {
-	if m := r.machines[id]; m != nil {
-		return m.seen(now, r.world().Faults.ReadLag)
+// SeenByID returns one instance as the API shows it.
+func (s *Instances) SeenByID(now time.Time, id string) (Instance, bool) {
+	if m := s.byID[id]; m != nil {
+		return m.seen(now, s.region.world().Faults.ReadLag)
 	}
 	return Instance{}, false
 }
@@ -258,7 +258,7 @@ func (r *Region) SeenInstance(now time.Time, id string) (Instance, bool) {
 func (w *World) historyOf(id string) *history {
 	for _, a := range w.accounts {
 		for _, r := range a.regions {
-			if m := r.machines[id]; m != nil {
+			if m := r.Instances.byID[id]; m != nil {
 				return m
 			}
 		}

@@ -43,6 +43,13 @@ type ImageVolume struct {
 	Encrypted  bool
 }
 
+// Images has the images that are registered in a region.
+type Images struct {
+	region *Region
+	byID   map[string]*Image
+	order  []string // ids as registered
+}
+
 // refusal returns why the image cannot be launched; nil if it can.
 func (i *Image) refusal() error {
 	switch {
@@ -54,38 +61,38 @@ func (i *Image) refusal() error {
 	return nil
 }
 
-// RegisterImage adds an image to the region; without an id it is given one.
-func (r *Region) RegisterImage(image Image) Image {
+// Register adds an image to the region; without an id it is given one.
+func (images *Images) Register(image Image) Image {
 	if image.ID == "" {
-		image.ID = r.world().NewID("ami")
+		image.ID = images.region.world().NewID("ami")
 	}
 	image.Tags = maps.Clone(image.Tags)
-	if r.images[image.ID] == nil {
-		r.imageOrder = append(r.imageOrder, image.ID)
+	if images.byID[image.ID] == nil {
+		images.order = append(images.order, image.ID)
 	}
-	r.images[image.ID] = &image
+	images.byID[image.ID] = &image
 	return image
 }
 
-// Image returns an image by id.
-func (r *Region) Image(id string) (Image, bool) {
-	if i := r.images[id]; i != nil {
+// ByID returns an image by id.
+func (images *Images) ByID(id string) (Image, bool) {
+	if i := images.byID[id]; i != nil {
 		return *i, true
 	}
 	return Image{}, false
 }
 
-// Images returns the images of the region in the order in which they were registered.
-func (r *Region) Images() []Image {
-	out := make([]Image, 0, len(r.imageOrder))
-	for _, id := range r.imageOrder {
-		out = append(out, *r.images[id])
+// All returns the images of the region in the order in which they were registered.
+func (images *Images) All() []Image {
+	out := make([]Image, 0, len(images.order))
+	for _, id := range images.order {
+		out = append(out, *images.byID[id])
 	}
 	return out
 }
 
-// DeregisterImage removes an image; its instances live on.
-func (r *Region) DeregisterImage(id string) {
-	delete(r.images, id)
-	r.imageOrder = slices.DeleteFunc(r.imageOrder, func(s string) bool { return s == id })
+// Deregister removes an image; its instances live on.
+func (images *Images) Deregister(id string) {
+	delete(images.byID, id)
+	images.order = slices.DeleteFunc(images.order, func(s string) bool { return s == id })
 }

@@ -78,6 +78,13 @@ type Instance struct {
 	Metadata MetadataOptions
 }
 
+// Instances has the instances of a region, from their launch until an hour after their end.
+type Instances struct {
+	region *Region
+	byID   map[string]*history
+	order  []string // ids as launched
+}
+
 // Reason is why an instance is in its state: a code such as
 // "Client.UserInitiatedShutdown" and a sentence.
 type Reason struct {

@@ -14,11 +14,11 @@ const (
 )
 
 // EnableIPv6 makes a VPC of IPv4 one of both: it gets a /56 block of Amazon's, and each of its subnets a /64 of that.
-func (r *Region) EnableIPv6(vpc *VPC) {
+func (net *Network) EnableIPv6(vpc *VPC) {
 	vpc.IPv6 = netip.MustParsePrefix("2600:1f18:63f7:b900::/56")
 	base := vpc.IPv6.Addr().As16()
 	n := byte(0)
-	for _, s := range r.subnets {
+	for _, s := range net.subnets {
 		if s.VPCID != vpc.ID {
 			continue
 		}

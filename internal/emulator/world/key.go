@@ -19,37 +19,43 @@ type Key struct {
 	grantees []string // ARNs
 }
 
+// KMS has the KMS keys of a region.
+type KMS struct {
+	region *Region
+	keys   []*Key // oldest first
+}
+
 // CreateKey makes a key. What ID and ARN say is not looked at.
-func (r *Region) CreateKey(k Key) *Key {
-	k.ID = uuid(r.world().hex("key", 32))
-	k.ARN = r.arn("kms", "key/"+k.ID)
+func (s *KMS) CreateKey(k Key) *Key {
+	k.ID = uuid(s.region.world().hex("key", 32))
+	k.ARN = s.region.arn("kms", "key/"+k.ID)
 	k.grantees = nil
-	r.keys = append(r.keys, &k)
+	s.keys = append(s.keys, &k)
 	return &k
 }
 
 // Keys returns the keys, oldest first.
-func (r *Region) Keys() []*Key { return r.keys }
+func (s *KMS) Keys() []*Key { return s.keys }
 
 // Key returns a key by its id or ARN; its exported fields may be altered.
-func (r *Region) Key(id string) (*Key, error) {
-	if k := r.key(id); k != nil {
+func (s *KMS) Key(id string) (*Key, error) {
+	if k := s.key(id); k != nil {
 		return k, nil
 	}
-	return nil, refuse("NotFoundException", "Key '%s' does not exist", r.arn("kms", "key/"+roleName(id)))
+	return nil, refuse("NotFoundException", "Key '%s' does not exist", s.region.arn("kms", "key/"+roleName(id)))
 }
 
-func (r *Region) key(id string) *Key {
-	i := slices.IndexFunc(r.keys, func(k *Key) bool { return k.ID == id || k.ARN == id })
+func (s *KMS) key(id string) *Key {
+	i := slices.IndexFunc(s.keys, func(k *Key) bool { return k.ID == id || k.ARN == id })
 	if i < 0 {
 		return nil
 	}
-	return r.keys[i]
+	return s.keys[i]
 }
 
 // Grant lets a principal use a key, whatever the key's policy says.
-func (r *Region) Grant(id, principal string) error {
-	k, err := r.Key(id)
+func (s *KMS) Grant(id, principal string) error {
+	k, err := s.Key(id)
 	if err != nil {
 		return err
 	}
@@ -62,14 +68,14 @@ func (r *Region) Grant(id, principal string) error {
 	return nil
 }
 
-// keyTrouble is why an instance ends before it runs: EBS cannot use the key of one of its volumes in the caller's name. EC2 finds
+// launchFailure is why an instance ends before it runs: EBS cannot use the key of one of its volumes in the caller's name. EC2 finds
 // that out after the launch, and says little.
-func (r *Region) keyTrouble(b birth) Reason {
+func (s *KMS) launchFailure(b birth) Reason {
 	for _, d := range b.data.Devices {
 		if d.EBS == nil || d.EBS.KMSKeyID == "" || strings.HasPrefix(d.EBS.KMSKeyID, "alias/aws/") {
 			continue
 		}
-		k := r.key(d.EBS.KMSKeyID)
+		k := s.key(d.EBS.KMSKeyID)
 		switch {
 		case k != nil && k.Disabled:
 			return reason(keyState)

@@ -11,6 +11,14 @@ import (
 // Tagging is the tags for what a call makes: kind of resource → key → value.
 type Tagging map[string]map[string]string
 
+// Launches are the calls of a region that launch instances: CreateFleet and RunInstances. Each idempotency token is kept for a day.
+type Launches struct {
+	region    *Region
+	fleets    map[string]fleet // by client token
+	runTokens map[string]run   // by client token
+	asked     []Asked
+}
+
 // want is one requested instance.
 type want struct {
 	data     TemplateData // with what the request overrides
@@ -29,68 +37,68 @@ type want struct {
 
 // prepare checks everything about a launch but what there is to have, and
 // returns the instance to start. Each refusal is EC2's.
-func (r *Region) prepare(now time.Time, w want) (birth, error) {
+func (l *Launches) prepare(now time.Time, w want) (birth, error) {
 	b := birth{data: w.data, tags: w.tags, template: w.template, fleetID: w.fleetID, token: w.token, caller: w.caller}
 	var err error
-	if b.stock, err = r.wantedType(w.data.InstanceType); err != nil {
+	if b.stock, err = l.wantedType(w.data.InstanceType); err != nil {
 		return birth{}, err
 	}
-	if b.image, err = r.wantedImage(w.data.ImageID); err != nil {
+	if b.image, err = l.wantedImage(w.data.ImageID); err != nil {
 		return birth{}, err
 	}
 	if !slices.Contains(b.stock.Facts.Processor.Architectures, b.image.Architecture) {
 		return birth{}, refuse("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again. You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
 			strings.Join(b.stock.Facts.Processor.Architectures, ","), b.image.Architecture)
 	}
-	if b.subnet, err = r.wantedSubnet(w); err != nil {
+	if b.subnet, err = l.wantedSubnet(w); err != nil {
 		return birth{}, err
 	}
 	b.zone = b.subnet.Zone
 	b.offering = Offering{Type: w.data.InstanceType, Zone: b.zone.Name, Spot: w.spot}
-	if b.placement, err = r.wantedPlacement(w.data, b.stock); err != nil {
+	if b.placement, err = l.region.PlacementGroups.wanted(w.data, b.stock); err != nil {
 		return birth{}, err
 	}
-	if b.target, err = r.checkReservation(w); err != nil {
+	if b.target, err = l.region.CapacityReservations.check(w); err != nil {
 		return birth{}, err
 	}
 	if b.target == nil { // what is reserved is paid for already
-		if err = r.checkOffered(now, w, b); err != nil {
+		if err = l.checkOffered(now, w, b); err != nil {
 			return birth{}, err
 		}
 	}
 	if err = refuseIPv6(w.data, b.subnet); err != nil {
 		return birth{}, err
 	}
-	if b.groups, err = r.wantedGroups(w.data, b.subnet); err != nil {
+	if b.groups, err = l.wantedGroups(w.data, b.subnet); err != nil {
 		return birth{}, err
 	}
-	if b.profile, err = r.wantedProfile(now, w.data.Profile); err != nil {
+	if b.profile, err = l.wantedProfile(now, w.data.Profile); err != nil {
 		return birth{}, err
 	}
 	return b, b.checkVolumes()
 }
 
 // admit refuses a launch for which there is no quota, address or capacity.
-func (r *Region) admit(b birth) error {
+func (l *Launches) admit(b birth) error {
 	o := b.offering
-	if err := r.admitPlacement(b); err != nil {
+	if err := l.region.PlacementGroups.admit(b); err != nil {
 		return err
 	}
-	reservation, ok := r.reservationFor(b)
+	reservation, ok := l.region.CapacityReservations.forLaunch(b)
 	if !ok {
 		return refuseFull()
 	}
 	isNew := reservation == nil // the instances of a reservation count against the quota, and are kept, since it was made
-	if isNew && !r.within(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
+	if isNew && !l.region.Capacity.within(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
 		if o.Spot {
 			return refuse("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
 		}
-		return refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", r.Quotas[QuotaOf(o.Type, o.Spot)])
+		return refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", l.region.Capacity.Quotas[QuotaOf(o.Type, o.Spot)])
 	}
 	if b.subnet.Free < wanted4(b.data) {
 		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
-	if !isNew || r.left(o) > 0 {
+	if !isNew || l.region.Capacity.left(o) > 0 {
 		return nil
 	}
 	if o.Spot {
@@ -99,21 +107,21 @@ func (r *Region) admit(b birth) error {
 	return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.Type, o.Zone)
 }
 
-func (r *Region) wantedType(name string) (*Stock, error) {
+func (l *Launches) wantedType(name string) (*Stock, error) {
 	if name == "" {
 		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceType")
 	}
-	if s := r.world().Market(r.Name).stock[name]; s != nil {
+	if s := l.region.world().Market(l.region.Name).stock[name]; s != nil {
 		return s, nil
 	}
 	return nil, refuse("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
 }
 
-func (r *Region) wantedImage(id string) (*Image, error) {
+func (l *Launches) wantedImage(id string) (*Image, error) {
 	if id == "" {
 		return nil, refuse("MissingParameter", "The request must contain the parameter ImageId")
 	}
-	if i := r.images[id]; i != nil {
+	if i := l.region.Images.byID[id]; i != nil {
 		return i, i.refusal()
 	}
 	if !wellFormed(id, "ami") {
@@ -123,7 +131,7 @@ func (r *Region) wantedImage(id string) (*Image, error) {
 }
 
 // wantedSubnet finds the subnet: the one asked for, or one in the zone asked for.
-func (r *Region) wantedSubnet(w want) (*Subnet, error) {
+func (l *Launches) wantedSubnet(w want) (*Subnet, error) {
 	id := w.subnetID
 	if id == "" && len(w.data.Interfaces) > 0 {
 		id = w.data.Interfaces[0].SubnetID
@@ -133,14 +141,14 @@ func (r *Region) wantedSubnet(w want) (*Subnet, error) {
 		zone = w.data.Placement.Zone
 	}
 	if id == "" {
-		for _, s := range r.subnets {
-			if r.VPC(s.VPCID).Default && (zone == "" || s.Zone.Name == zone) {
+		for _, s := range l.region.Network.subnets {
+			if l.region.Network.VPC(s.VPCID).Default && (zone == "" || s.Zone.Name == zone) {
 				return s, nil
 			}
 		}
 		return nil, refuse("MissingInput", "No subnets found for the default VPC. Please specify a subnet.")
 	}
-	s := r.Subnet(id)
+	s := l.region.Network.Subnet(id)
 	if s == nil {
 		return nil, refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
 	}
@@ -151,7 +159,7 @@ func (r *Region) wantedSubnet(w want) (*Subnet, error) {
 }
 
 // checkOffered rejects a type that the zone does not offer, and a spot price above the maximum price.
-func (r *Region) checkOffered(now time.Time, w want, b birth) error {
+func (l *Launches) checkOffered(now time.Time, w want, b birth) error {
 	if !b.stock.OffersIn(b.zone.Name) {
 		code := "Unsupported"
 		if w.fleet {
@@ -159,10 +167,10 @@ func (r *Region) checkOffered(now time.Time, w want, b birth) error {
 		}
 		return refuse(code, "Your requested instance type (%s) is not supported in your requested Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing another one.", b.offering.Type, b.zone.Name)
 	}
-	if w.spot && r.Account.NoSpotRole {
+	if w.spot && l.region.Account.NoSpotRole {
 		return refuseWith(403, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.")
 	}
-	p, ok := r.world().Market(r.Name).price(now, b.offering)
+	p, ok := l.region.world().Market(l.region.Name).price(now, b.offering)
 	if !ok {
 		return refuse("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
 	}
@@ -174,27 +182,27 @@ func (r *Region) checkOffered(now time.Time, w want, b birth) error {
 
 // wantedGroups returns the ids of the security groups; without any, the one named
 // "default" of the VPC, if there is one.
-func (r *Region) wantedGroups(d TemplateData, s *Subnet) ([]string, error) {
+func (l *Launches) wantedGroups(d TemplateData, s *Subnet) ([]string, error) {
 	ids := slices.Clone(d.GroupIDs)
 	for _, i := range d.Interfaces {
 		ids = append(ids, i.GroupIDs...)
 	}
 	for _, name := range d.GroupNames {
-		i := slices.IndexFunc(r.groups, func(g *SecurityGroup) bool { return g.Name == name && g.VPCID == s.VPCID })
+		i := slices.IndexFunc(l.region.Network.groups, func(g *SecurityGroup) bool { return g.Name == name && g.VPCID == s.VPCID })
 		if i < 0 {
 			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist in VPC '%s'", name, s.VPCID)
 		}
-		ids = append(ids, r.groups[i].ID)
+		ids = append(ids, l.region.Network.groups[i].ID)
 	}
 	if len(ids) == 0 {
-		if i := slices.IndexFunc(r.groups, func(g *SecurityGroup) bool { return g.Name == "default" && g.VPCID == s.VPCID }); i >= 0 {
-			ids = append(ids, r.groups[i].ID)
+		if i := slices.IndexFunc(l.region.Network.groups, func(g *SecurityGroup) bool { return g.Name == "default" && g.VPCID == s.VPCID }); i >= 0 {
+			ids = append(ids, l.region.Network.groups[i].ID)
 		}
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	for _, id := range ids {
-		g := r.SecurityGroup(id)
+		g := l.region.Network.SecurityGroup(id)
 		if g == nil {
 			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 		}
@@ -206,7 +214,7 @@ func (r *Region) wantedGroups(d TemplateData, s *Subnet) ([]string, error) {
 }
 
 // wantedProfile finds the instance profile, unless it is so new that EC2 has not heard of it.
-func (r *Region) wantedProfile(now time.Time, ref *ProfileRef) (*Profile, error) {
+func (l *Launches) wantedProfile(now time.Time, ref *ProfileRef) (*Profile, error) {
 	if ref == nil || ref.ARN == "" && ref.Name == "" {
 		return nil, nil
 	}
@@ -214,8 +222,8 @@ func (r *Region) wantedProfile(now time.Time, ref *ProfileRef) (*Profile, error)
 	if name == "" {
 		name, value, field, noun = roleName(ref.ARN), ref.ARN, "arn", "ARN"
 	}
-	p := r.Account.profiles[name]
-	if p == nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(r.world().Faults.ProfileLag)) {
+	p := l.region.Account.profiles[name]
+	if p == nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(l.region.world().Faults.ProfileLag)) {
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", value, field, noun)
 	}
 	if p.Role == "" {

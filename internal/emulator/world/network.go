@@ -88,29 +88,41 @@ type Endpoint struct {
 	Tags          map[string]string
 }
 
+// Network has the VPCs of a region and what is in them: subnets, security groups, route tables, VPC endpoints, network ACLs and DHCP options.
+type Network struct {
+	region      *Region
+	vpcs        []*VPC
+	subnets     []*Subnet
+	groups      []*SecurityGroup
+	routeTables []*RouteTable
+	endpoints   []*Endpoint
+	acls        []*NetworkACL // oldest first
+	dhcp        []DHCPOptions
+}
+
 // reservedAddresses are those of each subnet that AWS keeps: the first four and the last.
 const reservedAddresses = 5
 
 // CreateVPC makes a VPC.
-func (r *Region) CreateVPC(cidr string, tags map[string]string) (*VPC, error) {
+func (net *Network) CreateVPC(cidr string, tags map[string]string) (*VPC, error) {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil || !p.Addr().Is4() {
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter cidrBlock is invalid. This is not a valid CIDR block.", cidr)
 	}
-	v := &VPC{ID: r.world().NewID("vpc"), CIDR: p.Masked(), Tags: tags}
-	r.vpcs = append(r.vpcs, v)
+	v := &VPC{ID: net.region.world().NewID("vpc"), CIDR: p.Masked(), Tags: tags}
+	net.vpcs = append(net.vpcs, v)
 	return v, nil
 }
 
 // CreateSubnet makes a subnet of a VPC in a zone.
-func (r *Region) CreateSubnet(vpcID, zone, cidr string, tags map[string]string) (*Subnet, error) {
-	vpc := r.VPC(vpcID)
+func (net *Network) CreateSubnet(vpcID, zone, cidr string, tags map[string]string) (*Subnet, error) {
+	vpc := net.VPC(vpcID)
 	if vpc == nil {
 		return nil, refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
 	}
-	z, ok := r.zone(zone)
+	z, ok := net.region.zone(zone)
 	if !ok {
-		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter availabilityZone is invalid. Subnets can currently only be created in the following availability zones: %s.", zone, joinZones(r.zones))
+		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter availabilityZone is invalid. Subnets can currently only be created in the following availability zones: %s.", zone, joinZones(net.region.zones))
 	}
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil || !p.Addr().Is4() || p.Bits() < 16 || p.Bits() > 28 {
@@ -119,93 +131,93 @@ func (r *Region) CreateSubnet(vpcID, zone, cidr string, tags map[string]string) 
 	if !vpc.CIDR.Overlaps(p) || p.Bits() < vpc.CIDR.Bits() {
 		return nil, refuse("InvalidSubnet.Range", "The CIDR '%s' is invalid.", cidr)
 	}
-	for _, s := range r.subnets {
+	for _, s := range net.subnets {
 		if s.VPCID == vpcID && s.CIDR.Overlaps(p) {
 			return nil, refuse("InvalidSubnet.Conflict", "The CIDR '%s' conflicts with another subnet", cidr)
 		}
 	}
 	p = p.Masked()
 	s := &Subnet{
-		ID: r.world().NewID("subnet"), VPCID: vpcID, Zone: z, CIDR: p, Tags: tags,
+		ID: net.region.world().NewID("subnet"), VPCID: vpcID, Zone: z, CIDR: p, Tags: tags,
 		Free: 1<<(32-p.Bits()) - reservedAddresses,
 		next: p.Addr(), used: map[netip.Addr]bool{},
 	}
-	r.subnets = append(r.subnets, s)
+	net.subnets = append(net.subnets, s)
 	return s, nil
 }
 
 // CreateSecurityGroup makes a group that lets nothing in and everything out.
-func (r *Region) CreateSecurityGroup(vpcID, name, description string, tags map[string]string) (*SecurityGroup, error) {
-	if r.VPC(vpcID) == nil {
+func (net *Network) CreateSecurityGroup(vpcID, name, description string, tags map[string]string) (*SecurityGroup, error) {
+	if net.VPC(vpcID) == nil {
 		return nil, refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
 	}
-	for _, g := range r.groups {
+	for _, g := range net.groups {
 		if g.VPCID == vpcID && g.Name == name {
 			return nil, refuse("InvalidGroup.Duplicate", "The security group '%s' already exists for VPC '%s'", name, vpcID)
 		}
 	}
 	g := &SecurityGroup{
-		ID: r.world().NewID("sg"), VPCID: vpcID, Name: name, Description: description, Tags: tags,
+		ID: net.region.world().NewID("sg"), VPCID: vpcID, Name: name, Description: description, Tags: tags,
 		Egress: []Rule{{Protocol: "-1", From: -1, To: -1, CIDRs: []string{"0.0.0.0/0"}}},
 	}
-	r.groups = append(r.groups, g)
+	net.groups = append(net.groups, g)
 	return g, nil
 }
 
 // CreateRouteTable makes a route table for some subnets of a VPC.
-func (r *Region) CreateRouteTable(t RouteTable) *RouteTable {
-	t.ID = r.world().NewID("rtb")
-	r.routeTables = append(r.routeTables, &t)
+func (net *Network) CreateRouteTable(t RouteTable) *RouteTable {
+	t.ID = net.region.world().NewID("rtb")
+	net.routeTables = append(net.routeTables, &t)
 	return &t
 }
 
 // CreateEndpoint makes a VPC endpoint.
-func (r *Region) CreateEndpoint(e Endpoint) *Endpoint {
-	e.ID = r.world().NewID("vpce")
-	r.endpoints = append(r.endpoints, &e)
+func (net *Network) CreateEndpoint(e Endpoint) *Endpoint {
+	e.ID = net.region.world().NewID("vpce")
+	net.endpoints = append(net.endpoints, &e)
 	return &e
 }
 
 // VPC returns a VPC by id, nil if there is none.
-func (r *Region) VPC(id string) *VPC {
-	if i := slices.IndexFunc(r.vpcs, func(v *VPC) bool { return v.ID == id }); i >= 0 {
-		return r.vpcs[i]
+func (net *Network) VPC(id string) *VPC {
+	if i := slices.IndexFunc(net.vpcs, func(v *VPC) bool { return v.ID == id }); i >= 0 {
+		return net.vpcs[i]
 	}
 	return nil
 }
 
 // Subnet returns a subnet by id, nil if there is none.
-func (r *Region) Subnet(id string) *Subnet {
-	if i := slices.IndexFunc(r.subnets, func(s *Subnet) bool { return s.ID == id }); i >= 0 {
-		return r.subnets[i]
+func (net *Network) Subnet(id string) *Subnet {
+	if i := slices.IndexFunc(net.subnets, func(s *Subnet) bool { return s.ID == id }); i >= 0 {
+		return net.subnets[i]
 	}
 	return nil
 }
 
 // SecurityGroup returns a security group by id, nil if there is none.
-func (r *Region) SecurityGroup(id string) *SecurityGroup {
-	if i := slices.IndexFunc(r.groups, func(g *SecurityGroup) bool { return g.ID == id }); i >= 0 {
-		return r.groups[i]
+func (net *Network) SecurityGroup(id string) *SecurityGroup {
+	if i := slices.IndexFunc(net.groups, func(g *SecurityGroup) bool { return g.ID == id }); i >= 0 {
+		return net.groups[i]
 	}
 	return nil
 }
 
 // VPCs returns the VPCs of the region, oldest first.
-func (r *Region) VPCs() []*VPC { return r.vpcs }
+func (net *Network) VPCs() []*VPC { return net.vpcs }
 
 // Subnets returns the subnets of the region, oldest first. Fields of theirs may
 // be set to play a fault.
-func (r *Region) Subnets() []*Subnet { return r.subnets }
+func (net *Network) Subnets() []*Subnet { return net.subnets }
 
 // SecurityGroups returns the security groups of the region, oldest first. Fields
 // of theirs may be set to play a fault.
-func (r *Region) SecurityGroups() []*SecurityGroup { return r.groups }
+func (net *Network) SecurityGroups() []*SecurityGroup { return net.groups }
 
 // RouteTables returns the route tables of the region, oldest first.
-func (r *Region) RouteTables() []*RouteTable { return r.routeTables }
+func (net *Network) RouteTables() []*RouteTable { return net.routeTables }
 
 // Endpoints returns the VPC endpoints of the region, oldest first.
-func (r *Region) Endpoints() []*Endpoint { return r.endpoints }
+func (net *Network) Endpoints() []*Endpoint { return net.endpoints }
 
 // take hands out a free address, the one after the last handed out.
 func (s *Subnet) take() (netip.Addr, bool) {

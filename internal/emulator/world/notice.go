@@ -31,7 +31,7 @@ func (w *World) Interrupt(now time.Time, id string) bool {
 	m.region.announce(now, "aws.ec2", "EC2 Spot Instance Interruption Warning", m.now, map[string]any{
 		"instance-id": id, "instance-action": "terminate",
 	})
-	w.due.enter(now.Add(spotWarning), func(at time.Time) { m.region.shutDown(at, m, reason(spotReclaim)) })
+	w.due.enter(now.Add(spotWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
 	return true
 }
 
@@ -72,7 +72,7 @@ func (w *World) Reclaim(now time.Time, id string) bool {
 		"instance-id": id, "instance-action": "terminate", "azId": m.now.ZoneID,
 		"instance-termination-time": now.Add(reclaimWarning).UTC().Format(eventTime),
 	})
-	w.due.enter(now.Add(reclaimWarning), func(at time.Time) { m.region.shutDown(at, m, reason(spotReclaim)) })
+	w.due.enter(now.Add(reclaimWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
 	return true
 }
 
@@ -112,9 +112,9 @@ func (r *Region) send(now time.Time, source, kind, resource string, detail map[s
 		return // strings in maps always marshal
 	}
 	for _, q := range r.EventQueues {
-		if r.queues[q] == nil {
+		if r.SQS.queues[q] == nil {
 			continue
 		}
-		_, _ = r.SendMessage(now, q, string(body)) // refused only without a queue or a body
+		_, _ = r.SQS.SendMessage(now, q, string(body)) // refused only without a queue or a body
 	}
 }

@@ -18,13 +18,19 @@ type Parameter struct {
 	ARN        string
 }
 
+// SSM has the parameters of Systems Manager in a region.
+type SSM struct {
+	region     *Region
+	parameters map[string]*Parameter // by name
+}
+
 // PutParameter sets a parameter and returns its new version.
-func (r *Region) PutParameter(now time.Time, p Parameter, overwrite bool) (int64, error) {
+func (s *SSM) PutParameter(now time.Time, p Parameter, overwrite bool) (int64, error) {
 	if p.Name == "" || p.Value == "" {
 		return 0, refuse("ValidationException", "1 validation error detected: a parameter needs a name and a value")
 	}
 	p.Version = 1
-	if old := r.parameters[p.Name]; old != nil {
+	if old := s.parameters[p.Name]; old != nil {
 		if !overwrite {
 			return 0, refuse("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")
 		}
@@ -32,23 +38,23 @@ func (r *Region) PutParameter(now time.Time, p Parameter, overwrite bool) (int64
 		p.Kind = or(p.Kind, old.Kind)
 	}
 	p.Kind, p.DataType, p.ModifiedAt = or(p.Kind, "String"), or(p.DataType, "text"), now
-	owner := r.Account.ID
+	owner := s.region.Account.ID
 	if strings.HasPrefix(p.Name, "/aws/") {
 		owner = ""
 	}
-	p.ARN = r.ARN("ssm", owner, "parameter/"+strings.TrimPrefix(p.Name, "/"))
-	r.parameters[p.Name] = &p
+	p.ARN = s.region.ARN("ssm", owner, "parameter/"+strings.TrimPrefix(p.Name, "/"))
+	s.parameters[p.Name] = &p
 	return p.Version, nil
 }
 
 // Parameter returns a parameter by name or ARN.
-func (r *Region) Parameter(name string) (Parameter, error) {
-	if p := r.parameters[name]; p != nil {
+func (s *SSM) Parameter(name string) (Parameter, error) {
+	if p := s.parameters[name]; p != nil {
 		return *p, nil
 	}
 	if _, after, ok := strings.Cut(name, ":parameter/"); ok {
 		for _, spelt := range []string{"/" + after, after} {
-			if p := r.parameters[spelt]; p != nil {
+			if p := s.parameters[spelt]; p != nil {
 				return *p, nil
 			}
 		}
@@ -57,23 +63,23 @@ func (r *Region) Parameter(name string) (Parameter, error) {
 }
 
 // ParametersByPath returns the parameters right under a path, or all the way down, by name.
-func (r *Region) ParametersByPath(path string, recursive bool) []Parameter {
+func (s *SSM) ParametersByPath(path string, recursive bool) []Parameter {
 	path = strings.TrimSuffix(path, "/") + "/"
 	var out []Parameter
-	for _, name := range slices.Sorted(maps.Keys(r.parameters)) {
+	for _, name := range slices.Sorted(maps.Keys(s.parameters)) {
 		rest, under := strings.CutPrefix(name, path)
 		if under && (recursive || !strings.Contains(rest, "/")) {
-			out = append(out, *r.parameters[name])
+			out = append(out, *s.parameters[name])
 		}
 	}
 	return out
 }
 
 // DeleteParameter removes a parameter.
-func (r *Region) DeleteParameter(name string) error {
-	if r.parameters[name] == nil {
+func (s *SSM) DeleteParameter(name string) error {
+	if s.parameters[name] == nil {
 		return refuse("ParameterNotFound", "Parameter %s not found.", name)
 	}
-	delete(r.parameters, name)
+	delete(s.parameters, name)
 	return nil
 }

@@ -6,23 +6,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
+// Permissions lists which actions on which resources IAM has to allow the caller of an EC2 call of a region. It has no state of its own.
+type Permissions struct{ region *Region }
+
 // What EC2 asks IAM about before it launches: each thing that is used, by itself, with the tags that it has, and each kind of
 // thing that is made, with the tags that it is to have. See
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html.
 
-// FleetPermits are those of CreateFleet itself: the fleet, its templates, and what it names besides.
-func (r *Region) FleetPermits(q FleetRequest) []iampolicy.Request {
+// ForFleet are those of CreateFleet itself: the fleet, its templates, and what it names besides.
+func (p *Permissions) ForFleet(q FleetRequest) []iampolicy.Request {
 	const action = "ec2:CreateFleet"
-	out := r.making(action, q.Tags, "fleet")
+	out := p.making(action, q.Tags, "fleet")
 	seen := map[string]bool{}
 	use := func(kind, id string) {
 		if id != "" && !seen[id] {
 			seen[id] = true
-			out = append(out, r.using(action, kind, id)...)
+			out = append(out, p.using(action, kind, id)...)
 		}
 	}
 	for _, c := range q.Configs {
-		if t := r.Template(c.TemplateID, c.TemplateName); t != nil {
+		if t := p.region.LaunchTemplates.ByIDOrName(c.TemplateID, c.TemplateName); t != nil {
 			use("launch-template", t.ID)
 		}
 		for _, o := range c.Overrides {
@@ -33,10 +36,10 @@ func (r *Region) FleetPermits(q FleetRequest) []iampolicy.Request {
 	return out
 }
 
-// ConfigPermits are those that RunInstances, which CreateFleet calls in the caller's name, needs for every launch from one of
-// the request's templates; OverridePermits those of one launch beside them.
-func (r *Region) ConfigPermits(q FleetRequest, c FleetConfig) []iampolicy.Request {
-	t := r.Template(c.TemplateID, c.TemplateName)
+// ForFleetConfig are those that RunInstances, which CreateFleet calls in the caller's name, needs for every launch from one of
+// the request's templates; ForFleetOverride returns those of one launch beside them.
+func (p *Permissions) ForFleetConfig(q FleetRequest, c FleetConfig) []iampolicy.Request {
+	t := p.region.LaunchTemplates.ByIDOrName(c.TemplateID, c.TemplateName)
 	if t == nil {
 		return nil // CheckFleet refuses it
 	}
@@ -44,20 +47,20 @@ func (r *Region) ConfigPermits(q FleetRequest, c FleetConfig) []iampolicy.Reques
 	if err != nil {
 		return nil
 	}
-	return r.launchPermits(t, v.Data, merged(v.Data.Tags, q.Tags), q.Spot > 0)
+	return p.forLaunch(t, v.Data, merged(v.Data.Tags, q.Tags), q.Spot > 0)
 }
 
-// OverridePermits are those for what an override names.
-func (r *Region) OverridePermits(o FleetOverride) []iampolicy.Request {
-	return slices.Concat(r.using(runInstances, "image", o.ImageID), r.using(runInstances, "subnet", o.SubnetID))
+// ForFleetOverride are those for what an override names.
+func (p *Permissions) ForFleetOverride(o FleetOverride) []iampolicy.Request {
+	return slices.Concat(p.using(runInstances, "image", o.ImageID), p.using(runInstances, "subnet", o.SubnetID))
 }
 
-// RunPermits are those of RunInstances.
-func (r *Region) RunPermits(q RunRequest) []iampolicy.Request {
+// ForRunInstances are those of RunInstances.
+func (p *Permissions) ForRunInstances(q RunRequest) []iampolicy.Request {
 	data, tags := q.Data, q.Tags
 	var t *Template
 	if q.TemplateID != "" || q.TemplateName != "" {
-		if t = r.Template(q.TemplateID, q.TemplateName); t == nil {
+		if t = p.region.LaunchTemplates.ByIDOrName(q.TemplateID, q.TemplateName); t == nil {
 			return nil // it is refused
 		}
 		v, err := t.Version(q.Version)
@@ -67,63 +70,63 @@ func (r *Region) RunPermits(q RunRequest) []iampolicy.Request {
 		data, tags = v.Data.completed(q.Data), merged(v.Data.Tags, q.Tags)
 	}
 	spot := data.Market != nil && data.Market.Kind == "spot"
-	return append(r.launchPermits(t, data, tags, spot), r.using(runInstances, "subnet", q.SubnetID)...)
+	return append(p.forLaunch(t, data, tags, spot), p.using(runInstances, "subnet", q.SubnetID)...)
 }
 
 const runInstances = "ec2:RunInstances"
 
-// launchPermits are those of RunInstances for what a template, or the request, says.
-func (r *Region) launchPermits(t *Template, d TemplateData, tags Tagging, spot bool) []iampolicy.Request {
+// forLaunch are those of RunInstances for what a template, or the request, says.
+func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot bool) []iampolicy.Request {
 	made := []string{"instance", "network-interface", "volume"}
 	if spot {
 		made = append(made, "spot-instances-request")
 	}
-	out := r.making(runInstances, tags, made...)
+	out := p.making(runInstances, tags, made...)
 	if t != nil {
-		out = append(out, r.using(runInstances, "launch-template", t.ID)...)
+		out = append(out, p.using(runInstances, "launch-template", t.ID)...)
 	}
-	out = append(out, r.using(runInstances, "image", d.ImageID)...)
+	out = append(out, p.using(runInstances, "image", d.ImageID)...)
 	groups := slices.Clone(d.GroupIDs)
 	for _, i := range d.Interfaces {
 		groups = append(groups, i.GroupIDs...)
-		out = append(out, r.using(runInstances, "subnet", i.SubnetID)...)
+		out = append(out, p.using(runInstances, "subnet", i.SubnetID)...)
 	}
 	slices.Sort(groups)
 	for _, id := range slices.Compact(groups) {
-		out = append(out, r.using(runInstances, "security-group", id)...)
+		out = append(out, p.using(runInstances, "security-group", id)...)
 	}
 	for _, device := range d.Devices {
 		if device.EBS != nil {
-			out = append(out, r.using(runInstances, "snapshot", device.EBS.SnapshotID)...)
+			out = append(out, p.using(runInstances, "snapshot", device.EBS.SnapshotID)...)
 		}
 	}
-	if p := d.Placement; p != nil {
-		out = append(out, r.placing(p)...)
+	if d.Placement != nil {
+		out = append(out, p.placing(d.Placement)...)
 	}
 	if s := d.Reservation; s != nil && s.Target != nil {
-		out = append(out, r.using(runInstances, "capacity-reservation", s.Target.ID)...)
+		out = append(out, p.using(runInstances, "capacity-reservation", s.Target.ID)...)
 	}
-	return append(out, r.passing(d.Profile)...)
+	return append(out, p.passing(d.Profile)...)
 }
 
 // placing asks about a placement group, whose ARN has its name.
-func (r *Region) placing(p *Placement) []iampolicy.Request {
-	name := or(p.GroupID, p.GroupName)
+func (p *Permissions) placing(at *Placement) []iampolicy.Request {
+	name := or(at.GroupID, at.GroupName)
 	if name == "" {
 		return nil
 	}
 	keys := iampolicy.Keys{}
-	if g := r.PlacementGroup(name); g != nil {
-		name, keys = g.Name, r.resourceKeys(g.ID)
+	if g := p.region.PlacementGroups.ByNameOrID(name); g != nil {
+		name, keys = g.Name, p.resourceKeys(g.ID)
 	}
-	return []iampolicy.Request{{Action: runInstances, Resource: r.ResourceARN("placement-group", name), Keys: keys}}
+	return []iampolicy.Request{{Action: runInstances, Resource: p.region.ResourceARN("placement-group", name), Keys: keys}}
 }
 
 // making asks about things of some kinds that do not exist yet, and about tagging them.
-func (r *Region) making(action string, tags Tagging, kinds ...string) []iampolicy.Request {
+func (p *Permissions) making(action string, tags Tagging, kinds ...string) []iampolicy.Request {
 	var out []iampolicy.Request
 	for _, kind := range kinds {
-		keys, arn := iampolicy.Keys{}, r.arn("ec2", kind+"/*")
+		keys, arn := iampolicy.Keys{}, p.region.arn("ec2", kind+"/*")
 		keys.Tags("aws:RequestTag/", tags[kind])
 		out = append(out, iampolicy.Request{Action: action, Resource: arn, Keys: keys})
 		if len(tags[kind]) == 0 {
@@ -137,17 +140,17 @@ func (r *Region) making(action string, tags Tagging, kinds ...string) []iampolic
 }
 
 // using asks about one thing that exists; nothing, if no id is given.
-func (r *Region) using(action, kind, id string) []iampolicy.Request {
+func (p *Permissions) using(action, kind, id string) []iampolicy.Request {
 	if id == "" {
 		return nil
 	}
-	return []iampolicy.Request{{Action: action, Resource: r.ResourceARN(kind, id), Keys: r.resourceKeys(id)}}
+	return []iampolicy.Request{{Action: action, Resource: p.region.ResourceARN(kind, id), Keys: p.resourceKeys(id)}}
 }
 
 // resourceKeys are the condition keys for the tags of a thing of EC2.
-func (r *Region) resourceKeys(id string) iampolicy.Keys {
+func (p *Permissions) resourceKeys(id string) iampolicy.Keys {
 	keys := iampolicy.Keys{}
-	if tags, ok := r.TagsOf(id); ok {
+	if tags, ok := p.region.TagsOf(id); ok {
 		keys.Tags("aws:ResourceTag/", tags)
 		keys.Tags("ec2:ResourceTag/", tags)
 	}
@@ -163,15 +166,15 @@ func (r *Region) ResourceARN(kind, id string) string {
 }
 
 // passing asks whether the caller may give instances the role of a profile.
-func (r *Region) passing(ref *ProfileRef) []iampolicy.Request {
+func (p *Permissions) passing(ref *ProfileRef) []iampolicy.Request {
 	if ref == nil {
 		return nil
 	}
-	p, err := r.Account.Profile(or(ref.Name, roleName(ref.ARN)))
+	profile, err := p.region.Account.Profile(or(ref.Name, roleName(ref.ARN)))
 	if err != nil {
 		return nil // the launch is refused
 	}
-	return r.Account.PassPermits(p.Role)
+	return p.region.Account.PassPermits(profile.Role)
 }
 
 // PassPermits asks whether the caller may give EC2 a role.
@@ -183,22 +186,22 @@ func (a *Account) PassPermits(role string) []iampolicy.Request {
 	return []iampolicy.Request{{Action: "iam:PassRole", Resource: known.ARN, Keys: iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}}}
 }
 
-// ThingPermits asks about an action on things of EC2 by their ids. IDs that do not exist are skipped: the action
+// ForResources asks about an action on things of EC2 by their ids. IDs that do not exist are skipped: the action
 // reports them.
-func (r *Region) ThingPermits(action string, add map[string]string, ids ...string) []iampolicy.Request {
+func (p *Permissions) ForResources(action string, add map[string]string, ids ...string) []iampolicy.Request {
 	var out []iampolicy.Request
 	for _, id := range ids {
-		if _, ok := r.TagsOf(id); !ok {
+		if _, ok := p.region.TagsOf(id); !ok {
 			continue
 		}
-		keys := r.resourceKeys(id)
+		keys := p.resourceKeys(id)
 		keys.Tags("aws:RequestTag/", add)
-		out = append(out, iampolicy.Request{Action: action, Resource: r.ResourceARN(kindOf(id), id), Keys: keys})
+		out = append(out, iampolicy.Request{Action: action, Resource: p.region.ResourceARN(kindOf(id), id), Keys: keys})
 	}
 	return out
 }
 
-// TemplatePermits are those of CreateLaunchTemplate. What is in a template is asked about when it is used.
-func (r *Region) TemplatePermits(tags map[string]string) []iampolicy.Request {
-	return r.making("ec2:CreateLaunchTemplate", Tagging{"launch-template": tags}, "launch-template")
+// ForLaunchTemplate are those of CreateLaunchTemplate. What is in a template is asked about when it is used.
+func (p *Permissions) ForLaunchTemplate(tags map[string]string) []iampolicy.Request {
+	return p.making("ec2:CreateLaunchTemplate", Tagging{"launch-template": tags}, "launch-template")
 }

@@ -17,6 +17,12 @@ type PlacementGroup struct {
 	Tags       map[string]string
 }
 
+// PlacementGroups has the placement groups of a region.
+type PlacementGroups struct {
+	region *Region
+	all    []*PlacementGroup // oldest first
+}
+
 // The strategies of placement groups, and the state of one that can be used.
 const (
 	ClusterGroup   = "cluster"   // close together, in one zone
@@ -35,12 +41,12 @@ const (
 	usualPartitions        = 2
 )
 
-// CreatePlacementGroup makes a placement group.
-func (r *Region) CreatePlacementGroup(_ time.Time, q PlacementGroup) (*PlacementGroup, error) {
+// Create makes a placement group.
+func (pg *PlacementGroups) Create(_ time.Time, q PlacementGroup) (*PlacementGroup, error) {
 	switch {
 	case q.Name == "":
 		return nil, refuse("MissingParameter", "The request must contain the parameter GroupName")
-	case r.PlacementGroup(q.Name) != nil:
+	case pg.ByNameOrID(q.Name) != nil:
 		return nil, refuse("InvalidPlacementGroup.Duplicate", "The Placement Group '%s' already exists.", q.Name)
 	case !slices.Contains([]string{ClusterGroup, SpreadGroup, PartitionGroup}, q.Strategy):
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter strategy is invalid.", q.Strategy)
@@ -52,50 +58,50 @@ func (r *Region) CreatePlacementGroup(_ time.Time, q PlacementGroup) (*Placement
 	if q.Strategy == PartitionGroup && q.Partitions == 0 {
 		q.Partitions = usualPartitions
 	}
-	q.ID, q.State, q.Tags = r.world().NewID("pg"), or(q.State, groupAvailable), maps.Clone(q.Tags)
-	r.placements = append(r.placements, &q)
+	q.ID, q.State, q.Tags = pg.region.world().NewID("pg"), or(q.State, groupAvailable), maps.Clone(q.Tags)
+	pg.all = append(pg.all, &q)
 	return &q, nil
 }
 
-// DeletePlacementGroup removes a group that nothing runs in.
-func (r *Region) DeletePlacementGroup(name string) error {
-	g := r.PlacementGroup(name)
+// Delete removes a group that nothing runs in.
+func (pg *PlacementGroups) Delete(name string) error {
+	g := pg.ByNameOrID(name)
 	if g == nil {
 		return refuseGroup(name)
 	}
-	if len(r.placed(g)) > 0 {
+	if len(pg.instancesOf(g)) > 0 {
 		return refuse("InvalidPlacementGroup.InUse", "The Placement Group '%s' is in use and may not be deleted.", name)
 	}
-	r.placements = slices.DeleteFunc(r.placements, func(known *PlacementGroup) bool { return known == g })
+	pg.all = slices.DeleteFunc(pg.all, func(known *PlacementGroup) bool { return known == g })
 	return nil
 }
 
-// PlacementGroups returns those of the region, oldest first. Their states may be set to play a fault.
-func (r *Region) PlacementGroups() []*PlacementGroup { return slices.Clone(r.placements) }
+// All returns those of the region, oldest first. Their states may be set to play a fault.
+func (pg *PlacementGroups) All() []*PlacementGroup { return slices.Clone(pg.all) }
 
-// PlacementGroup returns one by name or by id; nil if there is none.
-func (r *Region) PlacementGroup(nameOrID string) *PlacementGroup {
-	i := slices.IndexFunc(r.placements, func(g *PlacementGroup) bool { return g.Name == nameOrID || g.ID == nameOrID })
+// ByNameOrID returns one by name or by id; nil if there is none.
+func (pg *PlacementGroups) ByNameOrID(nameOrID string) *PlacementGroup {
+	i := slices.IndexFunc(pg.all, func(g *PlacementGroup) bool { return g.Name == nameOrID || g.ID == nameOrID })
 	if i < 0 || nameOrID == "" {
 		return nil
 	}
-	return r.placements[i]
+	return pg.all[i]
 }
 
-// placed returns the pending and running instances of a group, oldest first.
-func (r *Region) placed(g *PlacementGroup) []*history {
+// instancesOf returns the pending and running instances of a group, oldest first.
+func (pg *PlacementGroups) instancesOf(g *PlacementGroup) []*history {
 	var out []*history
-	for _, id := range r.machineOrder {
-		if m := r.machines[id]; m.now.PlacementGroupID == g.ID && m.now.Alive() {
+	for _, id := range pg.region.Instances.order {
+		if m := pg.region.Instances.byID[id]; m.now.PlacementGroupID == g.ID && m.now.Alive() {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-// wantedPlacement finds the group that a launch names, and refuses what cannot be in it whatever there is to have; nil if it
+// wanted finds the group that a launch names, and refuses what cannot be in it whatever there is to have; nil if it
 // names none.
-func (r *Region) wantedPlacement(d TemplateData, s *Stock) (*PlacementGroup, error) {
+func (pg *PlacementGroups) wanted(d TemplateData, s *Stock) (*PlacementGroup, error) {
 	p := d.Placement
 	if p == nil {
 		return nil, nil
@@ -112,7 +118,7 @@ func (r *Region) wantedPlacement(d TemplateData, s *Stock) (*PlacementGroup, err
 	if p.GroupName != "" && p.GroupID != "" {
 		return nil, refuse("InvalidParameterCombination", "The parameters GroupName and GroupId cannot be used together.")
 	}
-	g := r.PlacementGroup(or(p.GroupID, p.GroupName))
+	g := pg.ByNameOrID(or(p.GroupID, p.GroupName))
 	if g == nil || g.State != groupAvailable {
 		return nil, refuseGroup(p.GroupName + p.GroupID)
 	}
@@ -150,12 +156,12 @@ func (g *PlacementGroup) checkPartition(p *Placement) error {
 	return nil
 }
 
-// admitPlacement refuses a launch for which its group has no place left now.
-func (r *Region) admitPlacement(b birth) error {
+// admit refuses a launch for which its group has no place left now.
+func (pg *PlacementGroups) admit(b birth) error {
 	if b.placement == nil {
 		return nil
 	}
-	inside, here := r.placed(b.placement), 0
+	inside, here := pg.instancesOf(b.placement), 0
 	for _, m := range inside {
 		if m.now.Zone == b.zone.Name {
 			here++
@@ -175,8 +181,8 @@ func (r *Region) admitPlacement(b birth) error {
 	return nil
 }
 
-// place writes on a new instance where it lies. EC2 spreads over partitions evenly what names none.
-func (r *Region) place(i *Instance, b birth) {
+// assign writes on a new instance where it lies. EC2 spreads over partitions evenly what names none.
+func (pg *PlacementGroups) assign(i *Instance, b birth) {
 	i.Tenancy = TenancyDefault
 	if p := b.data.Placement; p != nil {
 		i.Tenancy = or(p.Tenancy, TenancyDefault)
@@ -194,7 +200,7 @@ func (r *Region) place(i *Instance, b birth) {
 		return
 	}
 	held := make([]int, g.Partitions)
-	for _, m := range r.placed(g) {
+	for _, m := range pg.instancesOf(g) {
 		held[m.now.Partition-1]++
 	}
 	i.Partition = 1 + slices.Index(held, slices.Min(held))

@@ -22,6 +22,12 @@ type Queue struct {
 	sent     int
 }
 
+// SQS has the SQS queues of a region.
+type SQS struct {
+	region *Region
+	queues map[string]*Queue // by name
+}
+
 // Message is a message in a queue.
 type Message struct {
 	ID       string
@@ -39,11 +45,11 @@ type Message struct {
 }
 
 // CreateQueue makes a queue; the same name with the same attributes is the same queue.
-func (r *Region) CreateQueue(now time.Time, name string, attributes map[string]string) (*Queue, error) {
+func (s *SQS) CreateQueue(now time.Time, name string, attributes map[string]string) (*Queue, error) {
 	if name == "" || len(name) > 80 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 		return nil, refuse("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
-	if q := r.queues[name]; q != nil {
+	if q := s.queues[name]; q != nil {
 		for _, k := range slices.Sorted(maps.Keys(attributes)) {
 			if q.Attributes[k] != attributes[k] {
 				return nil, refuse("QueueAlreadyExists", "A queue already exists with the same name and a different value for attribute %s", k)
@@ -56,42 +62,42 @@ func (r *Region) CreateQueue(now time.Time, name string, attributes map[string]s
 		"ReceiveMessageWaitTimeSeconds": "0", "MaximumMessageSize": "262144",
 	}
 	maps.Copy(all, attributes)
-	q := &Queue{Name: name, ARN: r.arn("sqs", name), CreatedAt: now, Attributes: all}
-	r.queues[name] = q
+	q := &Queue{Name: name, ARN: s.region.arn("sqs", name), CreatedAt: now, Attributes: all}
+	s.queues[name] = q
 	return q, nil
 }
 
 // Queue returns a queue by name.
-func (r *Region) Queue(name string) (*Queue, error) {
-	if q := r.queues[name]; q != nil {
+func (s *SQS) Queue(name string) (*Queue, error) {
+	if q := s.queues[name]; q != nil {
 		return q, nil
 	}
 	return nil, refuse("AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist.")
 }
 
 // Queues returns the queues of the region whose names begin so, by name.
-func (r *Region) Queues(prefix string) []*Queue {
+func (s *SQS) Queues(prefix string) []*Queue {
 	var out []*Queue
-	for _, name := range slices.Sorted(maps.Keys(r.queues)) {
+	for _, name := range slices.Sorted(maps.Keys(s.queues)) {
 		if strings.HasPrefix(name, prefix) {
-			out = append(out, r.queues[name])
+			out = append(out, s.queues[name])
 		}
 	}
 	return out
 }
 
 // DeleteQueue removes a queue and what is in it.
-func (r *Region) DeleteQueue(name string) error {
-	if _, err := r.Queue(name); err != nil {
+func (s *SQS) DeleteQueue(name string) error {
+	if _, err := s.Queue(name); err != nil {
 		return err
 	}
-	delete(r.queues, name)
+	delete(s.queues, name)
 	return nil
 }
 
 // SendMessage puts a message into a queue.
-func (r *Region) SendMessage(now time.Time, queue, body string) (*Message, error) {
-	q, err := r.Queue(queue)
+func (s *SQS) SendMessage(now time.Time, queue, body string) (*Message, error) {
+	q, err := s.Queue(queue)
 	if err != nil {
 		return nil, err
 	}
@@ -99,18 +105,18 @@ func (r *Region) SendMessage(now time.Time, queue, body string) (*Message, error
 		return nil, refuse("MissingParameter", "The request must contain the parameter MessageBody.")
 	}
 	sum := md5.Sum([]byte(body))
-	m := &Message{ID: uuid(r.world().hex("message", 32)), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visible: now}
+	m := &Message{ID: uuid(s.region.world().hex("message", 32)), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visible: now}
 	q.sent++
-	m.twice = r.world().Faults.Redeliver > 0 && q.sent%r.world().Faults.Redeliver == 0
+	m.twice = s.region.world().Faults.Redeliver > 0 && q.sent%s.region.world().Faults.Redeliver == 0
 	q.messages = append(q.messages, m)
-	r.world().mailed = true
+	s.region.world().mailed = true
 	return m, nil
 }
 
 // ReceiveMessages takes up to most messages, which stay hidden from others for a
 // while; a negative while is the queue's own.
-func (r *Region) ReceiveMessages(now time.Time, queue string, most int, while time.Duration) ([]Message, error) {
-	q, err := r.Queue(queue)
+func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, while time.Duration) ([]Message, error) {
+	q, err := s.Queue(queue)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +127,7 @@ func (r *Region) ReceiveMessages(now time.Time, queue string, most int, while ti
 	var out []Message
 	for i := range q.messages {
 		m := q.messages[i]
-		if r.world().Faults.Reorder {
+		if s.region.world().Faults.Reorder {
 			m = q.messages[len(q.messages)-1-i]
 		}
 		if len(out) == most {
@@ -130,7 +136,7 @@ func (r *Region) ReceiveMessages(now time.Time, queue string, most int, while ti
 		if m.gone || m.visible.After(now) {
 			continue
 		}
-		out = append(out, q.give(m, now, while, r.world().hex("receipt", 44)))
+		out = append(out, q.give(m, now, while, s.region.world().hex("receipt", 44)))
 	}
 	return out, nil
 }
@@ -156,8 +162,8 @@ func (q *Queue) give(m *Message, now time.Time, while time.Duration, receipt str
 }
 
 // DeleteMessage removes the message of a receipt; an old receipt removes nothing.
-func (r *Region) DeleteMessage(queue, receipt string) error {
-	q, err := r.Queue(queue)
+func (s *SQS) DeleteMessage(queue, receipt string) error {
+	q, err := s.Queue(queue)
 	if err != nil {
 		return err
 	}
@@ -171,8 +177,8 @@ func (r *Region) DeleteMessage(queue, receipt string) error {
 }
 
 // PurgeQueue removes all messages of a queue.
-func (r *Region) PurgeQueue(queue string) error {
-	q, err := r.Queue(queue)
+func (s *SQS) PurgeQueue(queue string) error {
+	q, err := s.Queue(queue)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func (r *Region) publish(now time.Time, p published, newest bool) error {
 	for i := range p.image.Volumes {
 		p.image.Volumes[i].SnapshotID = "snap-0" + digest(16, "snapshot", r.Name, p.image.Name, strconv.Itoa(i))
 	}
-	r.RegisterImage(p.image)
+	r.Images.Register(p.image)
 	var paths []string
 	if p.pinned != "" {
 		paths = append(paths, p.pinned)
@@ -85,7 +85,7 @@ func (r *Region) publish(now time.Time, p published, newest bool) error {
 		paths = append(paths, p.newest)
 	}
 	for _, path := range paths {
-		if _, err := r.PutParameter(now, Parameter{Name: path + "/image_id", Value: p.image.ID, DataType: "aws:ec2:image"}, true); err != nil {
+		if _, err := r.SSM.PutParameter(now, Parameter{Name: path + "/image_id", Value: p.image.ID, DataType: "aws:ec2:image"}, true); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,12 @@ type CapacityReservation struct {
 	Tags          map[string]string
 }
 
+// CapacityReservations has the capacity reservations of a region.
+type CapacityReservations struct {
+	region *Region
+	all    []*CapacityReservation // oldest first
+}
+
 // The words of capacity reservations.
 const (
 	reservationActive    = "active"
@@ -51,10 +57,10 @@ const (
 	blockReclaim = 30 * time.Minute
 )
 
-// Reserve makes a capacity reservation.
-func (r *Region) Reserve(now time.Time, q CapacityReservation) (*CapacityReservation, error) {
-	q.Owner, q.Criteria, q.Kind = or(q.Owner, r.Account.ID), or(q.Criteria, criteriaOpen), or(q.Kind, kindDefault)
-	zone, ok := r.zone(q.Zone.Name)
+// Create makes a capacity reservation.
+func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*CapacityReservation, error) {
+	q.Owner, q.Criteria, q.Kind = or(q.Owner, cr.region.Account.ID), or(q.Criteria, criteriaOpen), or(q.Kind, kindDefault)
+	zone, ok := cr.region.zone(q.Zone.Name)
 	switch {
 	case !ok:
 		return nil, refuse("InvalidParameterValue", "Invalid availability zone: [%s]", q.Zone.Name)
@@ -65,63 +71,63 @@ func (r *Region) Reserve(now time.Time, q CapacityReservation) (*CapacityReserva
 	case q.Kind == kindBlock && q.End.IsZero():
 		return nil, refuse("InvalidParameterValue", "A capacity block has an end date.")
 	}
-	if _, err := r.wantedType(q.Type); err != nil {
+	if _, err := cr.region.Launches.wantedType(q.Type); err != nil {
 		return nil, err
 	}
-	if g := r.PlacementGroup(q.Group); q.Group != "" && (g == nil || g.Strategy != ClusterGroup) {
+	if g := cr.region.PlacementGroups.ByNameOrID(q.Group); q.Group != "" && (g == nil || g.Strategy != ClusterGroup) {
 		return nil, refuseGroup(q.Group)
 	}
-	q.ID, q.Zone, q.State, q.CreatedAt, q.Tags = r.world().NewID("cr"), zone, reservationActive, now, maps.Clone(q.Tags)
+	q.ID, q.Zone, q.State, q.CreatedAt, q.Tags = cr.region.world().NewID("cr"), zone, reservationActive, now, maps.Clone(q.Tags)
 	c := &q
-	r.reserved = append(r.reserved, c)
-	r.scheduleEnd(c)
+	cr.all = append(cr.all, c)
+	cr.scheduleEnd(c)
 	return c, nil
 }
 
 // scheduleEnd enters what happens at the end of a reservation. A block's instances end with it, others run on.
-func (r *Region) scheduleEnd(c *CapacityReservation) {
+func (cr *CapacityReservations) scheduleEnd(c *CapacityReservation) {
 	if c.End.IsZero() {
 		return
 	}
-	due := &r.world().due
+	due := &cr.region.world().due
 	if c.Kind == kindBlock {
-		due.enter(c.End.Add(-blockWarning), func(at time.Time) { r.ExpireBlock(at, c.ID, c.End) })
+		due.enter(c.End.Add(-blockWarning), func(at time.Time) { cr.region.ExpireBlock(at, c.ID, c.End) })
 		due.enter(c.End.Add(-blockReclaim), func(at time.Time) {
-			for _, m := range r.inside(c) {
-				r.shutDown(at, m, reason(blockEnded))
+			for _, m := range cr.inside(c) {
+				cr.region.Instances.shutDown(at, m, reason(blockEnded))
 			}
 		})
 	}
-	due.enter(c.End, func(at time.Time) { r.endReservation(at, c, reservationExpired) })
+	due.enter(c.End, func(at time.Time) { cr.end(at, c, reservationExpired) })
 }
 
-// CancelReservation ends a reservation early. Its instances run on, on demand.
-func (r *Region) CancelReservation(now time.Time, id string) error {
-	c := r.CapacityReservation(id)
+// Cancel ends a reservation early. Its instances run on, on demand.
+func (cr *CapacityReservations) Cancel(now time.Time, id string) error {
+	c := cr.ByID(id)
 	if c == nil {
 		return refuseReservation(id)
 	}
-	r.endReservation(now, c, reservationCancelled)
+	cr.end(now, c, reservationCancelled)
 	return nil
 }
 
-func (r *Region) endReservation(now time.Time, c *CapacityReservation, state string) {
+func (cr *CapacityReservations) end(now time.Time, c *CapacityReservation, state string) {
 	if c.State != reservationActive {
 		return
 	}
-	for _, m := range r.inside(c) {
+	for _, m := range cr.inside(c) {
 		m.change(now, func(i *Instance) { i.CapacityReservationID = "" })
-		r.occupy(m.offering(), m.stock.Facts.Processor.VCPUs)
+		cr.region.Capacity.occupy(m.offering(), m.stock.Facts.Processor.VCPUs)
 	}
 	c.State = state
 }
 
-// CapacityReservations returns those of the region, ended ones too, oldest first.
-func (r *Region) CapacityReservations() []*CapacityReservation { return slices.Clone(r.reserved) }
+// All returns those of the region, ended ones too, oldest first.
+func (cr *CapacityReservations) All() []*CapacityReservation { return slices.Clone(cr.all) }
 
-// CapacityReservation returns one by id; nil if there is none.
-func (r *Region) CapacityReservation(id string) *CapacityReservation {
-	for _, c := range r.reserved {
+// ByID returns one by id; nil if there is none.
+func (cr *CapacityReservations) ByID(id string) *CapacityReservation {
+	for _, c := range cr.all {
 		if c.ID == id {
 			return c
 		}
@@ -130,26 +136,26 @@ func (r *Region) CapacityReservation(id string) *CapacityReservation {
 }
 
 // Unused returns how many instances of a reservation are free.
-func (r *Region) Unused(c *CapacityReservation) int {
+func (cr *CapacityReservations) Unused(c *CapacityReservation) int {
 	if c.State != reservationActive {
 		return 0
 	}
-	return max(c.Total-len(r.inside(c)), 0)
+	return max(c.Total-len(cr.inside(c)), 0)
 }
 
 // inside returns the instances in a reservation, oldest first.
-func (r *Region) inside(c *CapacityReservation) []*history {
+func (cr *CapacityReservations) inside(c *CapacityReservation) []*history {
 	var out []*history
-	for _, id := range r.machineOrder {
-		if m := r.machines[id]; m.now.CapacityReservationID == c.ID && m.now.Alive() {
+	for _, id := range cr.region.Instances.order {
+		if m := cr.region.Instances.byID[id]; m.now.CapacityReservationID == c.ID && m.now.Alive() {
 			out = append(out, m)
 		}
 	}
 	return out
 }
 
-// checkReservation rejects a launch that names a reservation which does not exist, or has another market type.
-func (r *Region) checkReservation(w want) (*CapacityReservation, error) {
+// check rejects a launch that names a reservation which does not exist, or has another market type.
+func (cr *CapacityReservations) check(w want) (*CapacityReservation, error) {
 	market := ""
 	if m := w.data.Market; m != nil && (m.Kind == MarketBlock || m.Kind == MarketInterruptible) {
 		market = m.Kind
@@ -164,25 +170,25 @@ func (r *Region) checkReservation(w want) (*CapacityReservation, error) {
 	if id == "" {
 		return nil, nil
 	}
-	c := r.CapacityReservation(id)
+	c := cr.ByID(id)
 	if c == nil {
 		return nil, refuseReservation(id)
 	}
 	if c.market() != market {
 		return nil, refuse("InvalidParameterCombination", "The capacity reservation %s needs the market type %q, not %q.", id, c.market(), market)
 	}
-	if g := r.groupOf(w.data); g != c.Group {
+	if g := cr.region.PlacementGroups.nameOf(w.data); g != c.Group {
 		return nil, refuse("InvalidParameterCombination", "The capacity reservation %s is in the placement group %q, not %q.", id, c.Group, g)
 	}
 	return c, nil
 }
 
-// groupOf is the name of the placement group that the data name; empty if they name none that is there.
-func (r *Region) groupOf(d TemplateData) string {
+// nameOf is the name of the placement group that the data name; empty if they name none that is there.
+func (pg *PlacementGroups) nameOf(d TemplateData) string {
 	if d.Placement == nil {
 		return ""
 	}
-	if g := r.PlacementGroup(or(d.Placement.GroupID, d.Placement.GroupName)); g != nil {
+	if g := pg.ByNameOrID(or(d.Placement.GroupID, d.Placement.GroupName)); g != nil {
 		return g.Name
 	}
 	return ""
@@ -199,15 +205,15 @@ func (c *CapacityReservation) market() string {
 	return ""
 }
 
-// reservationFor returns the reservation that the instance would run in now; nil if in none. The second result is false if it
+// forLaunch returns the reservation that the instance would run in now; nil if in none. The second result is false if it
 // must run in one and there is no room.
-func (r *Region) reservationFor(b birth) (*CapacityReservation, bool) {
+func (cr *CapacityReservations) forLaunch(b birth) (*CapacityReservation, bool) {
 	preference := ""
 	if b.data.Reservation != nil {
 		preference = b.data.Reservation.Preference
 	}
 	serves := func(c *CapacityReservation) bool {
-		return c.Type == b.offering.Type && c.Zone.Name == b.offering.Zone && r.Unused(c) > 0
+		return c.Type == b.offering.Type && c.Zone.Name == b.offering.Zone && cr.Unused(c) > 0
 	}
 	switch {
 	case b.offering.Spot || preference == NeverReserved:
@@ -215,8 +221,8 @@ func (r *Region) reservationFor(b birth) (*CapacityReservation, bool) {
 	case b.target != nil:
 		return b.target, serves(b.target)
 	}
-	for _, c := range r.reserved {
-		if c.Criteria == criteriaOpen && c.market() == "" && c.Group == r.groupOf(b.data) && serves(c) {
+	for _, c := range cr.all {
+		if c.Criteria == criteriaOpen && c.market() == "" && c.Group == cr.region.PlacementGroups.nameOf(b.data) && serves(c) {
 			return c, true
 		}
 	}
@@ -224,33 +230,33 @@ func (r *Region) reservationFor(b birth) (*CapacityReservation, bool) {
 }
 
 // leftOver returns how many instances the launch could have at most, reserved ones among them.
-func (r *Region) leftOver(b birth) int {
-	c, _ := r.reservationFor(b)
+func (cr *CapacityReservations) leftOver(b birth) int {
+	c, _ := cr.forLaunch(b)
 	switch {
 	case c == nil:
-		return r.left(b.offering)
+		return cr.region.Capacity.left(b.offering)
 	case b.target != nil || b.data.Reservation != nil && b.data.Reservation.Preference == OnlyReserved:
-		return r.Unused(c)
+		return cr.Unused(c)
 	}
-	return r.Unused(c) + r.left(b.offering)
+	return cr.Unused(c) + cr.region.Capacity.left(b.offering)
 }
 
-// reserve writes on a new instance where it runs.
-func (r *Region) reserve(i *Instance, b birth) {
+// assign writes on a new instance where it runs.
+func (cr *CapacityReservations) assign(i *Instance, b birth) {
 	if b.data.Reservation != nil {
 		i.ReservationWish = *b.data.Reservation
 	}
-	c, _ := r.reservationFor(b)
+	c, _ := cr.forLaunch(b)
 	if c == nil {
 		return
 	}
 	i.CapacityReservationID, i.Market = c.ID, c.market()
 }
 
-// free releases the capacity of an instance that ends. Reserved capacity does not become available to others.
-func (r *Region) free(m *history) {
+// release releases the capacity of an instance that ends. Reserved capacity does not become available to others.
+func (cr *CapacityReservations) release(m *history) {
 	if m.now.CapacityReservationID == "" {
-		r.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)
+		cr.region.Capacity.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)
 	}
 }
 

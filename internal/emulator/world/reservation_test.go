@@ -13,7 +13,7 @@ func reserve(t *testing.T, e world.Estate, change func(*world.CapacityReservatio
 	t.Helper()
 	q := world.CapacityReservation{Type: "m5.large", Zone: world.Zone{Name: "us-east-1a"}, Total: 1}
 	change(&q)
-	c, err := e.Region.Reserve(noon(), q)
+	c, err := e.Region.CapacityReservations.Create(noon(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func into(t *testing.T, e world.Estate, preference, target, market string) (worl
 	if market != "" {
 		data.Market = &world.MarketOptions{Kind: market}
 	}
-	got, err := e.Region.RunInstances(noon(), world.RunRequest{Data: data, SubnetID: e.PrivateSubnets[0].ID, Min: 1, Max: 1})
+	got, err := e.Region.Launches.RunInstances(noon(), world.RunRequest{Data: data, SubnetID: e.PrivateSubnets[0].ID, Min: 1, Max: 1})
 	if err != nil {
 		return world.Instance{}, err
 	}
@@ -62,11 +62,11 @@ func TestReservedLaunch(t *testing.T) {
 		t.Errorf("into the full one: %v", err)
 	}
 	second, err := into(t, e, world.OnlyReserved, targeted.ID, "")
-	if err != nil || second.CapacityReservationID != targeted.ID || e.Region.Unused(targeted) != 0 {
-		t.Errorf("into the targeted one: in %q, %d left, %v", second.CapacityReservationID, e.Region.Unused(targeted), err)
+	if err != nil || second.CapacityReservationID != targeted.ID || e.Region.CapacityReservations.Unused(targeted) != 0 {
+		t.Errorf("into the targeted one: in %q, %d left, %v", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
 	}
-	if _, _, err := e.Region.Terminate(noon(), []string{second.ID}); err != nil || e.Region.Unused(targeted) != 1 {
-		t.Errorf("after its end %d are left, want 1, %v", e.Region.Unused(targeted), err)
+	if _, _, err := e.Region.Instances.Terminate(noon(), []string{second.ID}); err != nil || e.Region.CapacityReservations.Unused(targeted) != 1 {
+		t.Errorf("after its end %d are left, want 1, %v", e.Region.CapacityReservations.Unused(targeted), err)
 	}
 	if _, err := into(t, e, world.OnlyReserved, "cr-00000000000000000", ""); code(err) != "InvalidCapacityReservationId.NotFound" {
 		t.Errorf("into one that is not there: %v", err)
@@ -79,7 +79,7 @@ func TestReservationEnds(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
 	r := e.Region
-	if _, err := r.CreateQueue(noon(), "demo", nil); err != nil {
+	if _, err := r.SQS.CreateQueue(noon(), "demo", nil); err != nil {
 		t.Fatal(err)
 	}
 	plain := reserve(t, e, func(*world.CapacityReservation) {})
@@ -94,16 +94,16 @@ func TestReservationEnds(t *testing.T) {
 	if errA != nil || errB != nil {
 		t.Fatal(errA, errB)
 	}
-	if err := r.CancelReservation(noon(), plain.ID); err != nil {
+	if err := r.CapacityReservations.Cancel(noon(), plain.ID); err != nil {
 		t.Fatal(err)
 	}
-	if a, _ = w.Instance(a.ID); !a.Alive() || a.CapacityReservationID != "" || r.Unused(plain) != 0 {
-		t.Errorf("after the end of its reservation: %s in %q, %d unused", a.State, a.CapacityReservationID, r.Unused(plain))
+	if a, _ = w.Instance(a.ID); !a.Alive() || a.CapacityReservationID != "" || r.CapacityReservations.Unused(plain) != 0 {
+		t.Errorf("after the end of its reservation: %s in %q, %d unused", a.State, a.CapacityReservationID, r.CapacityReservations.Unused(plain))
 	}
 	w.Advance(noon()) // both run
 	r.EventQueues = []string{"demo"}
 	w.Advance(noon().Add(21 * time.Minute))
-	got, err := r.ReceiveMessages(noon().Add(21*time.Minute), "demo", 10, -1)
+	got, err := r.SQS.ReceiveMessages(noon().Add(21*time.Minute), "demo", 10, -1)
 	if err != nil || len(got) != 1 || !strings.Contains(got[0].Body, block.ID) || !strings.Contains(got[0].Body, `"end-date":"2026-08-01T13:00:00Z"`) {
 		t.Fatalf("40 minutes before the end: %+v, %v", got, err)
 	}

@@ -27,49 +27,49 @@ type run struct {
 }
 
 // RunInstances launches as many instances as there are, up to Max; fewer than Min is a refusal.
-func (r *Region) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
-	if known, ok := r.runTokens[q.Token]; ok && q.Token != "" {
+func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
+	if known, ok := l.runTokens[q.Token]; ok && q.Token != "" {
 		if known.fingerprint != q.Fingerprint {
 			return nil, mismatch()
 		}
-		return r.byID(known.instances), nil
+		return l.region.Instances.withIDs(known.instances), nil
 	}
-	b, err := r.checkRun(now, q)
+	b, err := l.checkRun(now, q)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.enough(b, q.Min); err != nil {
+	if err := l.enough(b, q.Min); err != nil {
 		return nil, err
 	}
-	b.reservation = r.world().NewID("r")
+	b.reservation = l.region.world().NewID("r")
 	var ids []string
 	for range q.Max {
-		if r.admit(b) != nil {
+		if l.admit(b) != nil {
 			break
 		}
-		ids = append(ids, r.start(now, b).ID)
+		ids = append(ids, l.region.Instances.start(now, b).ID)
 	}
 	if q.Token != "" {
-		r.runTokens[q.Token] = run{fingerprint: q.Fingerprint, instances: ids}
-		r.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(r.runTokens, q.Token) })
+		l.runTokens[q.Token] = run{fingerprint: q.Fingerprint, instances: ids}
+		l.region.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
 	}
-	return r.byID(ids), nil
+	return l.region.Instances.withIDs(ids), nil
 }
 
 // CheckRun refuses a request that could not be carried out whatever there is to
 // have; a dry run ends here.
-func (r *Region) CheckRun(now time.Time, q RunRequest) error {
-	_, err := r.checkRun(now, q)
+func (l *Launches) CheckRun(now time.Time, q RunRequest) error {
+	_, err := l.checkRun(now, q)
 	return err
 }
 
-func (r *Region) checkRun(now time.Time, q RunRequest) (birth, error) {
+func (l *Launches) checkRun(now time.Time, q RunRequest) (birth, error) {
 	if q.Min < 1 || q.Max < q.Min || q.Max > maxFleetCapacity {
 		return birth{}, refuse("InvalidParameterValue", "Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
 	}
 	w := want{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token, caller: q.Caller}
 	if q.TemplateID != "" || q.TemplateName != "" {
-		t, err := r.FindTemplate(q.TemplateID, q.TemplateName)
+		t, err := l.region.LaunchTemplates.Find(q.TemplateID, q.TemplateName)
 		if err != nil {
 			return birth{}, err
 		}
@@ -83,18 +83,18 @@ func (r *Region) checkRun(now time.Time, q RunRequest) (birth, error) {
 		return birth{}, err
 	}
 	w.spot = w.data.Market != nil && w.data.Market.Kind == "spot"
-	return r.prepare(now, w)
+	return l.prepare(now, w)
 }
 
 // enough rejects n instances before any is launched if there is no capacity for all of them.
-func (r *Region) enough(b birth, n int) error {
-	if err := r.admit(b); err != nil {
+func (l *Launches) enough(b birth, n int) error {
+	if err := l.admit(b); err != nil {
 		return err
 	}
 	if b.subnet.Free < n*wanted4(b.data) {
 		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
-	if r.leftOver(b) < n {
+	if l.region.CapacityReservations.leftOver(b) < n {
 		return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
 	}
 	return nil
@@ -127,11 +127,11 @@ func (d TemplateData) completed(q TemplateData) TemplateData {
 	return d
 }
 
-// byID returns instances that are known, as they are now.
-func (r *Region) byID(ids []string) []Instance {
+// withIDs returns instances that are known, as they are now.
+func (s *Instances) withIDs(ids []string) []Instance {
 	var out []Instance
 	for _, id := range ids {
-		if m := r.machines[id]; m != nil {
+		if m := s.byID[id]; m != nil {
 			out = append(out, m.now)
 		}
 	}

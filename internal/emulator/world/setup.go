@@ -18,7 +18,7 @@ type Setup struct {
 	// Cluster is the name that subnets and security groups are tagged with, as
 	// the documentation of Karpenter and EKS has it: "karpenter.sh/discovery" and
 	// "kubernetes.io/cluster/<name>". The cluster itself is not created,
-	// because its endpoint is not part of the world: see Region.CreateCluster.
+	// because its endpoint is not part of the world: see EKS.CreateCluster.
 	Cluster string
 
 	IPv6 bool // VPC and subnets have IPv6 addresses beside those of IPv4
@@ -111,13 +111,13 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 		return withTags(more, map[string]string{"Name": s.Cluster + "/" + name, "kubernetes.io/cluster/" + s.Cluster: "shared"}, nil)
 	}
 	var err error
-	if e.VPC, err = r.CreateVPC("10.0.0.0/16", own("VPC", nil)); err != nil {
+	if e.VPC, err = r.Network.CreateVPC("10.0.0.0/16", own("VPC", nil)); err != nil {
 		return err
 	}
 	var private, public []string
 	for i, z := range r.zones {
 		cidr := "10.0." + strconv.Itoa(32*(i+1)) + ".0/19"
-		sub, err := r.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPrivate-"+z.Name, map[string]string{
+		sub, err := r.Network.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPrivate-"+z.Name, map[string]string{
 			"karpenter.sh/discovery": s.Cluster, "kubernetes.io/role/internal-elb": "1",
 		}))
 		if err != nil {
@@ -127,7 +127,7 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 		private = append(private, sub.ID)
 
 		cidr = "10.0." + strconv.Itoa(4*i) + ".0/22"
-		sub, err = r.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPublic-"+z.Name, map[string]string{"kubernetes.io/role/elb": "1"}))
+		sub, err = r.Network.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPublic-"+z.Name, map[string]string{"kubernetes.io/role/elb": "1"}))
 		if err != nil {
 			return err
 		}
@@ -136,15 +136,15 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 		public = append(public, sub.ID)
 	}
 	if s.IPv6 {
-		r.EnableIPv6(e.VPC)
+		r.Network.EnableIPv6(e.VPC)
 	}
 	local := Route{Destination: "10.0.0.0/16", Target: "local"}
-	r.CreateRouteTable(RouteTable{VPCID: e.VPC.ID, Main: true, Routes: []Route{local}})
-	r.CreateRouteTable(RouteTable{
+	r.Network.CreateRouteTable(RouteTable{VPCID: e.VPC.ID, Main: true, Routes: []Route{local}})
+	r.Network.CreateRouteTable(RouteTable{
 		VPCID: e.VPC.ID, SubnetIDs: private, Tags: own("PrivateRouteTable", nil),
 		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.world().NewID("nat")}},
 	})
-	r.CreateRouteTable(RouteTable{
+	r.Network.CreateRouteTable(RouteTable{
 		VPCID: e.VPC.ID, SubnetIDs: public, Tags: own("PublicRouteTable", nil),
 		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.world().NewID("igw")}},
 	})
@@ -155,18 +155,18 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 func (r *Region) furnishGroups(s Setup, e *Estate) error {
 	var err error
 	owned := map[string]string{"kubernetes.io/cluster/" + s.Cluster: "owned"}
-	e.ClusterGroup, err = r.CreateSecurityGroup(e.VPC.ID, "eks-cluster-sg-"+s.Cluster, "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as any managed workloads.",
+	e.ClusterGroup, err = r.Network.CreateSecurityGroup(e.VPC.ID, "eks-cluster-sg-"+s.Cluster, "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as any managed workloads.",
 		withTags(owned, map[string]string{"aws:eks:cluster-name": s.Cluster, "Name": "eks-cluster-sg-" + s.Cluster}, nil))
 	if err != nil {
 		return err
 	}
-	e.NodeGroup, err = r.CreateSecurityGroup(e.VPC.ID, s.Cluster+"-node", "Communication between all nodes in the cluster",
+	e.NodeGroup, err = r.Network.CreateSecurityGroup(e.VPC.ID, s.Cluster+"-node", "Communication between all nodes in the cluster",
 		withTags(owned, map[string]string{"karpenter.sh/discovery": s.Cluster, "Name": s.Cluster + "-node"}, nil))
 	if err != nil {
 		return err
 	}
 	all := []Rule{{Protocol: "-1", From: -1, To: -1, Groups: []string{e.ClusterGroup.ID, e.NodeGroup.ID}}}
 	e.ClusterGroup.Ingress, e.NodeGroup.Ingress = all, all
-	_, err = r.CreateSecurityGroup(e.VPC.ID, "default", "default VPC security group", nil)
+	_, err = r.Network.CreateSecurityGroup(e.VPC.ID, "default", "default VPC security group", nil)
 	return err
 }

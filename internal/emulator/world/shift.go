@@ -17,6 +17,12 @@ type ZonalShift struct {
 	AWS       bool      // an autoshift: AWS has started it
 }
 
+// ZonalShifts has the zonal shifts of a region: Amazon Application Recovery Controller.
+type ZonalShifts struct {
+	region *Region
+	all    []*ZonalShift // oldest first
+}
+
 // The states of zonal shifts, in ARC's words.
 const (
 	ShiftActive   = "ACTIVE"
@@ -27,24 +33,24 @@ const (
 // maxShift is how long a zonal shift that a user starts may last.
 const maxShift = 3 * 24 * time.Hour
 
-// StartZonalShift moves the traffic of a resource, a cluster that takes part, away from a zone for a while. A resource has one
+// Start moves the traffic of a resource, a cluster that takes part, away from a zone for a while. A resource has one
 // shift of its user at a time.
-func (r *Region) StartZonalShift(now time.Time, q ZonalShift, lasts time.Duration) (*ZonalShift, error) {
-	if err := r.checkShift(q); err != nil {
+func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, lasts time.Duration) (*ZonalShift, error) {
+	if err := zs.check(q); err != nil {
 		return nil, err
 	}
 	if lasts < time.Minute || lasts > maxShift {
 		return nil, refuse("ValidationException", "The expiration is not between one minute and three days.")
 	}
-	for _, s := range r.ShiftsOf(q.Resource) {
+	for _, s := range zs.Of(q.Resource) {
 		if !s.AWS {
 			return nil, refuseWith(409, "ConflictException", "There is an active zonal shift for %s already.", q.Resource)
 		}
 	}
-	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = uuid(r.world().hex("shift", 32)), ShiftActive, false, now, now.Add(lasts)
+	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = uuid(zs.region.world().hex("shift", 32)), ShiftActive, false, now, now.Add(lasts)
 	s := &q
-	r.shifts = append(r.shifts, s)
-	r.world().due.enter(q.ExpiresAt, func(time.Time) {
+	zs.all = append(zs.all, s)
+	zs.region.world().due.enter(q.ExpiresAt, func(time.Time) {
 		if s.Status == ShiftActive {
 			s.Status = ShiftExpired
 		}
@@ -52,32 +58,32 @@ func (r *Region) StartZonalShift(now time.Time, q ZonalShift, lasts time.Duratio
 	return s, nil
 }
 
-// Autoshift moves the traffic of a resource away from a zone as AWS does of its own accord, until EndAutoshift.
-func (r *Region) Autoshift(now time.Time, resource, awayFrom string) error {
+// StartAutoshift moves the traffic of a resource away from a zone as AWS does of its own accord, until EndAutoshift.
+func (zs *ZonalShifts) StartAutoshift(now time.Time, resource, awayFrom string) error {
 	s := ZonalShift{Resource: resource, AwayFrom: awayFrom, Status: ShiftActive, StartedAt: now, AWS: true}
-	if err := r.checkShift(s); err != nil {
+	if err := zs.check(s); err != nil {
 		return err
 	}
-	r.shifts = append(r.shifts, &s)
+	zs.all = append(zs.all, &s)
 	return nil
 }
 
 // EndAutoshift ends AWS's own shifts of a resource.
-func (r *Region) EndAutoshift(resource string) {
-	for _, s := range r.ShiftsOf(resource) {
+func (zs *ZonalShifts) EndAutoshift(resource string) {
+	for _, s := range zs.Of(resource) {
 		if s.AWS {
 			s.Status = ShiftCanceled
 		}
 	}
 }
 
-// CancelZonalShift ends a shift early.
-func (r *Region) CancelZonalShift(id string) (*ZonalShift, error) {
-	i := slices.IndexFunc(r.shifts, func(s *ZonalShift) bool { return s.ID == id && id != "" })
+// Cancel ends a shift early.
+func (zs *ZonalShifts) Cancel(id string) (*ZonalShift, error) {
+	i := slices.IndexFunc(zs.all, func(s *ZonalShift) bool { return s.ID == id && id != "" })
 	if i < 0 {
 		return nil, refuseWith(404, "ResourceNotFoundException", "There is no zonal shift with the id %s.", id)
 	}
-	s := r.shifts[i]
+	s := zs.all[i]
 	if s.Status != ShiftActive {
 		return nil, refuseWith(409, "ConflictException", "The zonal shift %s is not active.", id)
 	}
@@ -85,32 +91,32 @@ func (r *Region) CancelZonalShift(id string) (*ZonalShift, error) {
 	return s, nil
 }
 
-// ShiftsOf returns the active shifts of a resource, oldest first.
-func (r *Region) ShiftsOf(resource string) []*ZonalShift {
-	return slices.DeleteFunc(slices.Clone(r.shifts), func(s *ZonalShift) bool { return s.Resource != resource || s.Status != ShiftActive })
+// Of returns the active shifts of a resource, oldest first.
+func (zs *ZonalShifts) Of(resource string) []*ZonalShift {
+	return slices.DeleteFunc(slices.Clone(zs.all), func(s *ZonalShift) bool { return s.Resource != resource || s.Status != ShiftActive })
 }
 
 // IsManaged says whether the resource, by its ARN, takes part in zonal shifts.
-func (r *Region) IsManaged(resource string) bool {
-	for _, name := range r.Clusters() {
-		if c := r.clusters[name]; c.ARN == resource {
+func (zs *ZonalShifts) IsManaged(resource string) bool {
+	for _, name := range zs.region.EKS.Clusters() {
+		if c := zs.region.EKS.clusters[name]; c.ARN == resource {
 			return c.ZonalShift
 		}
 	}
 	return false
 }
 
-func (r *Region) checkShift(s ZonalShift) error {
-	if !r.IsManaged(s.Resource) {
-		return r.RefuseUnmanaged(s.Resource)
+func (zs *ZonalShifts) check(s ZonalShift) error {
+	if !zs.IsManaged(s.Resource) {
+		return zs.RefuseUnmanaged(s.Resource)
 	}
-	if !slices.ContainsFunc(r.zones, func(z Zone) bool { return z.ID == s.AwayFrom }) {
+	if !slices.ContainsFunc(zs.region.zones, func(z Zone) bool { return z.ID == s.AwayFrom }) {
 		return refuse("ValidationException", "The Availability Zone %s is not one of the resource's.", s.AwayFrom)
 	}
 	return nil
 }
 
 // RefuseUnmanaged is the answer about a resource that takes no part in zonal shifts.
-func (r *Region) RefuseUnmanaged(resource string) error {
+func (zs *ZonalShifts) RefuseUnmanaged(resource string) error {
 	return refuseWith(404, "ResourceNotFoundException", "The resource %s is not registered for zonal shift.", resource)
 }

@@ -30,7 +30,7 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 	}
 	tags := make([]*map[string]string, len(ids))
 	for i, id := range ids {
-		if r.machines[id] != nil {
+		if r.Instances.byID[id] != nil {
 			continue
 		}
 		if tags[i] = r.tagsOf(id); tags[i] == nil {
@@ -38,7 +38,7 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 		}
 	}
 	for i, id := range ids {
-		if m := r.machines[id]; m != nil {
+		if m := r.Instances.byID[id]; m != nil {
 			next := withTags(m.now.Tags, add, remove)
 			if len(next) > maxTags+5 { // five of AWS's own
 				return refuse("TagLimitExceeded", "The number of tags on %s exceeds the limit of %d.", id, maxTags)
@@ -60,10 +60,10 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 			out = append(out, TagSet{ResourceID: id, Kind: kind, Tags: tags})
 		}
 	}
-	for _, i := range r.Images() {
+	for _, i := range r.Images.All() {
 		add("image", i.ID, i.Tags)
 	}
-	for _, i := range r.Seen(now) {
+	for _, i := range r.Instances.Seen(now) {
 		add("instance", i.ID, i.Tags)
 		for _, n := range i.Interfaces {
 			add("network-interface", n.ID, n.Tags)
@@ -72,25 +72,25 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 			add("volume", v.ID, v.Tags)
 		}
 	}
-	for _, t := range r.Templates() {
+	for _, t := range r.LaunchTemplates.All() {
 		add("launch-template", t.ID, t.Tags)
 	}
-	for _, t := range r.routeTables {
+	for _, t := range r.Network.routeTables {
 		add("route-table", t.ID, t.Tags)
 	}
-	for _, g := range r.groups {
+	for _, g := range r.Network.groups {
 		add("security-group", g.ID, g.Tags)
 	}
-	for _, s := range r.subnets {
+	for _, s := range r.Network.subnets {
 		add("subnet", s.ID, s.Tags)
 	}
-	for _, c := range r.reserved {
+	for _, c := range r.CapacityReservations.all {
 		add("capacity-reservation", c.ID, c.Tags)
 	}
-	for _, g := range r.placements {
+	for _, g := range r.PlacementGroups.all {
 		add("placement-group", g.ID, g.Tags)
 	}
-	for _, v := range r.vpcs {
+	for _, v := range r.Network.vpcs {
 		add("vpc", v.ID, v.Tags)
 	}
 	return out
@@ -99,7 +99,7 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 // TagsOf returns the tags of an EC2 resource as they are at this moment; false if there is no such resource, or it is of a kind
 // whose tags cannot be asked for by id.
 func (r *Region) TagsOf(id string) (map[string]string, bool) {
-	if m := r.machines[id]; m != nil {
+	if m := r.Instances.byID[id]; m != nil {
 		return m.now.Tags, true
 	}
 	tags := r.tagsOf(id)
@@ -111,29 +111,29 @@ func (r *Region) TagsOf(id string) (map[string]string, bool) {
 
 // tagsOf finds where the tags of a resource, other than an instance, are kept.
 func (r *Region) tagsOf(id string) *map[string]string {
-	if i := r.images[id]; i != nil {
+	if i := r.Images.byID[id]; i != nil {
 		return &i.Tags
 	}
-	if t := r.templates[id]; t != nil {
+	if t := r.LaunchTemplates.byID[id]; t != nil {
 		return &t.Tags
 	}
-	if c := r.CapacityReservation(id); c != nil {
+	if c := r.CapacityReservations.ByID(id); c != nil {
 		return &c.Tags
 	}
-	if g := r.PlacementGroup(id); g != nil {
+	if g := r.PlacementGroups.ByNameOrID(id); g != nil {
 		return &g.Tags
 	}
-	if g := r.SecurityGroup(id); g != nil {
+	if g := r.Network.SecurityGroup(id); g != nil {
 		return &g.Tags
 	}
-	if s := r.Subnet(id); s != nil {
+	if s := r.Network.Subnet(id); s != nil {
 		return &s.Tags
 	}
-	if v := r.VPC(id); v != nil {
+	if v := r.Network.VPC(id); v != nil {
 		return &v.Tags
 	}
-	if i := slices.IndexFunc(r.routeTables, func(t *RouteTable) bool { return t.ID == id }); i >= 0 {
-		return &r.routeTables[i].Tags
+	if i := slices.IndexFunc(r.Network.routeTables, func(t *RouteTable) bool { return t.ID == id }); i >= 0 {
+		return &r.Network.routeTables[i].Tags
 	}
 	return nil
 }

@@ -20,6 +20,12 @@ type Template struct {
 	once Idempotency
 }
 
+// LaunchTemplates has the launch templates of a region.
+type LaunchTemplates struct {
+	region *Region
+	byID   map[string]*Template
+}
+
 // TemplateVersion is one version of a launch template.
 type TemplateVersion struct {
 	Number      int64
@@ -36,9 +42,9 @@ type Idempotency struct {
 	Fingerprint string // of all parameters
 }
 
-// CreateTemplate makes a launch template with one version.
-func (r *Region) CreateTemplate(now time.Time, t Template, v TemplateVersion, once Idempotency) (*Template, error) {
-	for _, known := range r.templates {
+// Create makes a launch template with one version.
+func (lt *LaunchTemplates) Create(now time.Time, t Template, v TemplateVersion, once Idempotency) (*Template, error) {
+	for _, known := range lt.byID {
 		if once.Token == "" || known.once.Token != once.Token {
 			continue
 		}
@@ -50,26 +56,26 @@ func (r *Region) CreateTemplate(now time.Time, t Template, v TemplateVersion, on
 	if len(t.Name) < 3 || len(t.Name) > 128 {
 		return nil, refuse("InvalidLaunchTemplateName.MalformedException", "A launch template name must be between 3 and 128 characters, and may contain letters, numbers, and the following characters: - ( ) . / _.")
 	}
-	if r.Template("", t.Name) != nil {
+	if lt.ByIDOrName("", t.Name) != nil {
 		return nil, refuse("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
 	}
 	if err := v.Data.checkUserData("InvalidUserData.Malformed"); err != nil {
 		return nil, err
 	}
-	t.ID, t.once = r.world().NewID("lt"), once
+	t.ID, t.once = lt.region.world().NewID("lt"), once
 	t.CreatedAt, v.CreatedAt, v.Number = now, now, 1
 	t.Versions = []TemplateVersion{v}
 	t.Tags = maps.Clone(t.Tags)
-	r.templates[t.ID] = &t
+	lt.byID[t.ID] = &t
 	return &t, nil
 }
 
-// Template returns a launch template by id, or by name if the id is empty; nil if there is none.
-func (r *Region) Template(id, name string) *Template {
+// ByIDOrName returns a launch template by id, or by name if the id is empty; nil if there is none.
+func (lt *LaunchTemplates) ByIDOrName(id, name string) *Template {
 	if id != "" {
-		return r.templates[id]
+		return lt.byID[id]
 	}
-	for _, t := range r.templates {
+	for _, t := range lt.byID {
 		if t.Name == name {
 			return t
 		}
@@ -77,9 +83,9 @@ func (r *Region) Template(id, name string) *Template {
 	return nil
 }
 
-// Templates returns the launch templates of the region, oldest first.
-func (r *Region) Templates() []*Template {
-	return slices.SortedFunc(maps.Values(r.templates), func(a, b *Template) int {
+// All returns the launch templates of the region, oldest first.
+func (lt *LaunchTemplates) All() []*Template {
+	return slices.SortedFunc(maps.Values(lt.byID), func(a, b *Template) int {
 		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
 			return c
 		}
@@ -87,13 +93,13 @@ func (r *Region) Templates() []*Template {
 	})
 }
 
-// DeleteTemplate removes a launch template, by id or by name; instances made from it live on.
-func (r *Region) DeleteTemplate(id, name string) (*Template, error) {
-	t, err := r.FindTemplate(id, name)
+// Delete removes a launch template, by id or by name; instances made from it live on.
+func (lt *LaunchTemplates) Delete(id, name string) (*Template, error) {
+	t, err := lt.Find(id, name)
 	if err != nil {
 		return nil, err
 	}
-	delete(r.templates, t.ID)
+	delete(lt.byID, t.ID)
 	return t, nil
 }
 
@@ -113,15 +119,15 @@ func (t *Template) Version(version string) (TemplateVersion, error) {
 	return TemplateVersion{}, refuse("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s of launch template %s", version, t.ID)
 }
 
-// FindTemplate finds a launch template that a call names, by id or by name.
-func (r *Region) FindTemplate(id, name string) (*Template, error) {
+// Find finds a launch template that a call names, by id or by name.
+func (lt *LaunchTemplates) Find(id, name string) (*Template, error) {
 	if id == "" && name == "" {
 		return nil, refuse("MissingParameter", "Either a launch template ID or a launch template name must be specified in the request.")
 	}
 	if id != "" && name != "" {
 		return nil, refuse("InvalidParameterCombination", "The parameters launchTemplateId and launchTemplateName cannot be used together.")
 	}
-	t := r.Template(id, name)
+	t := lt.ByIDOrName(id, name)
 	if t == nil && id != "" {
 		return nil, refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
 	}

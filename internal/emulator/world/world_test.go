@@ -44,7 +44,7 @@ func furnished(t *testing.T) (*world.World, world.Estate) {
 // image returns the id of an image of the family.
 func image(t *testing.T, r *world.Region) string {
 	t.Helper()
-	p, err := r.Parameter("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/x86_64/standard/recommended/image_id")
+	p, err := r.SSM.Parameter("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/x86_64/standard/recommended/image_id")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func image(t *testing.T, r *world.Region) string {
 // launchIn launches instances of a type in a subnet.
 func launchIn(t *testing.T, now time.Time, e world.Estate, s *world.Subnet, kind string, n int) ([]world.Instance, error) {
 	t.Helper()
-	return e.Region.RunInstances(now, world.RunRequest{
+	return e.Region.Launches.RunInstances(now, world.RunRequest{
 		Data: world.TemplateData{ImageID: image(t, e.Region), InstanceType: kind}, SubnetID: s.ID, Min: n, Max: n,
 	})
 }
@@ -80,8 +80,8 @@ func TestSameCallsSameWorld(t *testing.T) {
 			now = now.Add(time.Second)
 		}
 		w.Advance(now)
-		w.Lose(now, e.Region.Instances()[2].ID)
-		return append(w.Changes(), e.Region.Instances()...)
+		w.Lose(now, e.Region.Instances.All()[2].ID)
+		return append(w.Changes(), e.Region.Instances.All()...)
 	}
 	one, two := play(), play()
 	if d := cmp.Diff(one, two); d != "" {
@@ -100,11 +100,11 @@ func TestEmptyWorld(t *testing.T) {
 	w := &world.World{}
 	r := w.Region(account, "eu-west-1")
 	w.Advance(noon())
-	_, err := r.RunInstances(noon(), world.RunRequest{Data: world.TemplateData{ImageID: "ami-0", InstanceType: "m5.large"}, Min: 1, Max: 1})
+	_, err := r.Launches.RunInstances(noon(), world.RunRequest{Data: world.TemplateData{ImageID: "ami-0", InstanceType: "m5.large"}, Min: 1, Max: 1})
 	if code(err) != "InvalidParameterValue" {
 		t.Errorf("got %v", err)
 	}
-	if w.Interrupt(noon(), "i-0") || w.Lose(noon(), "i-0") || w.AppendConsole("i-0", "x") || len(r.Instances()) != 0 {
+	if w.Interrupt(noon(), "i-0") || w.Lose(noon(), "i-0") || w.AppendConsole("i-0", "x") || len(r.Instances.All()) != 0 {
 		t.Error("an empty world has instances")
 	}
 	if _, err := w.InstanceSession(noon(), "i-0"); err == nil {
@@ -116,7 +116,7 @@ func TestEmptyWorld(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
-	s, err := e.Region.CreateSubnet(e.VPC.ID, "us-east-1a", "10.0.200.0/28", nil)
+	s, err := e.Region.Network.CreateSubnet(e.VPC.ID, "us-east-1a", "10.0.200.0/28", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestAddresses(t *testing.T) {
 	if _, err := launchIn(t, noon(), e, s, "m5.large", 1); code(err) != "InsufficientFreeAddressesInSubnet" {
 		t.Errorf("a full subnet: %v", err)
 	}
-	if _, _, err := e.Region.Terminate(noon(), []string{all[3].ID}); err != nil {
+	if _, _, err := e.Region.Instances.Terminate(noon(), []string{all[3].ID}); err != nil {
 		t.Fatal(err)
 	}
 	w.Advance(noon())
@@ -146,7 +146,7 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("after one ended: %v, %v", again, err)
 	}
 	for _, cidr := range []string{"10.0.200.0/27", "10.1.0.0/24", "nonsense", "10.0.0.0/8", "10.0.240.0/29"} {
-		if _, err := e.Region.CreateSubnet(e.VPC.ID, "us-east-1a", cidr, nil); !strings.HasPrefix(code(err), "InvalidSubnet.") {
+		if _, err := e.Region.Network.CreateSubnet(e.VPC.ID, "us-east-1a", cidr, nil); !strings.HasPrefix(code(err), "InvalidSubnet.") {
 			t.Errorf("subnet %s: %v", cidr, err)
 		}
 	}
@@ -264,7 +264,7 @@ func TestConsole(t *testing.T) {
 		w.AppendConsole(i[0].ID, strings.Repeat("x", 1000)+"\n")
 	}
 	w.AppendConsole(i[0].ID, "end")
-	text, err := e.Region.Console(i[0].ID)
+	text, err := e.Region.Instances.Console(i[0].ID)
 	if err != nil || len(text) != 64<<10 || !strings.HasSuffix(text, "x\nend") {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
@@ -283,7 +283,7 @@ func TestProfileLag(t *testing.T) {
 		t.Fatal(err)
 	}
 	launch := func(after time.Duration) error {
-		_, err := e.Region.RunInstances(noon().Add(after), world.RunRequest{
+		_, err := e.Region.Launches.RunInstances(noon().Add(after), world.RunRequest{
 			Data:     world.TemplateData{ImageID: image(t, e.Region), InstanceType: "m5.large", Profile: &world.ProfileRef{Name: "node"}},
 			SubnetID: e.PrivateSubnets[0].ID, Min: 1, Max: 1,
 		})
@@ -308,7 +308,7 @@ func TestReservationNotices(t *testing.T) {
 	t.Parallel()
 	w, e := furnished(t)
 	r := e.Region
-	if _, err := r.CreateQueue(noon(), "demo", nil); err != nil {
+	if _, err := r.SQS.CreateQueue(noon(), "demo", nil); err != nil {
 		t.Fatal(err)
 	}
 	i, err := launchIn(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
@@ -320,7 +320,7 @@ func TestReservationNotices(t *testing.T) {
 	if !w.Reclaim(noon(), i[0].ID) || w.Reclaim(noon(), "i-00000000000000000") {
 		t.Error("not exactly the instance that is there can be taken back")
 	}
-	got, err := r.ReceiveMessages(noon(), "demo", 10, -1)
+	got, err := r.SQS.ReceiveMessages(noon(), "demo", 10, -1)
 	if err != nil || len(got) != 2 ||
 		!strings.Contains(got[0].Body, `"capacity-reservation-id":"cr-0123456789abcdef0"`) || !strings.Contains(got[0].Body, `"detail-type":"Capacity Block Reservation Expiration Warning"`) ||
 		!strings.Contains(got[1].Body, `"instance-id":"`+i[0].ID+`"`) || !strings.Contains(got[1].Body, "Interruptible Capacity Reservation Instance Interruption") {

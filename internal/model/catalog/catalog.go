@@ -50,7 +50,7 @@ func (m Market) Types(class, pool string) []Type { return m[class].Of(pool) }
 
 // Catalog has the types that can be launched for one NodeClass in one region.
 type Catalog struct {
-	Region string
+	Region string // "us-east-1"
 	Types  []Type // sorted by name
 
 	// Pools are the types of the pools that have other types, by pool name, sorted
@@ -99,9 +99,9 @@ type Offering struct {
 	Zone         string // "us-east-1a"
 	ZoneID       string // "use1-az1", empty when not known
 	CapacityType string // OnDemand, Spot or Reserved
-	Price        Price
-	Repriced     bool // an overlay says what it costs
-	Available    bool // false while EC2 is known to be short of it
+	Price        Price  // per hour
+	Repriced     bool   // an overlay says what it costs
+	Available    bool   // false while EC2 is known to be short of it
 
 	// Reservation is the capacity reservation that the instance would run in.
 	// Only offerings whose CapacityType is Reserved have one.

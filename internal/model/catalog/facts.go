@@ -9,11 +9,11 @@ package catalog
 type Facts struct {
 	Name string `json:"name"` // "m5.large"
 
-	CurrentGeneration bool `json:"currentGeneration,omitzero"`
-	FreeTier          bool `json:"freeTier,omitzero"` // never set in the embedded table
-	BareMetal         bool `json:"bareMetal,omitzero"`
-	Burstable         bool `json:"burstable,omitzero"`     // earns and spends CPU credits
-	NitroEnclaves     bool `json:"nitroEnclaves,omitzero"` // never set in the embedded table
+	CurrentGeneration bool `json:"currentGeneration,omitzero"` // EC2's CurrentGeneration
+	FreeTier          bool `json:"freeTier,omitzero"`          // never set in the embedded table
+	BareMetal         bool `json:"bareMetal,omitzero"`         // no hypervisor
+	Burstable         bool `json:"burstable,omitzero"`         // earns and spends CPU credits
+	NitroEnclaves     bool `json:"nitroEnclaves,omitzero"`     // never set in the embedded table
 
 	UsageClasses        []string `json:"usageClasses"`          // of "on-demand", "spot", "capacity-block"; sorted
 	Virtualization      []string `json:"virtualization"`        // of "hvm", "paravirtual"; sorted
@@ -22,16 +22,16 @@ type Facts struct {
 	BootModes           []string `json:"bootModes,omitempty"`   // of "legacy-bios", "uefi"; sorted
 	RootDevices         []string `json:"rootDevices,omitempty"` // of "ebs", "instance-store"; sorted
 
-	Processor Processor `json:"processor"`
-	MemoryMiB int64     `json:"memoryMiB"`
+	Processor Processor `json:"processor"`        // architecture, vCPUs and clock
+	MemoryMiB int64     `json:"memoryMiB"`        // EC2's MemoryInfo.SizeInMiB
 	Storage   Storage   `json:"storage,omitzero"` // zero: no local disks
-	EBS       EBS       `json:"ebs"`
-	Network   Network   `json:"network"`
+	EBS       EBS       `json:"ebs"`              // bandwidth, IOPS and attachments of EBS
+	Network   Network   `json:"network"`          // interfaces, addresses and bandwidth
 
 	GPUs      []Accelerator `json:"gpus,omitempty"`      // GpuInfo: NVIDIA, AMD, Habana, Qualcomm…
 	Inference []Accelerator `json:"inference,omitempty"` // InferenceAcceleratorInfo: inf1, dl2q
 	Neuron    []Neuron      `json:"neuron,omitempty"`    // NeuronInfo: inf2, trn1, trn2
-	FPGAs     []Accelerator `json:"fpgas,omitempty"`
+	FPGAs     []Accelerator `json:"fpgas,omitempty"`     // FpgaInfo: f1, f2
 
 	// Unknown names, sorted, the facts that EC2 gives and the source of these
 	// Facts does not, by the names of the Unknown… constants. Always empty for
@@ -57,23 +57,23 @@ type Processor struct {
 	ClockMHz      int64    `json:"clockMHz,omitzero"`  // sustained; EC2 gives GHz with one or two decimals
 	Features      []string `json:"features,omitempty"` // "amd-sev-snp", "nested-virtualization"; sorted
 
-	VCPUs          int64 `json:"vcpus"` // by default
-	Cores          int64 `json:"cores"` // by default
-	ThreadsPerCore int64 `json:"threadsPerCore"`
+	VCPUs          int64 `json:"vcpus"`          // by default
+	Cores          int64 `json:"cores"`          // by default
+	ThreadsPerCore int64 `json:"threadsPerCore"` // by default
 }
 
 // Storage is the local disks of a type.
 type Storage struct {
 	TotalGB int64  `json:"totalGB"` // decimal gigabytes, as EC2 counts them
-	Disks   []Disk `json:"disks"`
-	NVMe    string `json:"nvme"` // "required", "supported" or "unsupported"
+	Disks   []Disk `json:"disks"`   // groups of equal disks
+	NVMe    string `json:"nvme"`    // "required", "supported" or "unsupported"
 }
 
 // Disk is a number of equal local disks.
 type Disk struct {
-	Count  int64  `json:"count"`
-	SizeGB int64  `json:"sizeGB"`
-	Kind   string `json:"kind"` // "ssd" or "hdd"
+	Count  int64  `json:"count"`  // number of disks
+	SizeGB int64  `json:"sizeGB"` // of one disk, in decimal gigabytes
+	Kind   string `json:"kind"`   // "ssd" or "hdd"
 }
 
 // EBS is how a type reaches its volumes.
@@ -96,11 +96,11 @@ type Network struct {
 	DefaultCard   int64         `json:"defaultCard,omitzero"`  // index of the card of the first interface
 	MaxInterfaces int64         `json:"maxInterfaces"`         // over all cards
 
-	IPv4PerInterface int64  `json:"ipv4PerInterface"`
-	IPv6PerInterface int64  `json:"ipv6PerInterface,omitzero"`
-	IPv6             bool   `json:"ipv6,omitzero"`
-	ENA              string `json:"ena,omitzero"`           // "required", "supported" or "unsupported"
-	EFAInterfaces    int64  `json:"efaInterfaces,omitzero"` // most EFA interfaces; 0: no EFA
+	IPv4PerInterface int64  `json:"ipv4PerInterface"`          // addresses of one interface, the primary one included
+	IPv6PerInterface int64  `json:"ipv6PerInterface,omitzero"` // addresses of one interface
+	IPv6             bool   `json:"ipv6,omitzero"`             // the type supports IPv6
+	ENA              string `json:"ena,omitzero"`              // "required", "supported" or "unsupported"
+	EFAInterfaces    int64  `json:"efaInterfaces,omitzero"`    // most EFA interfaces; 0: no EFA
 
 	EncryptionInTransit bool `json:"encryptionInTransit,omitzero"` // between instances that both support it
 
@@ -112,9 +112,9 @@ type Network struct {
 
 // NetworkCard is one network card of a type.
 type NetworkCard struct {
-	Index         int64  `json:"index,omitzero"`
-	MaxInterfaces int64  `json:"maxInterfaces"`
-	Performance   string `json:"performance,omitzero"`
+	Index         int64  `json:"index,omitzero"`       // from 0
+	MaxInterfaces int64  `json:"maxInterfaces"`        // of this card
+	Performance   string `json:"performance,omitzero"` // "25 Gigabit"
 }
 
 // Accelerator is a number of equal devices.
@@ -127,11 +127,11 @@ type Accelerator struct {
 
 // Neuron is a number of equal Inferentia or Trainium devices.
 type Neuron struct {
-	Name        string `json:"name"`  // "Inferentia2"
-	Count       int64  `json:"count"` // devices
-	Cores       int64  `json:"cores"` // of one device
-	CoreVersion int64  `json:"coreVersion,omitzero"`
-	MemoryMiB   int64  `json:"memoryMiB,omitzero"` // of one device
+	Name        string `json:"name"`                 // "Inferentia2"
+	Count       int64  `json:"count"`                // devices
+	Cores       int64  `json:"cores"`                // of one device
+	CoreVersion int64  `json:"coreVersion,omitzero"` // generation of the Neuron cores
+	MemoryMiB   int64  `json:"memoryMiB,omitzero"`   // of one device
 }
 
 // Arch returns the architecture in Kubernetes' words, "amd64" or "arm64": that

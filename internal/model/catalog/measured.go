@@ -36,9 +36,9 @@ const refresh = 7
 
 // Report has what a node had when it was ready, and what was promised when it was launched.
 type Report struct {
-	Image, Type        string // "ami-…", "m5.large"
-	Promised, Reported resources.Amounts
-	Day                Day
+	Image, Type        string            // "ami-…", "m5.large"
+	Promised, Reported resources.Amounts // amounts that the plan assumed, and those of the Node
+	Day                Day               // of the report
 }
 
 // Measurements are those of all types and images.

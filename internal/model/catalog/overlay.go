@@ -12,8 +12,8 @@ import (
 // Overlay is what a user knows better than the cloud: another price for some
 // offerings, resources that nodes of some types have besides.
 type Overlay struct {
-	Name   string
-	Weight int // the heavier goes first; of one weight, the name that is later in the alphabet
+	Name   string // of the NodeOverlay
+	Weight int    // the heavier goes first; of one weight, the name that is later in the alphabet
 
 	// Requirements select the offerings to which the overlay applies, by the labels
 	// of type and offering and the requirements of the pool. A label that none of

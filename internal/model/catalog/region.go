@@ -9,7 +9,7 @@ import (
 
 // Region is what the embedded table says about one region.
 type Region struct {
-	Name string
+	Name string // "us-east-1"
 
 	// Zones are the availability zones, sorted. Their ids are real. Which name
 	// an account gives to which id differs between accounts; here the n-th id

@@ -76,9 +76,9 @@ type Volume struct {
 
 // Interface is a network interface that a NodeClass asks for.
 type Interface struct {
-	Card    int64
-	Device  int64
-	EFAOnly bool // for EFA traffic alone, without an IP address
+	Card    int64 // index of the network card
+	Device  int64 // index of the device on the card
+	EFAOnly bool  // for EFA traffic alone, without an IP address
 }
 
 // Threshold is an eviction threshold: a share of what the node has, or an amount.

@@ -17,17 +17,17 @@ import (
 // Snapshot is all that a decision may know about the cluster. It and what it
 // points at are never altered; a "what if" copies what it changes.
 type Snapshot struct {
-	Taken   time.Time
-	Pools   []Pool   // sorted by name; also those that may not be used, with the reason
-	Nodes   []Node   // sorted by name; claims that have not joined are nodes too
-	Daemons []Daemon // sorted by namespace and name
-	Pods    []Pod    // the pods that need a place, sorted by namespace and name
+	Taken   time.Time // time of the snapshot
+	Pools   []Pool    // sorted by name; also those that may not be used, with the reason
+	Nodes   []Node    // sorted by name; claims that have not joined are nodes too
+	Daemons []Daemon  // sorted by namespace and name
+	Pods    []Pod     // the pods that need a place, sorted by namespace and name
 }
 
 // Pool is a NodePool: what it may launch, and its limits.
 type Pool struct {
-	Name      string
-	UID       string
+	Name      string // of the NodePool
+	UID       string // of the NodePool
 	NodeClass string // name of its EC2NodeClass
 	Weight    int    // 0..100, larger goes first
 
@@ -108,11 +108,11 @@ func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, Cordon()) }
 
 // Daemon is a DaemonSet: a pod for every node that it accepts.
 type Daemon struct {
-	Namespace, Name string
+	Namespace, Name string                      // of the DaemonSet
 	Requests        resources.Amounts           // of one pod, with Pods: 1
 	Required        []requirements.Requirements // as in Pod
 	Tolerations     []requirements.Toleration   // as the DaemonSet controller extends them
-	HostPorts       []HostPort
+	HostPorts       []HostPort                  // of one pod
 
 	// Kind is what one of its pods is to the places of others; nil if that is not known, and then no rule counts them.
 	Kind *Kind
@@ -120,10 +120,10 @@ type Daemon struct {
 
 // Pod is a pod as far as its place is concerned.
 type Pod struct {
-	Namespace, Name string
-	UID             string
-	Owner           string // "ReplicaSet/web-5d4f", its controller; empty if it has none
-	Labels          requirements.Labels
+	Namespace, Name string              // of the pod
+	UID             string              // of the pod
+	Owner           string              // "ReplicaSet/web-5d4f", its controller; empty if it has none
+	Labels          requirements.Labels // of the pod
 
 	Requests resources.Amounts // init containers, sidecars and overhead included, with Pods: 1
 
@@ -134,17 +134,17 @@ type Pod struct {
 	Tolerations []requirements.Toleration
 	HostPorts   []HostPort
 
-	Spread       []Spread
-	Affinity     []Term // the pods that must, or should, be near
-	AntiAffinity []Term // and those that must not, or should not
+	Spread       []Spread // topology spread constraints
+	Affinity     []Term   // the pods that must, or should, be near
+	AntiAffinity []Term   // and those that must not, or should not
 
 	// Volumes names the volume claims that have no volume yet and that other
 	// pods may use too ("namespace/name"): where the first of their pods goes, the
 	// volume is made, and the others follow into that zone. Sorted.
 	Volumes []string
 
-	Priority int32
-	Created  time.Time
+	Priority int32     // spec.priority
+	Created  time.Time // creation timestamp
 
 	// Node is the name of the node the pod still runs on, if that node is
 	// leaving; empty for a pending pod.
@@ -170,14 +170,14 @@ func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 
 // Preference is a preferred requirement of the node.
 type Preference struct {
-	Weight       int // 1..100
-	Requirements requirements.Requirements
+	Weight       int                       // 1..100
+	Requirements requirements.Requirements // preferred labels of the node
 }
 
 // HostPort is a port that a pod takes on its node.
 type HostPort struct {
 	IP       string // "0.0.0.0" for all addresses
-	Port     int32
+	Port     int32  // 1..65535
 	Protocol string // TCP, UDP or SCTP
 }
 

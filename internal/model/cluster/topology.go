@@ -83,5 +83,5 @@ type Kind struct {
 // Resident is a number of pods of one kind on a node.
 type Resident struct {
 	*Kind
-	Count int
+	Count int // number of pods
 }

@@ -12,9 +12,9 @@ type Labels = map[string]string
 // Requirement is one line of a NodePool's requirements or of a node affinity
 // term, as its author wrote it.
 type Requirement struct {
-	Key      string
+	Key      string // label
 	Operator Operator
-	Values   []string
+	Values   []string // empty for Exists and DoesNotExist
 
 	// MinValues is how many distinct values must stay available; 0 for no
 	// such demand. Only NodePools have it.

@@ -17,8 +17,8 @@ const (
 
 // Taint keeps pods off a node unless they tolerate it.
 type Taint struct {
-	Key, Value string
-	Effect     Effect
+	Key, Value string // of the taint
+	Effect     Effect // NoSchedule, PreferNoSchedule or NoExecute
 }
 
 // String writes the taint as kubectl does: "key=value:Effect" or "key:Effect".
@@ -53,7 +53,7 @@ func (t Taint) IsTransient() bool {
 type Toleration struct {
 	Key      string // empty with operator Exists: every key
 	Operator string // Equal (also when empty), Exists, Lt or Gt
-	Value    string
+	Value    string // compared with the taint's value
 	Effect   Effect // empty: every effect
 }
 

@@ -19,9 +19,9 @@ import (
 
 // Node is all that user data is made from. Two equal Nodes give the same bytes.
 type Node struct {
-	Family  string // one of catalog's AMI families
-	Cluster Cluster
-	Kubelet Kubelet
+	Family  string  // one of catalog's AMI families
+	Cluster Cluster // the cluster that the node joins
+	Kubelet Kubelet // settings of the EC2NodeClass
 
 	// Labels are those the node shall have. What a kubelet may not set on
 	// itself is left out; the controller adds it when the node registers.
@@ -38,28 +38,28 @@ type Node struct {
 
 // Cluster is what a kubelet must know to find its cluster.
 type Cluster struct {
-	Name        string
+	Name        string // of the EKS cluster
 	Endpoint    string // "https://…"
 	CA          string // base64 of PEM
 	ServiceCIDR string // AL2023 needs it
 	DNS         string // address of the cluster's DNS service; empty if there is none
-	IPv6        bool
+	IPv6        bool   // pods and services have IPv6 addresses
 }
 
 // Kubelet is what the user sets about the kubelet, as text where the kubelet takes text.
 type Kubelet struct {
-	ClusterDNS                  []string // instead of Cluster.DNS
-	MaxPods                     *int64   // nil: the default of the AMI family
-	PodsPerCore                 *int64
+	ClusterDNS                  []string          // instead of Cluster.DNS
+	MaxPods                     *int64            // nil: the default of the AMI family
+	PodsPerCore                 *int64            // nil: no limit by cores
 	SystemReserved              map[string]string // "cpu": "100m"
-	KubeReserved                map[string]string
+	KubeReserved                map[string]string // "cpu": "100m"
 	EvictionHard                map[string]string // "memory.available": "5%"
-	EvictionSoft                map[string]string
+	EvictionSoft                map[string]string // "memory.available": "10%"
 	EvictionSoftGracePeriod     map[string]string // "memory.available": "1m30s"
 	EvictionMaxPodGracePeriod   *int64            // seconds
-	ImageGCHighThresholdPercent *int64
-	ImageGCLowThresholdPercent  *int64
-	CPUCFSQuota                 *bool
+	ImageGCHighThresholdPercent *int64            // nil: the kubelet's default
+	ImageGCLowThresholdPercent  *int64            // nil: the kubelet's default
+	CPUCFSQuota                 *bool             // nil: the kubelet's default
 	// More are further fields of KubeletConfiguration by name, each value as JSON on one line. AL2023 alone knows a way to
 	// set them.
 	More map[string]string

@@ -45,16 +45,16 @@ const (
 
 // Seen is everything that the next action depends on.
 type Seen struct {
-	Claim   Claim
-	Machine Machine
-	Node    Node
+	Claim   Claim   // the NodeClaim
+	Machine Machine // its instance
+	Node    Node    // its Node
 }
 
 // Claim is what was seen of the NodeClaim.
 type Claim struct {
-	Exists    bool // false: only the Node is left
-	Finalizer bool // Joiner's finalizer is on it, so it stays until its instance is terminated
-	Created   time.Time
+	Exists    bool      // false: only the Node is left
+	Finalizer bool      // Joiner's finalizer is on it, so it stays until its instance is terminated
+	Created   time.Time // creation timestamp
 	// Unlabelled is true if an older version created it, or its Node, without a label that is required now.
 	Unlabelled bool
 
@@ -79,7 +79,7 @@ type Claim struct {
 	// its instance from joining is fixed; zero: it is not outdated.
 	Outdated time.Time
 
-	NodeClass NodeClass
+	NodeClass NodeClass // state of its EC2NodeClass
 	// Shortage is true if EC2 has capacity for no offering that the claim accepts.
 	Shortage bool
 	// Answered is when EC2 first answered its launch, or last throttled it; zero: not yet, as far as this process knows.
@@ -90,7 +90,7 @@ type Claim struct {
 
 // Replacement is what is done for the pods of an expired node before it is deleted.
 type Replacement struct {
-	State ReplacementState
+	State ReplacementState // progress of the replacement
 	// Apart is true in a static NodePool, which gets one more node for a while: no plan is needed, and the Node stays open.
 	Apart bool
 	// Since is when it was queued, or when it was requested, from the claim's annotation; zero without it.
@@ -132,7 +132,7 @@ const (
 
 // Machine is the observed state of the instance.
 type Machine struct {
-	State MachineState
+	State MachineState // observed state
 	// Foreign is true if it has the tags of another cluster or of a node group. It is not terminated.
 	Foreign bool
 	// Unmarked is true if it has no owner tags although a claim refers to it. It is not terminated, and its claim stays until it is gone.
@@ -160,7 +160,7 @@ type Node struct {
 	Closed   bool      // tainted as disrupted
 	Cordoned bool      // Closed, and out of load balancers
 
-	Ready     bool
+	Ready     bool   // its condition Ready is True
 	Startup   string // a startup taint that is still on it; or empty
 	Ephemeral string // a taint that Kubernetes sets on new nodes, still on it; or empty
 	Lacks     string // a requested resource that the node does not report yet; or empty

@@ -9,47 +9,55 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// mark stands for what only the instance can know, such as what a command
+func (w Word) ValueOrNone() Value {
+	if w.Text == "" {
+		return Value{}
+	}
+	return w.Value()
+}
+
+// Mark stands for what only the instance can know, such as what a command
 // prints: a character that no one writes.
-const mark = "\uE000"
+const Mark = "\uE000"
 
-// maxValue bounds what a variable may hold: each may be used for the next one, which would double it.
-const maxValue = 4096
+// MaxValue bounds what a variable may hold: each may be used for the next one, which would double it.
+const MaxValue = 4096
 
-// word is one word of a command after expansion.
-type word struct {
-	text  string // with marks where it is vague
-	at    Spot
-	unset []string // variables in it that nothing sets
-	whole bool     // all of it stands in the user data as it is, between one pair of quotes or without
+// Word is one word of a command after expansion.
+type Word struct {
+	Text  string // with marks where it is vague
+	At    Spot
+	Unset []string // variables in it that nothing sets
+	Whole bool     // all of it stands in the user data as it is, between one pair of quotes or without
 }
 
-func (w word) isVague() bool { return strings.Contains(w.text, mark) }
+func (w Word) IsVague() bool { return strings.Contains(w.Text, Mark) }
 
-// value is the word as a setting.
-func (w word) value() Value {
-	return Value{Text: strings.ReplaceAll(w.text, mark, "…"), Vague: w.isVague(), At: w.at}
+// Value is the word as a setting.
+func (w Word) Value() Value {
+	return Value{Text: strings.ReplaceAll(w.Text, Mark, "…"), Vague: w.IsVague(), At: w.At}
 }
 
-// variables are those of a shell script.
-type variables struct {
-	set map[string]string // with marks
+// Variables are those of a shell script.
+type Variables struct {
+	Set map[string]string // with marks
 
 	// foreign: something was read that may set any variable, a file for instance.
-	foreign bool
+	Foreign bool
 	missed  []string // what was asked for and is not set
 }
 
-func (v *variables) clone() *variables {
-	return &variables{set: maps.Clone(v.set), foreign: v.foreign}
+// Clone returns a copy that shares nothing with v.
+func (v *Variables) Clone() *Variables {
+	return &Variables{Set: maps.Clone(v.Set), Foreign: v.Foreign}
 }
 
-// assign gives a variable a value; a longer one than can be kept is vague.
-func (v *variables) assign(name, value string) {
-	if len(value) > maxValue || len(v.set) > maxParts*8 {
-		value = mark
+// Assign gives a variable a value; a longer one than can be kept is vague.
+func (v *Variables) Assign(name, value string) {
+	if len(value) > MaxValue || len(v.Set) > MaxParts*8 {
+		value = Mark
 	}
-	v.set[name] = value
+	v.Set[name] = value
 }
 
 // ambient are variables that an instance has without anybody setting them.
@@ -57,8 +65,8 @@ const ambient = " HOME PATH PWD OLDPWD SHELL USER LOGNAME LANG TERM HOSTNAME HOS
 	"BASHPID BASH_SOURCE BASH_VERSION BASH_VERSINFO FUNCNAME PIPESTATUS SHLVL INSTANCE_ID REPLY EPOCHSECONDS TMPDIR XDG_RUNTIME_DIR DIRSTACK GROUPS _ ? $ ! - 0 "
 
 // Get makes variables an expand.Environ. Of a variable of many values nothing is known.
-func (v *variables) Get(name string) expand.Variable {
-	value, ok := v.set[name]
+func (v *Variables) Get(name string) expand.Variable {
+	value, ok := v.Set[name]
 	switch {
 	case ok:
 	case name == "IFS":
@@ -67,8 +75,8 @@ func (v *variables) Get(name string) expand.Variable {
 		value = ""
 	case name == "#":
 		value = "0"
-	case v.foreign || strings.Contains(ambient, " "+name+" ") || strings.Contains(name, " "):
-		value = mark
+	case v.Foreign || strings.Contains(ambient, " "+name+" ") || strings.Contains(name, " "):
+		value = Mark
 	default:
 		v.missed = append(v.missed, name)
 		return expand.Variable{}
@@ -77,76 +85,76 @@ func (v *variables) Get(name string) expand.Variable {
 }
 
 // Each makes variables an expand.Environ. It names none: nothing is ever run with them.
-func (v *variables) Each(func(string, expand.Variable) bool) {}
+func (v *Variables) Each(func(string, expand.Variable) bool) {}
 
-func (v *variables) config() *expand.Config {
+func (v *Variables) config() *expand.Config {
 	return &expand.Config{
 		Env: v,
 		CmdSubst: func(w io.Writer, _ *syntax.CmdSubst) error {
-			_, err := io.WriteString(w, mark)
+			_, err := io.WriteString(w, Mark)
 			return err
 		},
-		ProcSubst: func(*syntax.ProcSubst) (string, error) { return mark, nil },
+		ProcSubst: func(*syntax.ProcSubst) (string, error) { return Mark, nil },
 	}
 }
 
-// fields expands one word of a command into none, one or several.
-func (v *variables) fields(w *syntax.Word, at Spot) []word {
+// Fields expands one word of a command into none, one or several.
+func (v *Variables) Fields(w *syntax.Word, at Spot) []Word {
 	v.missed = nil
 	if !isTame(w) {
-		return []word{{text: mark, at: at}}
+		return []Word{{Text: Mark, At: at}}
 	}
-	all, err := guarded(func() ([]string, error) { return expand.Fields(v.config(), w) })
+	all, err := Guarded(func() ([]string, error) { return expand.Fields(v.config(), w) })
 	if err != nil {
-		return []word{{text: mark, at: at}}
+		return []Word{{Text: Mark, At: at}}
 	}
-	var out []word
+	var out []Word
 	for _, one := range all {
-		out = append(out, word{text: one, at: at, unset: v.missed, whole: isWhole(w)})
+		out = append(out, Word{Text: one, At: at, Unset: v.missed, Whole: isWhole(w)})
 	}
 	if len(out) == 0 { // it expands to no word: callers that count words must know
-		out = append(out, word{at: at, unset: v.missed, text: vanished})
+		out = append(out, Word{At: at, Unset: v.missed, Text: Vanished})
 	}
 	return out
 }
 
-// vanished is the text of a word that expands to nothing at all.
-const vanished = "\uE001"
+// Vanished is the text of a word that expands to nothing at all.
+const Vanished = "\uE001"
 
-// literal expands a word that is never split, such as the value of a variable.
-func (v *variables) literal(w *syntax.Word) string {
+// Literal expands a word that is never split, such as the value of a variable.
+func (v *Variables) Literal(w *syntax.Word) string {
 	v.missed = nil
 	if w == nil {
 		return ""
 	}
 	if !isTame(w) {
-		return mark
+		return Mark
 	}
-	out, err := guarded(func() (string, error) { return expand.Literal(v.config(), w) })
+	out, err := Guarded(func() (string, error) { return expand.Literal(v.config(), w) })
 	if err != nil {
-		return mark
+		return Mark
 	}
 	return out
 }
 
-// document expands a here-document.
-func (v *variables) document(w *syntax.Word) string {
+// Document expands a here-document.
+func (v *Variables) Document(w *syntax.Word) string {
 	if w == nil {
 		return ""
 	}
 	if !isTame(w) {
-		return mark
+		return Mark
 	}
-	out, err := guarded(func() (string, error) { return expand.Document(v.config(), w) })
-	if err != nil || len(out) > maxUnpacked {
-		return mark
+	out, err := Guarded(func() (string, error) { return expand.Document(v.config(), w) })
+	if err != nil || len(out) > MaxUnpacked {
+		return Mark
 	}
 	return out
 }
 
-// guarded runs a function of the shell's library on a stranger's text; a panic of
+// Guarded runs a function of the shell's library on a stranger's text; a panic of
 // it is one more thing that cannot be known.
-func guarded[T any](expansion func() (T, error)) (out T, err error) {
+func Guarded[T any](expansion func() (T, error)) (out T, err error) {
 	defer func() {
 		if recover() != nil {
 			err = io.ErrUnexpectedEOF
@@ -197,8 +205,8 @@ func isWhole(w *syntax.Word) bool {
 	return false
 }
 
-// inner is where the text of a whole word begins: after its quote.
-func inner(w *syntax.Word, at Spot) Spot {
+// Inner is where the text of a whole word begins: after its quote.
+func Inner(w *syntax.Word, at Spot) Spot {
 	if len(w.Parts) == 1 {
 		if _, bare := w.Parts[0].(*syntax.Lit); !bare {
 			at.Column++

@@ -63,7 +63,7 @@ const (
 	JoinsAmiss Harm = "joins amiss" // it does, and not as it was meant
 
 	// unlessStarted is settled in the end: the instance never joins unless another part makes it.
-	unlessStarted Harm = "?"
+	UnlessStarted Harm = "?"
 )
 
 // Problem is one thing that is wrong with user data. Its texts hold nothing of
@@ -128,8 +128,8 @@ func (p Problem) Check() string {
 	return "BOOT-7"
 }
 
-// with adds what to do.
-func (p *Problem) with(fix, write string) { p.Fix, p.Write = fix, write }
+// Suggest adds what to do.
+func (p *Problem) Suggest(fix, write string) { p.Fix, p.Write = fix, write }
 
 // rank orders problems: what keeps nodes from joining comes before all else.
 func (p Problem) rank() int {
@@ -140,8 +140,8 @@ func (p Problem) rank() int {
 	return rank
 }
 
-// ordered sorts problems, the gravest first, and leaves out what is there twice.
-func ordered(all []Problem) []Problem {
+// Ordered sorts problems, the gravest first, and leaves out what is there twice.
+func Ordered(all []Problem) []Problem {
 	slices.SortStableFunc(all, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.At.Part, b.At.Part), cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
 	})

@@ -1,8 +1,8 @@
-// Package userdata parses user data and reports its problems, as the instance would run it.
+// Package userdata has what all formats of user data share: input and result of reading it, and the problems found. Package userdata/reading reads it.
 //
 // In: the AMI family, what is known of the image and of the cluster, and user data in any of its forms.
-// Out: how the kubelet is started by it, where each argument came from, and what is wrong, as typed problems.
-// Never: anything run, read or asked; nor a word of the user's in a problem, but names that are no secrets.
+// Out: Reading: how the kubelet is started, where each argument came from, and typed problems. Reader collects them.
+// Never: a word of the user's in a problem, except names that are no secrets.
 package userdata
 
 import (
@@ -11,6 +11,43 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
+
+// Soften makes problems, from the one of a number on, no more than likely if what they are about may not be run at all.
+func (r *Reader) Soften(first int, sure bool) {
+	for i := first; i < len(r.Out.Problems) && !sure; i++ {
+		if p := &r.Out.Problems[i]; p.Certainty == Certain {
+			p.Certainty = Likely
+		}
+	}
+}
+
+// Argument is one flag of the kubelet with its value.
+type Argument struct {
+	Name, Value string
+	At          Spot
+	HasValue    bool
+}
+
+// The content types that an instance acts on.
+const (
+	TypeScript      = "text/x-shellscript"
+	TypeBoothook    = "text/cloud-boothook"
+	TypeCloudConfig = "text/cloud-config"
+	TypeNodeConfig  = "application/node.eks.aws"
+	TypePlain       = "text/plain"
+)
+
+// Part is one piece of user data.
+type Part struct {
+	Kind string // content type, without parameters
+	Text Text
+}
+
+// Written is a text that user data writes into a file, or adds to it.
+type Written struct {
+	Path string
+	Text Text
+}
 
 // Input is what is to be read, and what is known of who reads it. Only Family
 // must be given; what is not known is not judged.
@@ -131,90 +168,57 @@ const (
 	FormUnknown      = "unknown"
 )
 
-// Read reads user data. It is total: whatever the data, there is a Reading.
-func Read(in Input) Reading {
-	r := &reader{in: in}
-	r.out.Form, r.out.Kubelet.Config = FormUnknown, map[string]any{}
-	r.files = map[string]text{}
-	if r.judgeImage() {
-		r.read()
-		r.judge()
-		r.settle()
-		r.place()
-	}
-	r.out.Problems = ordered(r.out.Problems)
-	return r.out
-}
-
-// Foreign reads the user's own user data by itself, where nothing could be merged
-// with it, and returns what is wrong with its form: a form of another family, a
-// message without parts, text that is no TOML. The second result says whether
-// there is anything.
-func Foreign(in Input) (Problem, bool) {
-	in.Data = nil
-	if in.Family != familyCustom {
-		in.Image = "" // whether it is the right one is another question
-	}
-	for _, p := range Read(in).Problems {
-		switch p.Kind {
-		case OtherFamily, BadMIME, SettingInvalid, NotUnpackable:
-			return p, true
-		}
-	}
-	return Problem{}, false
-}
-
-// reader is one reading on its way.
-type reader struct {
-	in     Input
-	out    Reading
-	starts []start // of the kubelet, in the order in which they would happen
-	files  map[string]text
+// Reader is one reading on its way.
+type Reader struct {
+	In     Input
+	Out    Reading
+	Starts []Start // of the kubelet, in the order in which they would happen
+	Files  map[string]Text
 	// written is what files are made of, in the order in which it is written.
-	written []written
-	opaque  []string  // why it may come otherwise: what only the instance can know
-	ours    int       // the part that Joiner wrote; 0: none, or all of it is rewritten
-	flag    *argument // the one that says with which taints the node registers; nil: none does
+	Written []Written
+	Opaque  []string  // why it may come otherwise: what only the instance can know
+	Ours    int       // the part that Joiner wrote; 0: none, or all of it is rewritten
+	Flag    *Argument // the one that says with which taints the node registers; nil: none does
 }
 
-// text is a text somewhere in the user data.
-type text struct {
-	body  string
-	at    Spot // of its first character
-	vague bool
+// Text is a text somewhere in the user data.
+type Text struct {
+	Body  string
+	At    Spot // of its first character
+	Vague bool
 }
 
-// start is one way in which the user data starts the kubelet.
-type start struct {
-	by                        string // bySh, byNodeadm, …
-	at                        Spot
-	sure                      bool // it happens in any case
-	cluster, endpoint, ca, ip Value
-	flags                     []flag
-	config                    map[string]any
-	spots                     map[string]Spot             // of fields of config, by name
-	within                    map[string]Spot             // of all fields of a NodeConfig, by path
-	labels                    map[string]Spot             // of labels, by key, where each has a place of its own
-	environment               map[string]map[string]Value // by service and name, of a NodeConfig
-	hidden                    bool                        // some of its flags are not known
+// Start is one way in which the user data starts the kubelet.
+type Start struct {
+	By                        string // bySh, byNodeadm, …
+	At                        Spot
+	Sure                      bool // it happens in any case
+	Cluster, Endpoint, CA, IP Value
+	Flags                     []Flag
+	Config                    map[string]any
+	Spots                     map[string]Spot             // of fields of config, by name
+	Within                    map[string]Spot             // of all fields of a NodeConfig, by path
+	Labels                    map[string]Spot             // of labels, by key, where each has a place of its own
+	Environment               map[string]map[string]Value // by service and name, of a NodeConfig
+	Hidden                    bool                        // some of its flags are not known
 }
 
 // What starts kubelets.
 const (
-	bySh      = "/etc/eks/bootstrap.sh"
-	byNodeadm = "nodeadm"
-	bySetting = "Bottlerocket"
-	byPS      = "Start-EKSBootstrap.ps1"
+	BySh      = "/etc/eks/bootstrap.sh"
+	ByNodeadm = "nodeadm"
+	BySetting = "Bottlerocket"
+	ByPS      = "Start-EKSBootstrap.ps1"
 )
 
-// flag is one argument of the kubelet.
-type flag struct {
-	text string
-	at   Spot
+// Flag is one argument of the kubelet.
+type Flag struct {
+	Text string
+	At   Spot
 }
 
-// problem notes what is wrong.
-func (r *reader) problem(kind Kind, certainty Certainty, harm Harm, spot Spot, format string, args ...any) *Problem {
-	r.out.Problems = append(r.out.Problems, Problem{Kind: kind, Certainty: certainty, Harm: harm, At: spot, Cause: fmt.Sprintf(format, args...)})
-	return &r.out.Problems[len(r.out.Problems)-1]
+// Report notes what is wrong.
+func (r *Reader) Report(kind Kind, certainty Certainty, harm Harm, spot Spot, format string, args ...any) *Problem {
+	r.Out.Problems = append(r.Out.Problems, Problem{Kind: kind, Certainty: certainty, Harm: harm, At: spot, Cause: fmt.Sprintf(format, args...)})
+	return &r.Out.Problems[len(r.Out.Problems)-1]
 }

@@ -2,32 +2,32 @@ package userdata
 
 import "strings"
 
-const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+const Letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// isTelling reports whether a name that a user wrote may be repeated: it is a
+// IsTelling reports whether a name that a user wrote may be repeated: it is a
 // word as names are, and not what a password looks like.
-func isTelling(name string) bool {
-	return name != "" && len(name) <= 60 && strings.Trim(name, letters+"-_./") == ""
+func IsTelling(name string) bool {
+	return name != "" && len(name) <= 60 && strings.Trim(name, Letters+"-_./") == ""
 }
 
-// said names what was written in brackets, if it may be repeated.
-func said(name string) string {
-	if !isTelling(name) {
+// Quoted names what was written in brackets, if it may be repeated.
+func Quoted(name string) string {
+	if !IsTelling(name) {
 		return ""
 	}
 	return " (" + name + ")"
 }
 
-// variable names a variable of a shell, if it looks like one.
-func variable(name string) string {
-	if name != strings.ToUpper(name) && !isTelling(name) {
+// Variable names a variable of a shell, if it looks like one.
+func Variable(name string) string {
+	if name != strings.ToUpper(name) && !IsTelling(name) {
 		return "a variable"
 	}
 	return "$" + name
 }
 
-// nearest is the name among those known that was probably meant, empty if none is near.
-func nearest(name string, known []string) string {
+// Nearest is the name among those known that was probably meant, empty if none is near.
+func Nearest(name string, known []string) string {
 	if len(name) > 80 {
 		return ""
 	}
@@ -36,16 +36,16 @@ func nearest(name string, known []string) string {
 		if len(one) < 4 {
 			continue
 		}
-		if d := distance(name, one, least); d < least {
+		if d := Distance(name, one, least); d < least {
 			best, least = one, d
 		}
 	}
 	return best
 }
 
-// distance is how many letters have to be put in, taken out, changed or swapped
+// Distance is how many letters have to be put in, taken out, changed or swapped
 // with their neighbour to make one word of another; limit if that many or more.
-func distance(a, b string, limit int) int {
+func Distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}

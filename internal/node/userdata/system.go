@@ -6,10 +6,53 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
+// NodeConfigOnAL2 reports a NodeConfig that an image of AL2 gets.
+func (r *Reader) NodeConfigOnAL2(at Spot) {
+	r.Report(OtherFamily, Certain, r.ScriptHarm(), at, "a NodeConfig is for nodeadm of AL2023; an image of AL2 does not read it").
+		Suggest("call "+BySh+" in a shell script, or choose an image of AL2023", "")
+}
+
+// UnknownPart says what a part that nothing reads looks like.
+func (r *Reader) UnknownPart(p Part) {
+	harm := r.ScriptHarm()
+	switch FormOf(p.Text.Body) {
+	case FormNothing:
+	case FormBottlerocket:
+		r.Report(OtherFamily, Certain, harm, p.Text.At, "these are settings of Bottlerocket, which no other image reads").
+			Suggest("set spec.amiFamily to Bottlerocket, or write it for "+r.In.Family, "")
+	case FormPowerShell:
+		r.Report(OtherFamily, Certain, harm, p.Text.At, "this is for Windows, and no other image runs it").
+			Suggest("set spec.amiFamily to one of Windows, or write it for "+r.In.Family, "")
+	default:
+		if p.Kind == TypePlain && strings.HasPrefix(p.Text.Body, "#include") {
+			r.Opaque = append(r.Opaque, "the user data includes more from elsewhere")
+			return
+		}
+		r.Report(UnknownPart, Certain, harm, p.Text.At, "nothing on the instance reads this: it is no shell script, which begins with #!, no cloud-config and no NodeConfig").
+			Suggest("begin it as what it is, or give the part its Content-Type", "")
+	}
+}
+
+// NamedByInstance reports names of nodes that the usual mapping of a role does not permit.
+func (r *Reader) NamedByInstance(spot Spot, what string) {
+	r.Report(OtherName, Likely, NeverJoins, spot,
+		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", what).
+		Suggest("map the node role in aws-auth to system:node:{{SessionName}}, or take the setting out", "")
+}
+
+// ScriptHarm is what comes of a script that is not run: where Joiner's own part
+// makes the instance join, only what the user wanted besides is lost.
+func (r *Reader) ScriptHarm() Harm {
+	if r.In.Family == FamilyCustom {
+		return UnlessStarted
+	}
+	return JoinsAmiss
+}
+
 const (
-	familyCustom       = catalog.Custom
-	bottlerocketSystem = catalog.Bottlerocket
-	windowsSystem      = "Windows"
+	FamilyCustom       = catalog.Custom
+	BottlerocketSystem = catalog.Bottlerocket
+	WindowsSystem      = "Windows"
 )
 
 // SystemOf is the AMI family of an image that bears one of AWS's own names:
@@ -19,9 +62,9 @@ func SystemOf(image string) string {
 	case strings.HasPrefix(image, "amazon-eks-node-al2023-"):
 		return catalog.AL2023
 	case strings.HasPrefix(image, "bottlerocket-aws-k8s-"):
-		return bottlerocketSystem
+		return BottlerocketSystem
 	case strings.HasPrefix(image, "Windows_Server-") && strings.Contains(image, "-EKS_Optimized-"):
-		return windowsSystem
+		return WindowsSystem
 	}
 	for _, prefix := range []string{"amazon-eks-node-", "amazon-eks-gpu-node-", "amazon-eks-arm64-node-"} {
 		rest, ok := strings.CutPrefix(image, prefix)
@@ -36,30 +79,30 @@ func SystemOf(image string) string {
 func systemOfFamily(family string) string {
 	switch family {
 	case catalog.Windows2019, catalog.Windows2022, catalog.Windows2025:
-		return windowsSystem
+		return WindowsSystem
 	case catalog.Custom:
 		return ""
 	}
 	return family
 }
 
-// system returns the family of the image: by its name, else by the EC2NodeClass; empty for a custom image.
-func (r *reader) system() string {
-	if s := SystemOf(r.in.Image); s != "" {
+// System returns the family of the image: by its name, else by the EC2NodeClass; empty for a custom image.
+func (r *Reader) System() string {
+	if s := SystemOf(r.In.Image); s != "" {
 		return s
 	}
-	return systemOfFamily(r.in.Family)
+	return systemOfFamily(r.In.Family)
 }
 
-// judgeImage says whether the image is of the family for which the user data is
+// JudgeImage says whether the image is of the family for which the user data is
 // written. If not, there is nothing more to be said.
-func (r *reader) judgeImage() bool {
-	family, image := systemOfFamily(r.in.Family), SystemOf(r.in.Image)
+func (r *Reader) JudgeImage() bool {
+	family, image := systemOfFamily(r.In.Family), SystemOf(r.In.Image)
 	if family == "" || image == "" || family == image {
 		return true
 	}
-	r.problem(ImageMismatch, Certain, NeverJoins, Spot{},
-		"it is %s, and the image %s is one of %s, which cannot read what is written for %s", r.in.Family, r.in.Image, image, r.in.Family).
-		with("set spec.amiFamily to "+image+", or select an image of "+r.in.Family, "")
+	r.Report(ImageMismatch, Certain, NeverJoins, Spot{},
+		"it is %s, and the image %s is one of %s, which cannot read what is written for %s", r.In.Family, r.In.Image, image, r.In.Family).
+		Suggest("set spec.amiFamily to "+image+", or select an image of "+r.In.Family, "")
 	return false
 }

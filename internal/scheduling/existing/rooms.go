@@ -15,19 +15,19 @@ import (
 
 // Rooms is the free room of the existing nodes that take pods.
 type Rooms struct {
-	Nodes []*cluster.Node    // the nodes that take pods: initialized ones first, then joined ones, then by name
-	Room  []resources.Vector // by node: its free room; slices of cells
-	Ports [][]int            // by node: the lists of host ports in use, by number in podgroup.Queue.Ports
-	Hosts []topology.Tally   // by node: its pods as rules over host names count them; entries are replaced, never changed
-	Hard  []bitset.Set       // by signature: the nodes that it accepts
-	Liked []bitset.Set       // by signature: those of them that it prefers, by soft taints and then by preferences, the heaviest first
-	Full  bitset.Set         // the nodes without room for a pod of any class
+	Nodes     []*cluster.Node       // the nodes that take pods: initialized ones first, then joined ones, then by name
+	Room      []resources.Vector    // by node: its free room; slices of cells
+	Ports     [][]int               // by node: the lists of host ports in use, by number in podgroup.Queue.Ports
+	Hosts     []topology.HostCounts // by node: its pods as rules over host names count them; entries are replaced, never changed
+	Hard      []bitset.Set          // by signature: the nodes that it accepts
+	Preferred []bitset.Set          // by signature: those of them that it prefers, by soft taints and then by preferences, the heaviest first
+	Full      bitset.Set            // the nodes without room for a pod of any class
 
 	cells  []int64
 	lent   bool // cells, Ports and Hosts are another's too
 	labels *bitset.Index
 	taints []tainted
-	held   map[int]bitset.Set // by group over host names, made when first asked for; see Having
+	held   map[int]bitset.Set // by group over host names, made when first asked for; see NodesWithPod
 }
 
 // tainted is a set of nodes with the same taints.
@@ -44,8 +44,8 @@ func (r *Rooms) Clone() *Rooms {
 	return &out
 }
 
-// Set replaces the free room, the ports and the tally of a node after pods were added to it.
-func (r *Rooms) Set(node int, free resources.Vector, ports []int, host topology.Tally) {
+// Set replaces the free room, the ports and the host counts of a node after pods were added to it.
+func (r *Rooms) Set(node int, free resources.Vector, ports []int, host topology.HostCounts) {
 	if r.lent {
 		r.lent, r.cells = false, slices.Clone(r.cells)
 		r.Room = resources.VectorsIn(r.cells, len(r.Nodes))
@@ -79,7 +79,7 @@ func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
 			r.Ports[i] = []int{q.Ports.Number(wanted)}
 		}
 	}
-	r.Hosts = make([]topology.Tally, len(r.Nodes))
+	r.Hosts = make([]topology.HostCounts, len(r.Nodes))
 	r.labels = bitset.NewIndex(len(r.Nodes), func(key string, add func(from, to int, value string)) {
 		for i, n := range r.Nodes {
 			if value, ok := n.Labels[key]; ok {
@@ -141,7 +141,7 @@ func (r *Rooms) judge(s *podgroup.Signature) {
 		}
 	}
 	r.Hard = append(r.Hard, hard)
-	r.Liked = append(r.Liked, liked)
+	r.Preferred = append(r.Preferred, liked)
 }
 
 // findTaints groups the nodes by their taints. There are usually few groups.
@@ -200,8 +200,8 @@ func (r *Rooms) findFull(q *podgroup.Queue) {
 	}
 }
 
-// Having returns the nodes on which the group, over host names, counts a pod.
-func (r *Rooms) Having(group int) bitset.Set {
+// NodesWithPod returns the nodes on which the group, over host names, counts a pod.
+func (r *Rooms) NodesWithPod(group int) bitset.Set {
 	held, ok := r.held[group]
 	if !ok {
 		held = bitset.New(len(r.Nodes))

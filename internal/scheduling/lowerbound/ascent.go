@@ -7,21 +7,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
-// ascent looks for worths by splitting the price of each kind over its
-// resources, in whatever shares. A pod then pays on a machine, for each
-// resource, the share of the room that it takes. Pods on one machine take no
-// more than all of it, so together they pay no more than its price; and let each
-// be worth what it pays where it pays least. So whatever the shares, no machine
-// holds pods that are worth more than its price. The best shares prove the linear relaxation.
+// ascent searches for dual prices: it splits the price of each kind over its resources, in any shares.
+// On a node, a pod then pays for each resource the share of the room that it takes. The pods on one
+// node take no more than all of it, so together they pay no more than its price. The dual price of a
+// pod is what it pays on the kind where it pays least. So for any shares, no node holds pods whose
+// dual prices exceed its price. The best shares prove the linear relaxation.
 //
-// What counts as a resource of a machine besides its room:
+// These count as resources of a node besides its room:
 //
 //   - its slots for a group: as many as the cap, and each pod of the group takes one;
 //   - its slots for large pods: n of them, and a pod that asks for a part x of the room of
 //     something takes ⌈(n+1)·x⌉ − 1. That is less than (n+1)·x, so pods with parts
 //     of 1 in all take less than n+1 slots, which is n at most (a dual feasible
-//     function, as Fekete and Schepers have it). Pods of more than half a machine so pay for
-//     all of it, and those of more than a third for half.
+//     function, as Fekete and Schepers have it). So pods of more than half a node pay for
+//     all of it, and pods of more than a third for half.
 //
 // The ascent lets pods lean towards the kinds where they pay least, the more
 // strictly the later, and shifts the price of each kind to the resources that
@@ -39,22 +38,22 @@ type ascent struct {
 	of      []int       // by class: the class of rough that stands for it
 	live    [][]int32   // by kind: the slots that a pod of some class takes
 
-	asks  [][]four   // by class: class.ask, in fours
-	rates []four     // by kind, by resource in fours: what one unit pays
-	loads []four     // by kind, by resource in fours: what the pods that lean there take
-	busy  []bool     // by kind: some pods lean there
-	near  [][]option // by class: the options that are not far from the cheapest
-	cost  []float64  // of each option of the class that is looked at
-	lent  []lent     // by option where its pods lean
-	value float64    // of the best worths
-	worth []float64
-	payer []int32 // by class: where it paid least, the last time that all options were looked at
+	asks      [][]four   // by class: class.ask, in fours
+	rates     []four     // by kind, by resource in fours: what one unit pays
+	loads     []four     // by kind, by resource in fours: what the pods that lean there take
+	busy      []bool     // by kind: some pods lean there
+	near      [][]option // by class: the options that are not far from the cheapest
+	cost      []float64  // of each option of the class that is looked at
+	lent      []lent     // by option where its pods lean
+	value     float64    // of the best dual prices
+	dualPrice []float64
+	payer     []int32 // by class: where it paid least, the last time that all options were looked at
 }
 
 // four is amounts of four resources, or of fewer and then nothing: pods mostly ask for no more.
 type four [4]float64
 
-// fours is so many amounts in fours.
+// fours is a list of amounts, in groups of four.
 func fours(n int) int { return (n + 3) / 4 }
 
 // lent is an option, by its index, and its weight.
@@ -97,12 +96,11 @@ const (
 	mostShift = 2 // how far out of proportion use is taken to be: a share that falls to nothing at once must come back
 )
 
-// Worths to buy by are those of the first rounds. The best shares make a few
-// kinds, those that the relaxation buys, cost their price to the cent and all
-// others a little more; but a plan of whole pods needs those others. Early on pods
-// still lean to every kind that is nearly as cheap, and are worth what makes all
-// of them sell. Plans bought by such worths cost one to three percent less, though they
-// prove some percent less.
+// Soft dual prices are those of the first rounds. With the best shares, only the few kinds that the
+// relaxation uses are worth exactly their price, and all others a little less. But a plan of whole
+// pods needs those others. In the first rounds, pods still pay on every kind that is nearly as cheap,
+// and their dual prices make all of these kinds worth their price. Plans made with soft dual prices
+// cost 1 to 3 % less, although these prove a bound that is some percent lower.
 const softRounds = 6
 
 // newAscent finds out what ascents of the part have in common; fork makes them.
@@ -156,9 +154,9 @@ func (a *ascent) on(kinds []kind) *ascent {
 	return &out
 }
 
-// begin sets out for so many pods of each class.
+// begin starts with these numbers of pods of each class.
 func (a *ascent) begin(pods []float64) {
-	a.value, a.worth, a.pods = 0, nil, pods
+	a.value, a.dualPrice, a.pods = 0, nil, pods
 	a.split()
 	if a.rough != nil {
 		clear(a.rough.pods)
@@ -168,7 +166,7 @@ func (a *ascent) begin(pods []float64) {
 	}
 }
 
-// soften finds the worths to buy by.
+// soften computes the soft dual prices.
 func (a *ascent) soften() {
 	if a.rough == nil {
 		a.climb(softRounds, softest, softest)
@@ -178,7 +176,7 @@ func (a *ascent) soften() {
 	a.prove()
 }
 
-// harden finds the best worths: most of the way with few classes, and the end with all.
+// harden finds the best dual prices: most of the way with few classes, and the end with all.
 func (a *ascent) harden() {
 	if a.rough == nil {
 		a.climb(a.rounds(), softest, hardest)
@@ -188,7 +186,7 @@ func (a *ascent) harden() {
 	a.climb(fineRounds, rougher, hardest)
 }
 
-// climb goes through so many rounds while the softness falls.
+// climb does the given number of rounds while the softness falls.
 func (a *ascent) climb(rounds int, from, to float64) {
 	for n := range rounds {
 		softness := from * math.Pow(to/from, float64(n)/float64(rounds-1))
@@ -253,11 +251,11 @@ func grid[T any](rows, n int) [][]T {
 	return out
 }
 
-// round prices every pod, keeps the worths if they prove more than any before,
+// round prices every pod, keeps the dual prices if they prove more than any before,
 // and moves the shares. Only a round over all options proves anything.
 func (a *ascent) round(softness float64, whole bool) {
 	value := 0.0
-	worth := make([]float64, len(a.classes))
+	dualPrice := make([]float64, len(a.classes))
 	for c := range a.classes {
 		if a.pods[c] == 0 {
 			continue
@@ -271,7 +269,7 @@ func (a *ascent) round(softness float64, whole bool) {
 		if math.IsInf(least, 1) {
 			continue
 		}
-		worth[c] = least
+		dualPrice[c] = least
 		value += a.pods[c] * least
 		if whole {
 			a.payer[c] = options[at].kind
@@ -280,7 +278,7 @@ func (a *ascent) round(softness float64, whole bool) {
 		a.lean(c, options, least, softness)
 	}
 	if whole {
-		a.keep(worth, value)
+		a.keep(dualPrice, value)
 	}
 	for i := range a.kinds {
 		if a.busy[i] {
@@ -292,7 +290,7 @@ func (a *ascent) round(softness float64, whole bool) {
 
 // prove does the same, on all cores, and moves nothing.
 func (a *ascent) prove() {
-	worth := make([]float64, len(a.classes))
+	dualPrice := make([]float64, len(a.classes))
 	parallel.Each((len(a.classes)+provedAtOnce-1)/provedAtOnce, func(block int) {
 		var costs []float64
 		for c := block * provedAtOnce; c < min((block+1)*provedAtOnce, len(a.classes)); c++ {
@@ -301,26 +299,26 @@ func (a *ascent) prove() {
 			}
 			costs = slices.Grow(costs[:0], len(a.options[c]))[:len(a.options[c])]
 			if least, at := a.look(c, a.options[c], costs); !math.IsInf(least, 1) {
-				worth[c], a.payer[c] = least, a.options[c][at].kind
+				dualPrice[c], a.payer[c] = least, a.options[c][at].kind
 			}
 		}
 	})
 	value := 0.0
 	for c, n := range a.pods {
-		value += n * worth[c]
+		value += n * dualPrice[c]
 	}
-	a.keep(worth, value)
+	a.keep(dualPrice, value)
 }
 
 // provedAtOnce is how many classes one core proves at a time.
 const provedAtOnce = 32
 
-// keep keeps the worths, and the shares by which they are proved, if they prove more than any before.
-func (a *ascent) keep(worth []float64, value float64) {
-	if value <= a.value && a.worth != nil {
+// keep keeps the dual prices, and the shares by which they are proved, if they prove more than any before.
+func (a *ascent) keep(dualPrice []float64, value float64) {
+	if value <= a.value && a.dualPrice != nil {
 		return
 	}
-	a.value, a.worth = value, worth
+	a.value, a.dualPrice = value, dualPrice
 	for i := range a.kinds {
 		for r, share := range a.shares[i] {
 			a.kinds[i].rates[r] = share * a.kinds[i].price

@@ -99,7 +99,7 @@ func BenchmarkLeast(b *testing.B) {
 		p := mixed(offers, c.demands, c.groups)
 		b.Run(c.name, func(b *testing.B) {
 			if c.quick {
-				benchWorth(b, p)
+				benchDualPrices(b, p)
 			} else {
 				benchLeast(b, p)
 			}
@@ -117,12 +117,12 @@ func benchLeast(b *testing.B, p lowerbound.Problem) {
 	var price catalog.Price
 	b.ReportAllocs()
 	for b.Loop() {
-		price = lowerbound.Least(p).Price
+		price = lowerbound.Compute(p).Price
 	}
 	b.ReportMetric(price.Dollars(), "dollars")
 }
 
-func benchWorth(b *testing.B, p lowerbound.Problem) {
+func benchDualPrices(b *testing.B, p lowerbound.Problem) {
 	counts := make([]int, len(p.Demands))
 	for i := range counts {
 		counts[i] = p.Demands[i].Count
@@ -130,6 +130,6 @@ func benchWorth(b *testing.B, p lowerbound.Problem) {
 	s := lowerbound.New(p)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Worth(counts, false)
+		s.DualPrices(counts, false)
 	}
 }

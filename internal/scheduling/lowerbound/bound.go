@@ -4,7 +4,7 @@
 // Out: a price below which no plan can be, and the dual price of one pod of each class.
 // Never: a planned node, a name, or a number that a plan could be below.
 //
-// Every step is based on one theorem (Least has the proof): if no node can hold pods whose dual prices exceed its price, then no plan
+// Every step is based on one theorem (Compute has the proof): if no node can hold pods whose dual prices exceed its price, then no plan
 // costs less than the sum of the dual prices of its pods. The steps differ in how they find dual prices, and in how they prove what a
 // node can hold: ascent splits prices into shares, generation tries nodes with whole pods.
 package lowerbound
@@ -39,7 +39,7 @@ type Problem struct {
 	Demands []Demand
 	// Caps is, by group of pods, the most of them on one node, from anti-affinity and spread over host names.
 	Caps []int
-	// Effort bounds the search for worths beyond the linear relaxation, in numbers
+	// Effort bounds the search for dual prices beyond the linear relaxation, in numbers
 	// touched; a million take some milliseconds. 0 is 5 million.
 	Effort int
 }
@@ -47,48 +47,46 @@ type Problem struct {
 // usualEffort is the effort of a problem that names none.
 const usualEffort = 5_000_000
 
-// Answer is the bound, and prices for pods.
-type Answer struct {
+// Result is the bound, and prices for pods.
+type Result struct {
 	Price catalog.Price
-	// Soft are worths of the first rounds (see softRounds), Hard those of the last, which prove more.
-	Soft, Hard Worths
+	// Soft are dual prices of the first rounds (see softRounds), Hard those of the last, which prove more.
+	Soft, Hard DualPrices
 }
 
-// Worths are dual prices of pods: no offering holds pods whose sum of dual prices exceeds its price.
-type Worths struct {
-	// Worth is, for each demand, what one of its pods is worth, in billionths of a dollar per hour. 0 for a
+// DualPrices are dual prices of pods: no offering holds pods whose sum of dual prices exceeds its price.
+type DualPrices struct {
+	// PerPod is, for each demand, what one of its pods is worth, in billionths of a dollar per hour. 0 for a
 	// demand of no pods, and for what nothing holds.
-	Worth []float64
-	// Holds is, for each offering, the largest sum of dual prices on one node of it: at most its price, and 0 for an offering
+	PerPod []float64
+	// PerNode is, for each offering, the largest sum of dual prices on one node of it: at most its price, and 0 for an offering
 	// of no set.
-	Holds []float64
+	PerNode []float64
 }
 
-// Least returns a lower bound on the price of any set of offers that holds all
+// Compute returns a lower bound on the price of any set of offers that holds all
 // the demands.
 //
-// Why it is one: let each pod be worth something, such that no machine can hold
-// pods which together are worth more than its price. The machines of a plan hold all pods, so
-// they cost at least what all the pods are worth. That is so whatever the
-// worths are; Least looks for such whose sum is large. The largest sum is the
-// optimum of a linear program, whose dual spreads the pods in fractions over machines
-// that each hold whole pods.
+// The proof: give each pod a dual price, such that no node can hold pods whose dual prices together
+// exceed its price. The nodes of a plan hold all pods, so they cost at least the sum of all dual
+// prices. That is so for any such dual prices; Compute searches for ones with a large sum. The largest
+// sum is the optimum of a linear program, whose dual spreads the pods in fractions over nodes that
+// each hold whole pods.
 //
-// Demands that share no offer, such as those of two architectures, never share a
-// machine: each such part is bounded by itself. And a part costs no less than
-// the pods of one demand, or of one group, do alone, which is worked out with
-// whole machines (cover).
-func Least(p Problem) Answer { return New(p).Least() }
+// Demands that share no offer, such as those of two architectures, never share a node: each such part
+// has a bound of its own. And a part costs no less than the pods of one demand, or of one group, do
+// alone, which is computed with whole nodes (cover).
+func Compute(p Problem) Result { return New(p).Bound() }
 
-// Solver answers for one problem, and for parts of its pods. Least may be at
-// work while somebody asks for Worth; Worth is for one at a time.
+// Solver solves one problem, and the problems of parts of its pods. Bound and DualPrices may run
+// concurrently, but DualPrices must not be called concurrently with itself.
 type Solver struct {
-	problem Problem
-	parts   []*ascent // never begun
-	worth   []*ascent // those for Worth
+	problem   Problem
+	parts     []*ascent // never started
+	dualPrice []*ascent // those for Worth
 
-	begun []*ascent // those for Least, once the soft worths are found
-	soft  Worths
+	started []*ascent // those for Bound, once the soft dual prices are found
+	soft    DualPrices
 }
 
 // New prepares the answers. The problem must not be altered any more.
@@ -96,53 +94,53 @@ func New(p Problem) *Solver {
 	s := &Solver{problem: p}
 	for _, q := range parts(p) {
 		a := q.newAscent()
-		s.parts, s.worth = append(s.parts, a), append(s.worth, a.fork())
+		s.parts, s.dualPrice = append(s.parts, a), append(s.dualPrice, a.fork())
 	}
 	return s
 }
 
-// Soft returns the soft worths for the whole problem, from which Least goes on; it is for before Least has begun.
-func (s *Solver) Soft() Worths {
-	if s.soft.Worth != nil {
+// SoftPrices returns the soft dual prices of the whole problem, from which Bound continues. It must not be called once Bound has started.
+func (s *Solver) SoftPrices() DualPrices {
+	if s.soft.PerPod != nil {
 		return s.soft
 	}
-	s.soft = s.worths()
+	s.soft = s.zeroDualPrices()
 	for _, part := range s.parts {
 		a := part.fork()
 		a.begin(a.counts(nil))
 		a.soften()
 		a.answer(&s.soft)
-		s.begun = append(s.begun, a)
+		s.started = append(s.started, a)
 	}
 	return s.soft
 }
 
-// Least is the answer for the whole problem, which is asked for once.
-func (s *Solver) Least() Answer {
-	out := Answer{Soft: s.Soft(), Hard: s.worths()}
+// Bound returns the result for the whole problem. It must be called once.
+func (s *Solver) Bound() Result {
+	out := Result{Soft: s.SoftPrices(), Hard: s.zeroDualPrices()}
 	effort := cmp.Or(s.problem.Effort, usualEffort)
 	total := 0.0
-	for _, a := range s.begun {
+	for _, a := range s.started {
 		a.harden()
 		a.answer(&out.Hard)
 		a.level()
-		worth := a.worth
+		dualPrice := a.dualPrice
 		if n := len(a.classes); n > 1 && n <= mostGenerated {
-			g := a.generate(worth, effort)
-			worth, effort = g.worth, max(effort-g.steps, 1)
+			g := a.generate(dualPrice, effort)
+			dualPrice, effort = g.dualPrice, max(effort-g.steps, 1)
 		}
-		value := a.total(worth)
+		value := a.total(dualPrice)
 		total += max(value, a.cover(value))
 	}
 	out.Price = floor(total)
 	return out
 }
 
-// Worth is what pods are worth when there are so many of each demand, at most as
-// many as in the problem, which takes a small part of the time: the soft worths, or the hard ones.
-func (s *Solver) Worth(counts []int, hard bool) Worths {
-	out := s.worths()
-	for _, a := range s.worth {
+// DualPrices returns the soft or the hard dual prices for these numbers of pods of each demand, at most
+// those of the problem. It takes a small part of the time of Bound.
+func (s *Solver) DualPrices(counts []int, hard bool) DualPrices {
+	out := s.zeroDualPrices()
+	for _, a := range s.dualPrice {
 		a.begin(a.counts(counts))
 		a.soften()
 		if hard {
@@ -153,16 +151,16 @@ func (s *Solver) Worth(counts []int, hard bool) Worths {
 	return out
 }
 
-func (s *Solver) worths() Worths {
-	return Worths{Worth: make([]float64, len(s.problem.Demands)), Holds: make([]float64, len(s.problem.Offers))}
+func (s *Solver) zeroDualPrices() DualPrices {
+	return DualPrices{PerPod: make([]float64, len(s.problem.Demands)), PerNode: make([]float64, len(s.problem.Offers))}
 }
 
 // floor makes a price of a sum. Prices are whole, so rounding to the nearest
 // goes above no plan; the errors of the sums are far below a part in 1e12.
 func floor(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
 
-// counts returns the pods by class, where there are so many of each demand;
-// nil: as many as in the problem.
+// counts returns the pods by class for these numbers of pods of each demand; nil means those of the
+// problem.
 func (p *part) counts(byDemand []int) []float64 {
 	out := make([]float64, len(p.classes))
 	for i := range p.classes {
@@ -178,21 +176,22 @@ func (p *part) counts(byDemand []int) []float64 {
 }
 
 // total is what all pods of the part are worth.
-func (p *part) total(worth []float64) float64 {
+func (p *part) total(dualPrice []float64) float64 {
 	sum := 0.0
 	for i := range p.classes {
-		sum += worth[i] * float64(p.classes[i].count)
+		sum += dualPrice[i] * float64(p.classes[i].count)
 	}
 	return sum
 }
 
-// beyond returns the most that pods on a machine of the kind, or of an offer that the kind makes superfluous,
-// can be worth beyond what they pay at those rates; all the room at the rates is the most that they pay.
-func (p *part) beyond(k *kind, per, worth []float64) float64 {
+// beyond returns by how much the dual prices of the pods on one node can exceed what they pay at those
+// rates. The node is of the kind, or of an offer that the kind makes superfluous. The pods pay at most
+// the rates of all its room.
+func (p *part) beyond(k *kind, per, dualPrice []float64) float64 {
 	sum := 0.0
 	for _, i := range k.classes {
 		c := &p.classes[i]
-		profit := worth[i]
+		profit := dualPrice[i]
 		for r, a := range c.ask {
 			profit -= a * per[r]
 		}

@@ -60,14 +60,14 @@ func TestLeast(t *testing.T) {
 			Demands: []lowerbound.Demand{{Count: 4, Ask: []int64{1, 1}}, {Count: 4, Ask: []int64{1, 2}}},
 		}, 0},
 	} {
-		if got := lowerbound.Least(c.problem).Price; got > c.want || got < c.want-c.want/100_000 {
+		if got := lowerbound.Compute(c.problem).Price; got > c.want || got < c.want-c.want/100_000 {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }
 
 // TestLargePods has more kinds of pods than go through column generation, of
-// which no two, or no three, fit on one machine.
+// which no two, or no three, fit on one node.
 func TestLargePods(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ least, spread, together int64 }{{510, 480, 1}, {340, 150, 2}, {260, 70, 3}, {201, 48, 4}} {
@@ -76,14 +76,14 @@ func TestLargePods(t *testing.T) {
 			p.Demands = append(p.Demands, lowerbound.Demand{Count: 3, Ask: []int64{c.least + i*7%c.spread, 100 + i%50}})
 		}
 		want := catalog.Price(1200 * int64(catalog.Dollar) / c.together)
-		if got := lowerbound.Least(p).Price; got > want || got < want*999/1000 {
+		if got := lowerbound.Compute(p).Price; got > want || got < want*999/1000 {
 			t.Errorf("%d on a machine: %s, want %s", c.together, got, want)
 		}
 	}
 }
 
-// TestApartOnAnySize has machines of 400 sizes that each keep a little for themselves, and a fifth of the pods in a
-// group of which a machine takes one: each of those pays for that little.
+// TestApartOnAnySize has nodes of 400 sizes that each reserve a little, and a fifth of the pods in a
+// group of which a node takes one: each of those pays for the reserved part.
 func TestApartOnAnySize(t *testing.T) {
 	t.Parallel()
 	p := lowerbound.Problem{Sets: [][]int{nil}, Caps: []int{1, 1, 1, 1, 1}}
@@ -107,7 +107,7 @@ func TestApartOnAnySize(t *testing.T) {
 		}
 	}
 	want := catalog.Price(millis) * catalog.Dollar / 1000
-	if got := lowerbound.Least(p).Price; got < want*999/1000 {
+	if got := lowerbound.Compute(p).Price; got < want*999/1000 {
 		t.Errorf("%s, and the pods and what machines keep cost %s", got, want)
 	}
 }

@@ -47,21 +47,21 @@ func few(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
 }
 
 // TestLeastIsLower compares the bound with the cheapest of all plans for a few pods, and
-// the worths with all ways to fill an instance.
+// the dual prices with all ways to fill an instance.
 func TestLeastIsLower(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, pods := few(t)
-		got := lowerbound.Least(p)
+		got := lowerbound.Compute(p)
 		if best := cheapest(p, pods); !math.IsInf(best, 1) && float64(got.Price) > best {
 			t.Errorf("the bound is %s, and there is a plan for %.9f dollars", got.Price, best/1e9)
 		}
-		checkWorths(t, p, got.Soft)
-		checkWorths(t, p, got.Hard)
+		checkDualPrices(t, p, got.Soft)
+		checkDualPrices(t, p, got.Hard)
 	})
 }
 
-// TestSideBySide asks for the bound while others ask for worths: both are what they are alone.
+// TestSideBySide asks for the bound while others ask for dual prices: both are what they are alone.
 func TestSideBySide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,20 +71,20 @@ func TestSideBySide(t *testing.T) {
 			counts[i] = rapid.IntRange(0, p.Demands[i].Count).Draw(t, "count")
 		}
 		s := lowerbound.New(p)
-		answer := make(chan lowerbound.Answer)
-		go func() { answer <- s.Least() }()
-		worths := s.Worth(counts, true)
-		if got, want := <-answer, lowerbound.Least(p); !reflect.DeepEqual(got, want) {
+		answer := make(chan lowerbound.Result)
+		go func() { answer <- s.Bound() }()
+		dualPrices := s.DualPrices(counts, true)
+		if got, want := <-answer, lowerbound.Compute(p); !reflect.DeepEqual(got, want) {
 			t.Errorf("beside others it says %v, alone %v", got, want)
 		}
-		if alone := lowerbound.New(p).Worth(counts, true); !reflect.DeepEqual(worths, alone) {
-			t.Errorf("beside others the worths are %v, alone %v", worths, alone)
+		if alone := lowerbound.New(p).DualPrices(counts, true); !reflect.DeepEqual(dualPrices, alone) {
+			t.Errorf("beside others the worths are %v, alone %v", dualPrices, alone)
 		}
 	})
 }
 
-// TestWorthOfSome checks that repeated calls of Worth on one solver return the same as a new solver.
-func TestWorthOfSome(t *testing.T) {
+// TestDualPricesOfSome checks that repeated calls of Worth on one solver return the same as a new solver.
+func TestDualPricesOfSome(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, _ := few(t)
@@ -95,23 +95,23 @@ func TestWorthOfSome(t *testing.T) {
 				counts[i] = rapid.IntRange(0, p.Demands[i].Count).Draw(t, "count")
 			}
 			hard := rapid.Bool().Draw(t, "hard")
-			worths := s.Worth(counts, hard)
-			checkWorths(t, p, worths)
-			if again := lowerbound.New(p).Worth(counts, hard); !slices.Equal(worths.Worth, again.Worth) || !slices.Equal(worths.Holds, again.Holds) {
-				t.Errorf("the solver says %v, a new one %v", worths, again)
+			dualPrices := s.DualPrices(counts, hard)
+			checkDualPrices(t, p, dualPrices)
+			if again := lowerbound.New(p).DualPrices(counts, hard); !slices.Equal(dualPrices.PerPod, again.PerPod) || !slices.Equal(dualPrices.PerNode, again.PerNode) {
+				t.Errorf("the solver says %v, a new one %v", dualPrices, again)
 			}
 		}
 	})
 }
 
-// checkWorths checks the worths against the fullest instance of each offer.
-func checkWorths(t *rapid.T, p lowerbound.Problem, w lowerbound.Worths) {
+// checkDualPrices checks the dual prices against the fullest instance of each offer.
+func checkDualPrices(t *rapid.T, p lowerbound.Problem, w lowerbound.DualPrices) {
 	for o, offer := range p.Offers {
-		if w.Holds[o] > float64(offer.Price)*(1+1e-9) {
-			t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths", o, offer.Price, w.Holds[o])
+		if w.PerNode[o] > float64(offer.Price)*(1+1e-9) {
+			t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths", o, offer.Price, w.PerNode[o])
 		}
-		if full := fullest(p, w.Worth, o); full > w.Holds[o]*(1+1e-9)+1e-3 {
-			t.Errorf("offer %d holds pods worth %.0f billionths, more than %.0f", o, full, w.Holds[o])
+		if full := fullest(p, w.PerPod, o); full > w.PerNode[o]*(1+1e-9)+1e-3 {
+			t.Errorf("offer %d holds pods worth %.0f billionths, more than %.0f", o, full, w.PerNode[o])
 		}
 	}
 }
@@ -177,7 +177,7 @@ func inside(p lowerbound.Problem, pods []lowerbound.Demand, o int) bool {
 }
 
 // fullest returns the highest worth of pods that fit on one instance.
-func fullest(p lowerbound.Problem, worth []float64, o int) float64 {
+func fullest(p lowerbound.Problem, dualPrice []float64, o int) float64 {
 	var pods []lowerbound.Demand
 	best := 0.0
 	var load func(i int, sum float64)
@@ -188,7 +188,7 @@ func fullest(p lowerbound.Problem, worth []float64, o int) float64 {
 		}
 		had := len(pods)
 		for n := 0; n <= p.Demands[i].Count && inside(p, pods, o); n++ {
-			load(i+1, sum+float64(n)*worth[i])
+			load(i+1, sum+float64(n)*dualPrice[i])
 			pods = append(pods, p.Demands[i])
 		}
 		pods = pods[:had]
@@ -204,7 +204,7 @@ func TestLeastIsNoPlan(t *testing.T) {
 	for seed := range uint64(24) {
 		d := dice(seed)
 		p := made(seed+100, 3+d.roll(20), 2+d.roll(30), 1+d.roll(3), d.roll(2)*d.roll(20), seed%3 == 0)
-		got, plan := lowerbound.Least(p).Price, firstFit(p)
+		got, plan := lowerbound.Compute(p).Price, firstFit(p)
 		if float64(got) > plan || got <= 0 && plan > 0 {
 			t.Errorf("seed %d: the bound is %s, and there is a plan for %.9f dollars", seed, got, plan/1e9)
 		}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mostCovered bounds the pods whose cheapest machines are counted out: with
-// more, a machine more or less makes no difference.
+// mostCovered bounds the pods for which the cheapest nodes are computed exactly: with more pods, one
+// node more or less makes no difference.
 const mostCovered = 512
 
 // cover returns the highest price that the pods of one class, or of one group, cost
@@ -42,8 +42,8 @@ func (p *part) cover(value float64) float64 {
 	return value
 }
 
-// cheapest returns what the cheapest machines cost that hold all pods of the
-// class, or for many pods a little less; it may return less if that is no more than value.
+// cheapest returns the price of the cheapest nodes that hold all pods of the class, or for many pods a
+// little less. It may return less if that is no more than value.
 func (p *part) cheapest(c *class, holders []int, value float64) float64 {
 	ratio, single := math.Inf(1), math.Inf(1)
 	for _, i := range holders {

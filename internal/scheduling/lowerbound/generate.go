@@ -5,55 +5,55 @@ import (
 	"slices"
 )
 
-// generation improves worths by column generation.
+// generation improves dual prices by column generation.
 //
-// The sum of all worths is to be maximal, while no instance holds pods worth
+// The sum of all dual prices is to be maximal, while no instance holds pods worth
 // more than its price. There are too many ways to fill an instance to list them. So a linear
-// program (the master) knows some of them and finds the best worths for those. The
+// program (the master) knows some of them and finds the best dual prices for those. The
 // pricing problem then searches, for each kind, the pods on one instance that are worth most
-// (knapsack). The result either proves the worths or becomes a column of the master. Worths that are
+// (knapsack). The result either proves the dual prices or becomes a column of the master. Dual prices that are
 // not proved are scaled down until they are: those of the pods that the kind may hold, by the excess.
 //
-// Left to itself the master jumps from corner to corner. So worths stay in a
+// Left to itself the master jumps from corner to corner. So dual prices stay in a
 // box around the best that were proved, which grows where the master was right and
 // shrinks where it was wrong, and moves with what is proved.
 type generation struct {
 	*part
-	used    []int       // by group: pods on a machine; 0 between uses
-	worth   []float64   // the best proved, by class
-	value   float64     // of all pods
-	alone   []float64   // by class: what a pod costs if all are of its class, which no worth is above
-	columns []column    // machines, in parts of the pods that there are
-	proofs  []proof     // by kind: the last
-	asked   [][]float64 // worths that were to be proved
-	nodes   int         // mostNodes, but for tests
-	steps   int
+	used      []int       // by group: pods on a node; 0 between uses
+	dualPrice []float64   // the best proved, by class
+	value     float64     // of all pods
+	alone     []float64   // by class: what a pod costs if all are of its class, which no worth is above
+	columns   []column    // nodes, in parts of the pods that there are
+	proofs    []proof     // by kind: the last
+	asked     [][]float64 // dual prices that were to be proved
+	nodes     int         // mostNodes, but for tests
+	steps     int
 }
 
-// take is a number of pods of a class on one machine.
+// take is a number of pods of a class on one node.
 type take struct {
 	class int
 	n     float64 // an integer, except for fractional pods
 }
 
-// proof states that an instance of a kind holds pods worth at most so much, at the worths of one call of prove.
+// proof states that an instance of a kind holds pods worth at most so much, at the dual prices of one call of prove.
 type proof struct {
 	most  float64
 	asked int // index into generation.asked, -1 for never
 }
 
 const (
-	mostGenerated = 160 // classes: with more of them, whole pods fill machines nearly as cut ones do
+	mostGenerated = 160 // classes: with more of them, whole pods fill nodes nearly as well as fractions do
 	mostMasters   = 200
 	firstSpan     = 0.1
 	aloneSpan     = 0.1 // the box of a worth is never smaller than that of this part of alone
 	closeEnough   = 2e-4
 )
 
-// generate returns the worths that it found from those, which must be proved.
-func (p *part) generate(worth []float64, effort int) *generation {
+// generate returns the dual prices that it found from those, which must be proved.
+func (p *part) generate(dualPrice []float64, effort int) *generation {
 	g := &generation{
-		part: p, used: make([]int, len(p.problem.Caps)), worth: worth, value: p.total(worth),
+		part: p, used: make([]int, len(p.problem.Caps)), dualPrice: dualPrice, value: p.total(dualPrice),
 		alone: make([]float64, len(p.classes)), proofs: make([]proof, len(p.kinds)), nodes: mostNodes,
 	}
 	for i := range g.proofs {
@@ -66,10 +66,10 @@ func (p *part) generate(worth []float64, effort int) *generation {
 	for range mostMasters {
 		b.fetch()
 		b.master.solve()
-		wanted, known := b.worths(), len(g.columns)
+		wanted, known := b.dualPrices(), len(g.columns)
 		proved := g.prove(wanted)
 		if value := g.total(proved); value > g.value {
-			g.value, g.worth = value, proved
+			g.value, g.dualPrice = value, proved
 		}
 		if !b.move(proved, len(g.columns) == known) || g.steps+b.master.steps > effort {
 			break
@@ -79,7 +79,7 @@ func (p *part) generate(worth []float64, effort int) *generation {
 	return g
 }
 
-// begin adds the cheapest machine that is full of the class.
+// begin adds the cheapest node that is full of the class.
 func (g *generation) begin(c int) {
 	g.alone[c] = math.Inf(1)
 	var best *kind
@@ -101,18 +101,18 @@ func (g *generation) add(k *kind, takes []take) {
 	g.columns = append(g.columns, c)
 }
 
-// prove cuts the worths until no machine holds more than its price, and adds
-// the machines that held more.
-func (g *generation) prove(worth []float64) []float64 {
-	proved := slices.Clone(worth)
+// prove lowers the dual prices until no node holds more than its price, and adds the nodes that held
+// more.
+func (g *generation) prove(dualPrice []float64) []float64 {
+	proved := slices.Clone(dualPrice)
 	growth := make([]float64, len(g.asked)) // by index of asked: result of grown; 0: not computed yet
 	for i := range g.kinds {
 		k, last := &g.kinds[i], &g.proofs[i]
 		// Since the last proof, the worth of the pods on an instance grew at most by the factor of grown.
 		if at := last.asked; at >= 0 {
 			if growth[at] == 0 {
-				growth[at] = grown(g.asked[at], worth)
-				g.steps += len(worth)
+				growth[at] = grown(g.asked[at], dualPrice)
+				g.steps += len(dualPrice)
 			}
 			if last.most*growth[at] <= k.price {
 				continue
@@ -124,15 +124,15 @@ func (g *generation) prove(worth []float64) []float64 {
 	return proved
 }
 
-// mostCuts bounds the cuts by one machine each.
+// mostCuts bounds the reductions that are each due to one node.
 const mostCuts = 2
 
-// cut cuts the worths until it is proved that a machine of the kind holds no
-// more than its price, and returns how much it holds: first by the machines that hold
-// most, one after the other, then, if that does not do, of all classes alike.
-func (g *generation) cut(k *kind, worth []float64) float64 {
+// cut lowers the dual prices until it is proved that a node of the kind holds no more than its price,
+// and returns how much it holds. It first lowers them for the nodes that hold most, one after the
+// other, and if that is not enough, for all classes alike.
+func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 	for cuts := 0; ; cuts++ {
-		most, found := g.load(k, worth, k.price)
+		most, found := g.load(k, dualPrice, k.price)
 		if most <= k.price {
 			return most
 		}
@@ -141,7 +141,7 @@ func (g *generation) cut(k *kind, worth []float64) float64 {
 			g.add(k, takes)
 			value := 0.0
 			for _, t := range takes {
-				value += worth[t.class] * t.n
+				value += dualPrice[t.class] * t.n
 			}
 			if value > over {
 				over, by = value, i
@@ -149,12 +149,12 @@ func (g *generation) cut(k *kind, worth []float64) float64 {
 		}
 		if cuts < mostCuts && over > k.price*(1+wholeNear) {
 			for _, t := range found[by] {
-				worth[t.class] *= k.price / over
+				dualPrice[t.class] *= k.price / over
 			}
 			continue
 		}
 		for _, c := range k.classes {
-			worth[c] *= k.price / most
+			dualPrice[c] *= k.price / most
 		}
 		return k.price
 	}
@@ -182,7 +182,7 @@ type box struct {
 }
 
 func newBox(g *generation) *box {
-	b := &box{g: g, master: newSimplex(len(g.classes)), centre: g.worth, value: g.value, span: firstSpan}
+	b := &box{g: g, master: newSimplex(len(g.classes)), centre: g.dualPrice, value: g.value, span: firstSpan}
 	b.resize()
 	return b
 }
@@ -200,8 +200,8 @@ func (b *box) resize() {
 	b.master.reprice()
 }
 
-// worths returns the worths of the master's solution.
-func (b *box) worths() []float64 {
+// dualPrices returns the dual prices of the master's solution.
+func (b *box) dualPrices() []float64 {
 	out := make([]float64, len(b.centre))
 	for i, price := range b.master.price {
 		out[i] = max(price, 0) / float64(b.g.classes[i].count)
@@ -209,8 +209,8 @@ func (b *box) worths() []float64 {
 	return out
 }
 
-// move adapts the box to the worths that were proved. exact means that prove found no new column. move reports false if
-// more rounds cannot improve the worths.
+// move adapts the box to the dual prices that were proved. exact means that prove found no new column. move reports false if
+// more rounds cannot improve the dual prices.
 func (b *box) move(proved []float64, exact bool) bool {
 	value, promise := b.g.total(proved), b.master.value()
 	ahead := promise - b.value

@@ -29,10 +29,10 @@ type ratio struct {
 }
 
 // answer notes what the pods are worth, and what each offer of the part holds at most.
-func (a *ascent) answer(out *Worths) {
+func (a *ascent) answer(out *DualPrices) {
 	for i := range a.classes {
 		for _, d := range a.classes[i].demands {
-			out.Worth[d] = a.worth[i]
+			out.PerPod[d] = a.dualPrice[i]
 		}
 	}
 	rates := a.cheapRates()
@@ -53,20 +53,20 @@ func (a *ascent) answer(out *Worths) {
 		most := k.price
 		for at, o := range k.offers { // the first dominates the others, which do not dominate each other
 			room := a.problem.Offers[o].Room
-			out.Holds[o] = least(rates, factors, room, most)
+			out.PerNode[o] = least(rates, factors, room, most)
 			if at == 0 {
-				most = out.Holds[o]
+				most = out.PerNode[o]
 			}
 		}
 		if most < own {
 			continue // its own rates prove no lower limit
 		}
-		beyond := a.beyond(k, per, a.worth)
+		beyond := a.beyond(k, per, a.dualPrice)
 		for _, o := range k.offers {
-			out.Holds[o] = min(out.Holds[o], beyond+paid(per, a.problem.Offers[o].Room))
+			out.PerNode[o] = min(out.PerNode[o], beyond+paid(per, a.problem.Offers[o].Room))
 		}
 		for _, o := range k.offers[1:] {
-			out.Holds[o] = min(out.Holds[o], out.Holds[k.offers[0]])
+			out.PerNode[o] = min(out.PerNode[o], out.PerNode[k.offers[0]])
 		}
 	}
 }
@@ -94,7 +94,7 @@ func paid(per []float64, room []int64) float64 {
 func (a *ascent) cheapRates() []rates {
 	sold, kinds := make([]float64, len(a.kinds)), make([]int, len(a.kinds))
 	for c, i := range a.payer {
-		sold[i] += a.pods[c] * a.worth[c]
+		sold[i] += a.pods[c] * a.dualPrice[c]
 	}
 	for i := range kinds {
 		kinds[i] = i
@@ -116,13 +116,13 @@ func (a *ascent) ratesOf(k *kind) rates {
 			out.per[r] = k.rates[r] / room
 		}
 	}
-	for c, worth := range a.worth {
+	for c, dualPrice := range a.dualPrice {
 		pays := 0.0
 		for r, ask := range a.classes[c].ask {
 			pays += out.per[r] * ask
 		}
-		if worth > pays*rounding {
-			out.dear = append(out.dear, ratio{class: c, times: worth / pays}) // infinite where it pays nothing
+		if dualPrice > pays*rounding {
+			out.dear = append(out.dear, ratio{class: c, times: dualPrice / pays}) // infinite where it pays nothing
 		}
 	}
 	slices.SortFunc(out.dear, func(x, y ratio) int { return cmp.Or(cmp.Compare(y.times, x.times), cmp.Compare(x.class, y.class)) })

@@ -16,9 +16,9 @@ func TestSuperfluousOffers(t *testing.T) {
 		Sets:    [][]int{{0, 1, 2}},
 		Demands: []lowerbound.Demand{{Count: 1, Ask: []int64{1}}},
 	}
-	for name, w := range map[string]lowerbound.Worths{"soft": lowerbound.Least(p).Soft, "hard": lowerbound.Least(p).Hard} {
-		if least := w.Worth[0] * (1 - 1e-9); w.Holds[0] != 0 || w.Holds[1] < least || w.Holds[2] < least {
-			t.Errorf("%s: a pod is worth %.0f, and the offers hold %.0f", name, w.Worth[0], w.Holds)
+	for name, w := range map[string]lowerbound.DualPrices{"soft": lowerbound.Compute(p).Soft, "hard": lowerbound.Compute(p).Hard} {
+		if least := w.PerPod[0] * (1 - 1e-9); w.PerNode[0] != 0 || w.PerNode[1] < least || w.PerNode[2] < least {
+			t.Errorf("%s: a pod is worth %.0f, and the offers hold %.0f", name, w.PerPod[0], w.PerNode)
 		}
 	}
 }

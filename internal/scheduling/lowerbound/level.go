@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// Where machines differ in little but size, the best shares of all kinds come from one price for each unit of a
-// resource, and one for a slot of each group: those at which no machine sells for more than it costs, and all that the
-// pods want, added up, sells for as much as can be. They are the duals of a small linear program. On its own the
-// ascent gets there slowly, for a slot that is scarce on small machines is next to nothing on large
-// ones, and has another share on each. So it also begins from there, where several classes are in one group.
+// If nodes differ in little but size, the best shares of all kinds come from one price for each unit of
+// a resource, and one for a slot of each group. At these prices no node holds more than its own price,
+// and the sum over all requests of the pods is as high as possible. They are the duals of a small
+// linear program. The ascent alone gets there slowly, because a slot that is scarce on small nodes
+// costs nearly nothing on large ones, and has another share on each. So it also starts from these
+// prices where several classes are in one group.
 
 const (
 	mostLevel   = 16   // groups with a price
@@ -17,7 +18,7 @@ const (
 	leastShare  = 1e-5 // of what costs nothing there, so that it can come back
 )
 
-// level betters the worths by the shares that come from one price for each unit.
+// level betters the dual prices by the shares that come from one price for each unit.
 func (a *ascent) level() {
 	if !slices.ContainsFunc(a.classes, func(c class) bool { return c.shared >= 0 }) {
 		return
@@ -33,13 +34,13 @@ func (a *ascent) level() {
 	}
 }
 
-// group is pods of which one machine holds no more than cap.
+// group is pods of which one node holds no more than cap.
 type group struct {
 	number, cap int
 	pods        float64
 }
 
-// scarce returns those groups whose pods need the most machines.
+// scarce returns those groups whose pods need the most nodes.
 func (a *ascent) scarce() []group {
 	pods := make([]float64, len(a.problem.Caps))
 	for i := range a.classes {
@@ -59,8 +60,8 @@ func (a *ascent) scarce() []group {
 	return out[:min(len(out), mostLevel)]
 }
 
-// unitPrices returns what a unit of each resource costs, and then a slot of each group: the duals of how many machines
-// of each kind have together what all pods want.
+// unitPrices returns the price of a unit of each resource, and then of a slot of each group: the duals
+// of how many nodes of each kind together have what all pods request.
 func (a *ascent) unitPrices(groups []group) []float64 {
 	n := len(a.classes[0].ask)
 	wanted := make([]float64, n, n+len(groups))

@@ -84,10 +84,10 @@ func TestLeastIsNear(t *testing.T) {
 			for seed := range uint64(seeds) {
 				p := made(seed+1, c.offers, c.demands, c.sets, c.groups, c.devices)
 				best := relaxation(p)
-				loss := max(1-float64(lowerbound.Least(p).Price)/best, 0)
+				loss := max(1-float64(lowerbound.Compute(p).Price)/best, 0)
 				sum, worst = sum+loss, max(worst, loss)
 				p.Effort = 1
-				alone += max(1-float64(lowerbound.Least(p).Price)/best, 0)
+				alone += max(1-float64(lowerbound.Compute(p).Price)/best, 0)
 			}
 			what := fmt.Sprintf("%.3f %% below the optimum on average, %.3f %% at worst, %.3f %% without column generation",
 				100*sum/seeds, 100*worst, 100*alone/seeds)

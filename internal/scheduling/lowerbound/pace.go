@@ -6,8 +6,7 @@ type pace struct {
 	up    bool
 }
 
-// factor is what a share is to be multiplied by that is used so many times as
-// much as the mean.
+// factor returns the factor for a share whose use is the given multiple of the mean.
 func (p *pace) factor(used float64) float64 {
 	if up := used > 1; up == p.up {
 		p.speed = min(p.speed*1.1, 1)

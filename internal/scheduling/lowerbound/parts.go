@@ -293,9 +293,9 @@ func (p *part) undominated(sets [][]int) []kind {
 	return out
 }
 
-// findLeads finds the kinds that no other beats: has room for it several
-// times and costs no more than so many of it. Who holds pods of a group counts once,
-// for two machines hold twice as many of the group.
+// findLeads finds the kinds that no other kind dominates. A kind dominates another if its node has room
+// for n nodes of the other and costs no more than these n. With pods of a group, n is 1, because two
+// nodes hold twice as many of the group.
 func (p *part) findLeads(sets [][]int) {
 	offers := p.problem.Offers
 	order := make([]int, len(p.kinds))

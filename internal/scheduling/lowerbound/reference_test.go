@@ -16,12 +16,12 @@ import (
 // with a rate for every offer and resource, and a fee for every offer and group.
 func relaxation(p lowerbound.Problem) float64 {
 	var t tableau
-	worth := make([]int, len(p.Demands))
+	dualPrice := make([]int, len(p.Demands))
 	for i, d := range p.Demands {
-		worth[i] = -1
+		dualPrice[i] = -1
 		for _, o := range p.Sets[d.Set] {
 			if holds(p, d, o) {
-				worth[i] = t.variable(float64(d.Count))
+				dualPrice[i] = t.variable(float64(d.Count))
 				break
 			}
 		}
@@ -40,7 +40,7 @@ func relaxation(p lowerbound.Problem) float64 {
 				continue
 			}
 			row := t.row(0)
-			t.set(row, worth[i], 1)
+			t.set(row, dualPrice[i], 1)
 			for r, ask := range d.Ask {
 				if ask > 0 {
 					t.set(row, rates[r], -float64(ask)/float64(offer.Room[r]))

@@ -33,9 +33,9 @@ type gain struct {
 // planesNear is how near the optimum is near enough, as a part of the price.
 const planesNear = 1e-4
 
-// relax returns the relaxation for the worths. It stops as soon as it has
+// relax returns the relaxation for the dual prices. It stops as soon as it has
 // proved that an instance holds at most enough, or after the given number of cutting planes.
-func (p *part) relax(k *kind, worth []float64, enough float64, planes int) relaxation {
+func (p *part) relax(k *kind, dualPrice []float64, enough float64, planes int) relaxation {
 	out := relaxation{kind: k, most: math.Inf(1)}
 	n := len(k.room)
 	s := newSimplex(n + 1)
@@ -48,7 +48,7 @@ func (p *part) relax(k *kind, worth []float64, enough float64, planes int) relax
 	vertices := [][]gain{nil} // by column; the first has no pods
 	rates := slices.Clone(k.rates)
 	for range planes {
-		profits, gains := p.gains(k, worth, rates)
+		profits, gains := p.gains(k, dualPrice, rates)
 		out.steps += len(profits) * n
 		most := 0.0
 		for _, rate := range rates {
@@ -63,7 +63,7 @@ func (p *part) relax(k *kind, worth []float64, enough float64, planes int) relax
 		if out.most <= enough {
 			break
 		}
-		s.columns, vertices = append(s.columns, p.plane(k, worth, gains)), append(vertices, gains)
+		s.columns, vertices = append(s.columns, p.plane(k, dualPrice, gains)), append(vertices, gains)
 		s.solve()
 		if out.most+s.value() < planesNear*k.price {
 			break
@@ -107,7 +107,7 @@ func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
 }
 
 // plane returns the column of these pods: their worth as a negative cost, and the part of each resource that they take.
-func (p *part) plane(k *kind, worth []float64, pods []gain) column {
+func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
 	n := len(k.room)
 	c := column{rows: make([]int32, n+1), values: make([]float64, n+1)}
 	for r := range c.rows {
@@ -116,7 +116,7 @@ func (p *part) plane(k *kind, worth []float64, pods []gain) column {
 	c.values[n] = 1
 	for _, x := range pods {
 		at := k.classes[x.at]
-		c.cost -= worth[at] * float64(x.n)
+		c.cost -= dualPrice[at] * float64(x.n)
 		for r, a := range p.classes[at].ask {
 			if a > 0 {
 				c.values[r] += a * float64(x.n) / k.room[r]
@@ -129,7 +129,7 @@ func (p *part) plane(k *kind, worth []float64, pods []gain) column {
 // gains returns the profit of a pod of each class, which is its worth minus what it pays at these rates. For
 // the classes with a positive profit it also returns how many pods one instance could hold of that class
 // alone; classes of a shared group divide the cap of the group, the highest profit first.
-func (p *part) gains(k *kind, worth, rates []float64) ([]float64, []gain) {
+func (p *part) gains(k *kind, dualPrice, rates []float64) ([]float64, []gain) {
 	per := make([]float64, len(rates)) // by resource: price of one unit
 	for r, rate := range rates {
 		if k.room[r] > 0 {
@@ -140,7 +140,7 @@ func (p *part) gains(k *kind, worth, rates []float64) ([]float64, []gain) {
 	var gains []gain
 	for i, at := range k.classes {
 		c := &p.classes[at]
-		profit := worth[at]
+		profit := dualPrice[at]
 		for r, a := range c.ask {
 			profit -= a * per[r]
 		}

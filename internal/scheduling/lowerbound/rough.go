@@ -7,7 +7,7 @@ import (
 )
 
 // Where classes are many, some are much alike, and the best shares for a few
-// that stand for them are nearly the best for all. What worths prove is worked out with all
+// that stand for them are nearly the best for all. What dual prices prove is worked out with all
 // classes, so that nothing is lost but a little of the bound.
 
 const (

@@ -24,12 +24,12 @@ type table struct {
 const (
 	mostUnits   = 4096
 	mostEntries = 1 << 20
-	cellsEach   = 2000 // cells by pod on the machine: each is cut off by less than one
-	mostLoaded  = 40   // pods on a machine: with more of them, cut pods prove nearly as much as whole ones
+	cellsEach   = 2000 // cells by pod on the node: each is cut off by less than one
+	mostLoaded  = 40   // pods on a node: with more of them, cut pods prove nearly as much as whole ones
 )
 
-// tabulate makes the table for the order, where so many pods fill a machine.
-func (m *machine) tabulate(pods int) *table {
+// tabulate makes the table for the order, given how many pods fill a node.
+func (m *knapsack) tabulate(pods int) *table {
 	t := &table{only: -1}
 	total := 0.0
 	for _, rate := range m.relaxed.rates {
@@ -53,9 +53,9 @@ func (m *machine) tabulate(pods int) *table {
 		if t.only >= 0 {
 			size = int(c.ask[t.only] / t.unit)
 		} else if t.unit > 0 {
-			size = int((m.worth[m.kind.classes[i]] - m.relaxed.profits[i]) / t.unit * (1 - 1e-12))
+			size = int((m.dualPrice[m.kind.classes[i]] - m.relaxed.profits[i]) / t.unit * (1 - 1e-12))
 		}
-		t.add(at, size, m.kind.times(c), m.worth[m.kind.classes[i]])
+		t.add(at, size, m.kind.times(c), m.dualPrice[m.kind.classes[i]])
 	}
 	return t
 }
@@ -72,7 +72,7 @@ func (p *part) scratch(rows, n int) [][]float64 {
 }
 
 // unit returns the largest amount of which the room asked for by every class is a multiple.
-func (m *machine) unit(r int) float64 {
+func (m *knapsack) unit(r int) float64 {
 	unit := int64(0)
 	for _, i := range m.order {
 		for a := int64(m.classes[m.kind.classes[i]].ask[r]); a != 0; {
@@ -83,24 +83,24 @@ func (m *machine) unit(r int) float64 {
 }
 
 // add fills the row at a position, for up to n pods of that size and worth.
-func (t *table) add(at, size, n int, worth float64) {
+func (t *table) add(at, size, n int, dualPrice float64) {
 	now, next := t.rows[at], t.rows[at+1]
 	copy(now, next)
 	switch {
 	case size == 0:
 		for c := range now {
-			now[c] += float64(n) * worth
+			now[c] += float64(n) * dualPrice
 		}
 	case n >= t.cells/size: // more than fit
 		for c := size; c <= t.cells; c++ {
-			now[c] = max(next[c], now[c-size]+worth)
+			now[c] = max(next[c], now[c-size]+dualPrice)
 		}
 	default:
 		for chunk := 1; n > 0; chunk *= 2 { // any number up to n is a sum of some chunks
 			x := min(chunk, n)
 			n -= x
 			for c := t.cells; c >= x*size; c-- {
-				now[c] = max(now[c], now[c-x*size]+float64(x)*worth)
+				now[c] = max(now[c], now[c-x*size]+float64(x)*dualPrice)
 			}
 			t.steps += len(now)
 		}

@@ -73,7 +73,7 @@ func (st *Stock) withinLimits() bitset.Set {
 	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
 		for o := p.from; o < p.to; o++ {
-			if p.Budget.Tightest(st.TypeOf(o).Capacity) == "" {
+			if p.Remaining.Tightest(st.TypeOf(o).Capacity) == "" {
 				out.Add(o)
 			}
 		}
@@ -165,7 +165,7 @@ func (a *Acceptance) AnyTakes(set bitset.Set, c *podgroup.Class) bool {
 				continue
 			}
 			v := a.Stock.Models[a.Stock.Offers[o].Model].Variant
-			if !a.Stock.AsksVariety(o) || a.Stock.PoolOf(o).Relaxable {
+			if !a.Stock.HasMinValues(o) || a.Stock.PoolOf(o).Relaxable {
 				return true
 			}
 			if v != demanding && a.diverse(set, v, c) {

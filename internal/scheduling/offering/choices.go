@@ -94,7 +94,7 @@ func (st *Stock) Choices(offer int, among bitset.Set, tight bool) []int {
 	}
 	byPrice := st.VariantOf(offer).ByPrice
 	sorted := make([]int, 0, len(byPrice))
-	limited := st.PoolOf(offer).Budget.names
+	limited := st.PoolOf(offer).Remaining.names
 	for _, o := range byPrice {
 		if among.Has(o) && (!tight || noLarger(st.TypeOf(o).Capacity, st.TypeOf(offer).Capacity, limited)) {
 			sorted = append(sorted, o)
@@ -142,14 +142,14 @@ func (st *Stock) hasHole(offers []int) bool {
 		o := &st.Offers[i]
 		kept.Add(i)
 		models.Add(o.Model)
-		zones, ways = zones|o.zoneBit, ways|o.wayBit
+		zones, ways = zones|o.zoneBit, ways|o.capacityTypeBit
 	}
 	hole := false
 	models.Each(func(n int) {
 		m := st.Models[n]
 		for i := m.from; i < m.to && !hole; i++ {
 			o := &st.Offers[i]
-			hole = !kept.Has(i) && o.zoneBit&zones != 0 && o.wayBit&ways != 0 && st.available.Has(i)
+			hole = !kept.Has(i) && o.zoneBit&zones != 0 && o.capacityTypeBit&ways != 0 && st.available.Has(i)
 		}
 	})
 	return hole
@@ -192,8 +192,8 @@ func (st *Stock) needed(models []int, p *Pool) []int {
 		}
 		with := have.Clone()
 		with.AddRange(st.Models[n].from, st.Models[n].to)
-		for i := range p.Least {
-			l := &p.Least[i]
+		for i := range p.MinValues {
+			l := &p.MinValues[i]
 			if before := l.values(have, p); before < l.N && l.values(with, p) > before {
 				out, have = append(out, n), with
 				break

@@ -13,7 +13,7 @@
 // Offers of a model lie side by side, the cheapest first.
 //
 // The Shape of an offer is the room that its node leaves for pods, less the DaemonSet pods that would
-// run on it. A Reserve is a capacity reservation: its instances are paid for already, and limited in number.
+// run on it. A CapacityReservation is a capacity reservation: its instances are paid for already, and limited in number.
 //
 // # Acceptance
 //

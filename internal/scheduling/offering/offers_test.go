@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// market has two types in two zones, two ways of paying, and a capacity reservation.
+// market has two types in two zones, two capacity types, and a capacity reservation.
 const market = `# A market.
 catalog
   m5.large us-east-1a spot 0.0400 cpu=2 mem=8Gi pods=110
@@ -116,7 +116,7 @@ pods
 	}
 }
 
-// TestVariants: of a label that the pool leaves open there is one variant for each answer that some pod tells from the others.
+// TestVariants: a label that the pool leaves open gives one variant for each set of values that some pod distinguishes.
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	st, _ := stock(t, `pools
@@ -142,7 +142,7 @@ pods
 	}
 }
 
-// TestReservation: an instance that is paid for stands for itself, and never for what is bought.
+// TestReservation: a reserved instance is a choice of its own, never one among unreserved offerings.
 func TestReservation(t *testing.T) {
 	t.Parallel()
 	st, q := stock(t, `pools
@@ -154,10 +154,10 @@ nodes
 pods
   web cpu=1 mem=1Gi
 `)
-	if len(st.Reserves) != 1 || st.Reserves[0].Left != 1 || len(st.Reserves[0].Offers) != 1 {
-		t.Fatalf("the reservations are %+v, want one with one of two instances left", st.Reserves)
+	if len(st.Reservations) != 1 || st.Reservations[0].Left != 1 || len(st.Reservations[0].Offers) != 1 {
+		t.Fatalf("the reservations are %+v, want one with one of two instances left", st.Reservations)
 	}
-	reserved := st.Reserves[0].Offers[0]
+	reserved := st.Reservations[0].Offers[0]
 	ask := q.Classes[0].Ask
 	if got := names(st, members(st.Alternatives(reserved, ask, nil))); got != "all:large/a/reserved" {
 		t.Errorf("the reserved instance may become %s", got)
@@ -174,8 +174,8 @@ pods
 	}
 }
 
-// TestChoices: types, zones and ways of paying are listed each by itself, so no offer may be among their
-// combinations that is not meant.
+// TestChoices: types, zones and capacity types are separate lists, so their combinations must have no
+// other offerings.
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	st, q := stock(t, `pools
@@ -208,7 +208,7 @@ pods
 	}
 }
 
-// TestLots: what no pod tells apart is one lot, and the cheapest stands for it.
+// TestLots: offerings that no pod distinguishes are one lot, represented by the cheapest.
 func TestLots(t *testing.T) {
 	t.Parallel()
 	st, q := stock(t, `pools

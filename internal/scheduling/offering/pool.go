@@ -25,12 +25,12 @@ const (
 // Pool is a NodePool with its evaluated requirements.
 type Pool struct {
 	*cluster.Pool
-	Accepts  requirements.Requirements // requirements and labels together
-	Unusable string                    // why nothing can be launched, from the cluster or found here
-	Emptied  string                    // the last key, by name, that ruled something out: if nothing is left, it left nothing
-	Least    []MinValue                // by key
-	Budget   Budget                    // as the snapshot has it
-	Volume   string                    // the device of the EBS volume that holds the pods' files; empty if it is not known
+	Accepts   requirements.Requirements // requirements and labels together
+	Unusable  string                    // why nothing can be launched, from the cluster or found here
+	EmptiedBy string                    // the last key, by name, that ruled something out: if nothing is left, it left nothing
+	MinValues []MinValue                // by key
+	Remaining RemainingLimits           // as the snapshot has it
+	Volume    string                    // the device of the EBS volume that holds the pods' files; empty if it is not known
 
 	fixed    requirements.Labels // labels that every node of the pool has
 	from, to int                 // its offers: numbers from … to-1
@@ -45,7 +45,7 @@ func (p *Pool) Limit(name string) int64 {
 }
 
 func newPool(p *cluster.Pool) *Pool {
-	out := &Pool{Pool: p, Unusable: p.Unusable, Budget: newBudget(p)}
+	out := &Pool{Pool: p, Unusable: p.Unusable, Remaining: newBudget(p)}
 	reqs, wrong := requirements.All(p.Requirements...)
 	if wrong != nil && out.Unusable == "" {
 		out.Unusable = "its requirement " + wrong.Key + " " + string(wrong.Operator) + " cannot be understood"
@@ -63,7 +63,7 @@ func newPool(p *cluster.Pool) *Pool {
 	}
 	for _, key := range reqs.Keys() {
 		if least[key] > 1 {
-			out.Least = append(out.Least, MinValue{Key: key, N: least[key]})
+			out.MinValues = append(out.MinValues, MinValue{Key: key, N: least[key]})
 		}
 		if v, ok := p.Labels[key]; ok && !reqs[key].Accepts(v) && out.Unusable == "" {
 			out.Unusable = "its label " + key + "=" + v + " contradicts its requirement " + reqs[key].String()
@@ -119,7 +119,7 @@ func (p *Pool) filter(types []*catalog.Type) []allowedType {
 				refused = append(refused, p.refusal(o.Labels(), func(key string) bool { return !isOfferingKey(key) }))
 			}
 			if first := firstKey(byType, refused[n]); first != "" {
-				p.Emptied = max(p.Emptied, first)
+				p.EmptiedBy = max(p.EmptiedBy, first)
 				continue
 			}
 			a.offerings = append(a.offerings, o)

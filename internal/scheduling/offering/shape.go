@@ -38,14 +38,14 @@ const volumesOfEBS = resources.AttachableVolumes + "ebs.csi.aws.com"
 func (st *Stock) shape(daemons []cluster.Daemon) {
 	running := make([]bitset.Set, len(daemons)) // by daemon: the offers it runs on
 	sorted := sortedDaemons(daemons)
-	g := guests{daemons: sorted, ports: make([][]cluster.HostPort, len(daemons)), takings: map[string]*taking{}}
+	g := daemonSets{list: sorted, ports: make([][]cluster.HostPort, len(daemons)), usage: map[string]*daemonUsage{}}
 	for d, daemon := range sorted {
 		g.ports[d] = st.ports.Wanted(daemon.HostPorts)
 		running[d] = st.Labels.SatisfyingOne(daemon.Required)
 		running[d].And(st.Tolerated(daemon.Tolerations))
 	}
 	for i := range st.Models {
-		st.mold(&st.Models[i], &g, running)
+		st.setShapes(&st.Models[i], &g, running)
 	}
 	for i, p := range st.Pools {
 		if !st.isCrowded(p) {
@@ -54,7 +54,7 @@ func (st *Stock) shape(daemons []cluster.Daemon) {
 		g.isCrowded = true
 		for k := range st.Models {
 			if m := &st.Models[k]; st.Variants[m.Variant].Pool == i {
-				st.mold(m, &g, running)
+				st.setShapes(m, &g, running)
 			}
 		}
 		g.isCrowded = false
@@ -72,8 +72,8 @@ func (st *Stock) isCrowded(p *Pool) bool {
 	return p.to > p.from
 }
 
-// mold works out the shapes of a model's offers.
-func (st *Stock) mold(m *Model, g *guests, running []bitset.Set) {
+// setShapes works out the shapes of a model's offers.
+func (st *Stock) setShapes(m *Model, g *daemonSets, running []bitset.Set) {
 	have := bitset.New(len(running))
 	first := len(st.Shapes)
 	var kinds []bitset.Set // by shape of this model: its DaemonSets
@@ -100,17 +100,17 @@ func (st *Stock) mold(m *Model, g *guests, running []bitset.Set) {
 	}
 }
 
-// guests are the DaemonSets whose pods come to machines.
-type guests struct {
-	daemons []*cluster.Daemon
-	ports   [][]cluster.HostPort // of each, those that pods ask for
-	takings map[string]*taking   // by the set of those that run, as text
+// daemonSets are the DaemonSets whose pods run on nodes.
+type daemonSets struct {
+	list  []*cluster.Daemon
+	ports [][]cluster.HostPort    // of each, those that pods ask for
+	usage map[string]*daemonUsage // by the set of those that run, as text
 
 	isCrowded bool // of a pool whose offers do not hold all of them
 }
 
-// taking is what some DaemonSets take together: the same for all models on which they run.
-type taking struct {
+// daemonUsage is what some DaemonSets take together: the same for all models on which they run.
+type daemonUsage struct {
 	amounts resources.Amounts
 	ports   []cluster.HostPort
 	list    int
@@ -120,26 +120,27 @@ type taking struct {
 // systemNamespace is the namespace of DaemonSets that every node needs. An instance that cannot hold them is too small.
 const systemNamespace = "kube-system"
 
-// fitting returns those of the set that come to a machine of the type which is too small for all: those of kube-system, then the smallest first as
-// long as there is room. The pods of the rest stay pending there.
-func (g *guests) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
-	out, left := bitset.New(len(g.daemons)), typ.Allocatable
+// fitting returns those of the set whose pods fit on a node of the type that is too small for all: those
+// of kube-system, then the smallest first as long as there is room. The pods of the others stay pending
+// there.
+func (g *daemonSets) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
+	out, left := bitset.New(len(g.list)), typ.Allocatable
 	var others []int
 	set.Each(func(d int) {
-		if g.daemons[d].Namespace != systemNamespace {
+		if g.list[d].Namespace != systemNamespace {
 			others = append(others, d)
 			return
 		}
-		left = left.Sub(g.daemons[d].Requests)
+		left = left.Sub(g.list[d].Requests)
 		out.Add(d)
 	})
 	share := func(d int) float64 {
-		asks := g.daemons[d].Requests
+		asks := g.list[d].Requests
 		return max(float64(asks.CPU)/float64(max(typ.Allocatable.CPU, 1)), float64(asks.Memory)/float64(max(typ.Allocatable.Memory, 1)))
 	}
 	slices.SortStableFunc(others, func(a, b int) int { return cmp.Compare(share(a), share(b)) })
 	for _, d := range others {
-		if rest := left.Sub(g.daemons[d].Requests); !rest.IsNegative() {
+		if rest := left.Sub(g.list[d].Requests); !rest.IsNegative() {
 			left = rest
 			out.Add(d)
 		}
@@ -148,29 +149,29 @@ func (g *guests) fitting(typ *catalog.Type, set bitset.Set) bitset.Set {
 }
 
 // of returns what the DaemonSets of the set take.
-func (g *guests) of(set bitset.Set, ports *podgroup.Ports) *taking {
+func (g *daemonSets) of(set bitset.Set, ports *podgroup.Ports) *daemonUsage {
 	key := set.Key()
-	if known := g.takings[key]; known != nil {
+	if known := g.usage[key]; known != nil {
 		return known
 	}
-	out := &taking{}
+	out := &daemonUsage{}
 	set.Each(func(d int) {
-		out.amounts = out.amounts.Add(g.daemons[d].Requests)
+		out.amounts = out.amounts.Add(g.list[d].Requests)
 		out.ports = append(out.ports, g.ports[d]...)
-		if g.daemons[d].Kind != nil {
-			out.kinds = append(out.kinds, g.daemons[d].Kind)
+		if g.list[d].Kind != nil {
+			out.kinds = append(out.kinds, g.list[d].Kind)
 		}
 	})
 	out.list = ports.Number(out.ports)
-	g.takings[key] = out
+	g.usage[key] = out
 	return out
 }
 
-func (st *Stock) shapeOf(m *Model, g *guests, have bitset.Set) Shape {
+func (st *Stock) shapeOf(m *Model, g *daemonSets, have bitset.Set) Shape {
 	run := have.Clone()
 	have.Each(func(d int) {
 		// A pod that requests a device that the type lacks stays pending and takes no room.
-		for _, e := range g.daemons[d].Requests.Extended {
+		for _, e := range g.list[d].Requests.Extended {
 			if e.Value > m.typ.Allocatable.Of(e.Name) {
 				run.Remove(d)
 			}

@@ -27,8 +27,8 @@ type Stock struct {
 	available bitset.Set
 	ports     *podgroup.Ports
 
-	Reserves []Reserve  // the capacity reservations, by id
-	Reserved bitset.Set // the offers of capacity reservations
+	Reservations []CapacityReservation // the capacity reservations, by id
+	Reserved     bitset.Set            // the offers of capacity reservations
 }
 
 // Variant is a pool with one value for each of its custom labels that may
@@ -58,11 +58,11 @@ type Model struct {
 // Offer is an offering of a model.
 type Offer struct {
 	*catalog.Offering
-	Model   int // index into Stock.Models
-	Reserve int // index into Stock.Reserves; -1: no capacity reservation
+	Model            int // index into Stock.Models
+	ReservationIndex int // index into Stock.Reservations; -1: no capacity reservation
 
-	shape           int
-	zoneBit, wayBit uint64 // one bit for the zone, one for the way of paying
+	shape                    int
+	zoneBit, capacityTypeBit uint64 // one bit for the zone, one for the capacity type
 }
 
 // New numbers the offers that the pools of the snapshot have in the market, for the pods of a queue. It calls queue
@@ -82,7 +82,7 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 	st.findReserves(s.Nodes)
 	st.available = bitset.New(len(st.Offers))
 	for i, o := range st.Offers {
-		if o.Available && (!o.IsReserved() || st.Reserves[o.Reserve].Left > 0) {
+		if o.Available && (!o.IsReserved() || st.Reservations[o.ReservationIndex].Left > 0) {
 			st.available.Add(i)
 		}
 	}
@@ -112,7 +112,7 @@ func (st *Stock) numberPlaces() {
 	}
 	for i := range st.Offers {
 		o := &st.Offers[i]
-		o.zoneBit, o.wayBit = bit(&zones, o.Zone), bit(&ways, o.CapacityType)
+		o.zoneBit, o.capacityTypeBit = bit(&zones, o.Zone), bit(&ways, o.CapacityType)
 	}
 }
 
@@ -138,7 +138,7 @@ func (st *Stock) add(i int, p *Pool, market catalog.Market, queue func() *podgro
 		}
 		st.reserveRoom(allowed)
 		for _, a := range allowed {
-			// What is reserved is a model of its own: no machine is one or the other.
+			// Reserved offerings are a model of their own: no planned node has both kinds.
 			bought, reserved := a.split()
 			st.addModel(a.typ, bought)
 			for i := range reserved {
@@ -168,7 +168,7 @@ func (st *Stock) addModel(typ *catalog.Type, offerings []*catalog.Offering) {
 	}
 	m := Model{Variant: len(st.Variants), typ: typ, from: len(st.Offers)}
 	for _, o := range offerings {
-		st.Offers = append(st.Offers, Offer{Offering: o, Model: len(st.Models), Reserve: -1})
+		st.Offers = append(st.Offers, Offer{Offering: o, Model: len(st.Models), ReservationIndex: -1})
 	}
 	m.to = len(st.Offers)
 	st.Models = append(st.Models, m)
@@ -295,7 +295,7 @@ func (st *Stock) TypeOf(o int) *catalog.Type { return st.Models[st.Offers[o].Mod
 // ShapeOf returns the shape of the offer.
 func (st *Stock) ShapeOf(o int) *Shape { return &st.Shapes[st.Offers[o].shape] }
 
-// Room returns what a machine of the offer leaves for pods.
+// Room returns the room for pods on a node of the offering.
 func (st *Stock) Room(o int) resources.Vector { return st.Shapes[st.Offers[o].shape].Room }
 
 // OffersOf returns the offers of the variant.

@@ -82,9 +82,8 @@ func wishesFor(q *podgroup.Queue, key string) []requirements.Values {
 	return out
 }
 
-// choose returns the values of allowed between which one of the wishes tells a
-// difference: the first by name of those that all wishes treat alike. The empty
-// text stands for a node without the label.
+// choose returns the values of allowed that the requirements distinguish: of values that all
+// requirements treat alike, only the first by name. The empty text stands for a node without the label.
 func choose(allowed requirements.Values, wishes []requirements.Values) []string {
 	candidates := slices.Clone(allowed.Listed)
 	if allowed.Complement {
@@ -121,7 +120,7 @@ func choose(allowed requirements.Values, wishes []requirements.Values) []string 
 	return out
 }
 
-// anyInteger returns an integer within the bounds that allowed accepts and no wish names.
+// anyInteger returns an integer within the bounds that allowed accepts and no requirement names.
 func anyInteger(allowed requirements.Values, wishes []requirements.Values) (string, bool) {
 	from, step := int64(1), int64(1)
 	switch {

@@ -5,15 +5,15 @@ import "github.com/joiner-sh/joiner/internal/model/bitset"
 // MinValue is the minValues of a requirement: the offerings of a NodeClaim must have that many
 // different values of a label.
 type MinValue struct {
-	Key  string
-	N    int
+	Key  string  // label
+	N    int     // least number of different values
 	kind []int32 // by offer minus pool.from: number of its value; -1: none
 }
 
 // count numbers the values of the labels that have minValues.
 func (st *Stock) count(p *Pool) {
-	for i := range p.Least {
-		l := &p.Least[i]
+	for i := range p.MinValues {
+		l := &p.MinValues[i]
 		l.kind = make([]int32, p.to-p.from)
 		for k := range l.kind {
 			l.kind[k] = -1
@@ -28,15 +28,15 @@ func (st *Stock) count(p *Pool) {
 	}
 }
 
-// AsksVariety reports whether minValues apply to a node of the offer. They do not apply to an offer of
+// HasMinValues reports whether minValues apply to a node of the offer. They do not apply to an offer of
 // a capacity reservation, because no other offer can replace it.
-func (st *Stock) AsksVariety(offer int) bool {
-	return len(st.PoolOf(offer).Least) > 0 && !st.Offers[offer].IsReserved()
+func (st *Stock) HasMinValues(offer int) bool {
+	return len(st.PoolOf(offer).MinValues) > 0 && !st.Offers[offer].IsReserved()
 }
 
-// Varieties returns, for each of the pool's minValues, how many different values the given offers of the pool have.
-func (p *Pool) Varieties(offers []int) []int {
-	out := make([]int, len(p.Least))
+// DistinctValues returns, for each of the pool's minValues, how many different values the given offers of the pool have.
+func (p *Pool) DistinctValues(offers []int) []int {
+	out := make([]int, len(p.MinValues))
 	if len(out) == 0 {
 		return out
 	}
@@ -44,15 +44,15 @@ func (p *Pool) Varieties(offers []int) []int {
 	for _, o := range offers {
 		among.Add(o)
 	}
-	for i := range p.Least {
-		out[i] = p.Least[i].values(among, p)
+	for i := range p.MinValues {
+		out[i] = p.MinValues[i].values(among, p)
 	}
 	return out
 }
 
 // missing returns the first key whose minValues these offers do not meet, or "".
 func (p *Pool) missing(offers bitset.Set) string {
-	for _, l := range p.Least {
+	for _, l := range p.MinValues {
 		if l.values(offers, p) < l.N {
 			return l.Key
 		}

@@ -1,14 +1,8 @@
 package packing
 
 import (
-	"strings"
-
 	"github.com/joiner-sh/joiner/internal/model/bitset"
-	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/internal/scheduling/existing"
-	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
-	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
 // class is a pod group: units with the same requests, rules and priority, any of which can replace
@@ -39,53 +33,3 @@ type member struct{ class, n int }
 
 // units returns how many units the class has.
 func (c *class) units() int { return len(c.Pods) / c.podsPerUnit }
-
-// queue is the pending pods, grouped into classes.
-type queue struct {
-	*podgroup.Queue
-	classes    []class // by priority, then the larger first; parts and bundles follow the whole classes
-	daemonPods *existing.Guests
-}
-
-func newQueue(pods *podgroup.Queue) *queue {
-	q := &queue{Queue: pods}
-	for c, of := range pods.Classes {
-		q.classes = append(q.classes, class{Class: of, podsPerUnit: 1, base: c, initialUnits: len(of.Pods)})
-	}
-	return q
-}
-
-// setAccepted sets the accept sets of the classes.
-func (q *queue) setAccepted(a *offering.Acceptance) {
-	for i := range q.classes {
-		c := &q.classes[i]
-		c.hardSet, c.firstStage = a.Hard[c.Sig], -1
-		c.stages = a.Stages(&c.Class)
-		if len(c.stages) > 0 {
-			c.firstStage = c.stages[0]
-		}
-	}
-}
-
-// profile returns the topology rules of the class's pods.
-func (q *queue) profile(c *class) *topology.Profile { return &q.Book.Profiles[c.Profile] }
-
-// devices returns the requested resources that not every node has, joined by commas.
-func (c *class) devices(dims resources.Dimensions) string {
-	var names []string
-	for r, name := range dims {
-		if c.Ask[r] > 0 && !isBasicResource(name) {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
-}
-
-// isBasicResource reports whether every node has some of the resource.
-func isBasicResource(name string) bool {
-	switch name {
-	case resources.CPU, resources.Memory, resources.EphemeralStorage, resources.Pods:
-		return true
-	}
-	return strings.HasPrefix(name, resources.AttachableVolumes)
-}

@@ -6,6 +6,10 @@
 //
 // # How Solve works
 //
+// The input is a problem, which does not change (problem.go). Each attempt has a solution: the pods
+// that are placed so far, and on which nodes (solution.go), and the progress of each class (queue.go).
+// Every step below is a type of its own that changes the solution.
+//
 // Pods with equal requirements form a pod group, here a class (package podgroup). Package
 // offering numbers what can be launched. A class has stages: the sets of offerings that it
 // accepts, with fewer preferences from one to the next. Package existing has the nodes, and
@@ -17,8 +21,8 @@
 //     and so are pods that prefer to (colocate.go).
 //  2. Existing nodes are filled first (existingnodes.go), then instances of capacity
 //     reservations (reservation.go), and new nodes take the rest (strategy.go).
-//  3. The lower bound (package lowerbound) gives each class a dual price: what one pod adds to the
-//     lowest possible price (dualprice.go). A run repeatedly adds the node with the lowest price
+//  3. The lower bound (packages dualprice and lowerbound) gives each class a dual price: what one pod
+//     adds to the lowest possible price. A run repeatedly adds the node with the lowest price
 //     per total dual price of its pods (run.go). To fill a node, it compares only the largest
 //     fitting class of each row (rows.go, fill.go), so the work grows with classes, not with pods.
 //  4. A plan that is close to the lower bound is accepted. Otherwise nodes are refined, the worst
@@ -26,10 +30,11 @@
 //     exactly (exact.go). Of plans with about the same price, the one wins that puts the fewest
 //     pods of a class on one node.
 //  5. If a domain cannot take its pods, or new nodes add domains, planning restarts with that
-//     knowledge (restart.go, projection.go). Binding is then simulated, and pods that
-//     kube-scheduler would not bind are removed (bindorder.go, affinitycycle.go).
-//  6. Unplaced pods are retried against the finished plan (retry.go). The rest is explained: each
-//     offering is checked step by step for the cause and the smallest fix (refusal.go, hint.go).
+//     knowledge (restart.go, projection.go). Binding is then simulated (package
+//     binding), and pods that kube-scheduler would not bind are removed (bindorder.go,
+//     affinitycycle.go).
+//  6. Unplaced pods are retried against the finished plan (retry.go). Package refusal
+//     explains the rest: the causes, and the smallest change that would help.
 //
 // Each new node keeps every offering that fits its pods, cheapest first (launchoptions.go).
 package packing

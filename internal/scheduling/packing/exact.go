@@ -12,7 +12,13 @@ const maxStates = 256
 
 // exact computes the cheapest plan of a few pods by dynamic programming over all choices of them.
 type exact struct {
-	*strategyRun
+	run        *strategyRun
+	problem    *problem
+	queue      *queue
+	nodeOffers *nodeOffers
+	prices     *pricer
+	work       *work
+
 	classes     []int
 	stride      []int // by class: the distance between states that differ by one pod of it
 	states      int
@@ -24,16 +30,16 @@ type exact struct {
 
 // solveExactly returns the cheapest plan for the active classes. It reports false if they have too
 // many pods, if a pod would be unplaced, or if a limit would be exceeded.
-func (pl *planner) solveExactly(active []int, lots []lot) (outcome, bool) {
-	run := pl.newRun(strategy{}, slices.Clone(pl.left), cloneBudgets(pl.budgets))
-	ex := &exact{strategyRun: run, classes: active, states: 1}
+func (nc nodeChooser) solveExactly(active []int, lots []lot) (outcome, bool) {
+	run := nc.newRun(strategy{}, slices.Clone(nc.queue.left), cloneRemaining(nc.sol.remaining))
+	ex := newExact(run, active)
 	for _, c := range active {
 		ex.stride = append(ex.stride, ex.states)
-		if ex.states *= pl.left[c] + 1; ex.states > maxStates {
+		if ex.states *= nc.queue.left[c] + 1; ex.states > maxStates {
 			return outcome{}, false
 		}
 	}
-	if pl.steps+ex.states*(len(lots)+ex.states/2) > pl.effort {
+	if nc.work.steps+ex.states*(len(lots)+ex.states/2) > nc.work.limit {
 		return outcome{}, false
 	}
 	ex.priceStates(lots)
@@ -43,6 +49,13 @@ func (pl *planner) solveExactly(active []int, lots []lot) (outcome, bool) {
 		return outcome{}, false
 	}
 	return run.outcome(), true
+}
+
+func newExact(run *strategyRun, classes []int) *exact {
+	return &exact{
+		run: run, problem: run.problem, queue: run.queue, nodeOffers: run.sol.nodeOffers, prices: run.prices, work: run.work,
+		classes: classes, states: 1,
+	}
 }
 
 // priceStates finds the cheapest single node for every state.
@@ -56,7 +69,7 @@ func (ex *exact) priceStates(lots []lot) {
 		if i >= 0 && state > 0 {
 			price, offer = lots[i].Price, lots[i].Offer
 		}
-		ex.steps += len(lots)
+		ex.work.steps += len(lots)
 		ex.singlePrice, ex.singleOffer = append(ex.singlePrice, price), append(ex.singleOffer, offer)
 	}
 }
@@ -66,31 +79,33 @@ func (ex *exact) allocationsOf(state int) []allocation {
 	var out []allocation
 	for i, c := range ex.classes {
 		if n := ex.count(state, i); n > 0 {
-			out = append(out, allocation{class: c, n: n, acceptSet: ex.currentSet(c)})
+			out = append(out, allocation{class: c, n: n, acceptSet: ex.queue.currentSet(c)})
 		}
 	}
 	return out
 }
 
 // count returns the number of pods of the i-th class in a state.
-func (ex *exact) count(state, i int) int { return state / ex.stride[i] % (ex.left[ex.classes[i]] + 1) }
+func (ex *exact) count(state, i int) int {
+	return state / ex.stride[i] % (ex.run.filler.left[ex.classes[i]] + 1)
+}
 
 // fitsOn reports whether one node of the offering can have these pods.
 func (ex *exact) fitsOn(offer int, allocations []allocation) bool {
-	shape := ex.stock.ShapeOf(offer)
+	shape := ex.problem.stock.ShapeOf(offer)
 	pn := plannedNode{offer: offer, allocations: allocations, ports: daemonPorts(shape)}
 	for _, a := range allocations {
-		c := &ex.q.classes[a.class]
-		if !ex.accepts.Sets[a.acceptSet].Has(offer) || len(c.Ports) > 0 && (a.n > 1 || ex.q.hasPortConflict(c, pn.ports)) {
+		c := &ex.queue.classes[a.class]
+		if !ex.problem.accepts.Sets[a.acceptSet].Has(offer) || len(c.Ports) > 0 && (a.n > 1 || ex.queue.hasPortConflict(c, pn.ports)) {
 			return false
 		}
 		pn.ports = append(slices.Clip(pn.ports), c.Lists...)
-		if ex.hostRuleRoom(&pn, a.class) < a.n {
+		if ex.run.filler.hostRuleRoom(&pn, a.class) < a.n {
 			return false
 		}
-		ex.addToTally(&pn.host, c, a.n)
+		ex.queue.addToTally(&pn.host, c, a.n)
 	}
-	return !shape.Broken && pn.used(ex.planner).Fits(shape.Room) && ex.keepsMinValues(&pn)
+	return !shape.Broken && ex.nodeOffers.used(&pn).Fits(shape.Room) && ex.nodeOffers.keepsMinValues(&pn)
 }
 
 // partition finds the cheapest partition into nodes for every state.
@@ -106,7 +121,7 @@ func (ex *exact) partition() {
 				ex.minPrice[state], ex.firstPart[state] = price, part
 			}
 		}
-		ex.steps += state
+		ex.work.steps += state
 	}
 }
 
@@ -126,17 +141,17 @@ func (ex *exact) addNodesFor(state int) bool {
 	for ; state > 0; state -= ex.firstPart[state] {
 		part := ex.firstPart[state]
 		offer := ex.singleOffer[part]
-		pn := ex.nodeWith(offer, ex.allocationsOf(part))
-		pn.copies, pn.price, pn.value = 1, ex.singlePrice[part], ex.valueOf(&pn)
-		pool, size := ex.stock.VariantOf(offer).Pool, ex.stock.TypeOf(offer).Capacity
-		if ex.budgets[pool].Times(size, 1) == 0 {
+		pn := ex.nodeOffers.nodeWith(offer, ex.allocationsOf(part))
+		pn.copies, pn.price, pn.value = 1, ex.singlePrice[part], ex.prices.valueOf(&pn)
+		pool, size := ex.problem.stock.VariantOf(offer).Pool, ex.problem.stock.TypeOf(offer).Capacity
+		if ex.run.remaining[pool].Times(size, 1) == 0 {
 			return false
 		}
-		ex.budgets[pool].Spend(size, 1)
-		ex.planned = append(ex.planned, pn)
+		ex.run.remaining[pool].Spend(size, 1)
+		ex.run.planned = append(ex.run.planned, pn)
 	}
 	for _, c := range ex.classes {
-		ex.left[c] = 0
+		ex.run.filler.left[c] = 0
 	}
 	return true
 }

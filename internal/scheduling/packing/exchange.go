@@ -17,7 +17,12 @@ import (
 // that does not get there keeps what it gained: several small gaps have become one, and the next
 // pass starts from it. No price ever rises.
 type exchanger struct {
-	filler
+	filler     filler
+	problem    *problem
+	queue      *queue
+	nodeOffers *nodeOffers
+	work       *work
+
 	nodes       []plannedNode // single copies, each with the cheapest offering that fits its pods
 	fixed       []plannedNode // nodes that do not exchange pods
 	movable     []bool        // by class
@@ -40,15 +45,15 @@ const (
 )
 
 // exchangePods lets the nodes of an outcome exchange pods, and returns the new outcome.
-func (pl *planner) exchangePods(o outcome, stepLimit int) outcome {
-	if pl.q.daemonPods != nil {
+func (nc nodeChooser) exchangePods(o outcome, stepLimit int) outcome {
+	if nc.queue.daemonPods != nil {
 		return o // another offering may have other DaemonSet pods
 	}
-	run := pl.newRun(o.strategy, o.left, o.budgets)
-	ex := &exchanger{filler: run.filler}
-	ex.refreshFacts()
+	run := nc.newRun(o.strategy, o.left, o.remaining)
+	ex := &exchanger{filler: run.filler, problem: nc.problem, queue: nc.queue, nodeOffers: nc.sol.nodeOffers, work: nc.work}
+	ex.filler.facts.refreshFacts()
 	ex.load(o.planned)
-	for n := 0; n < maxPasses && ex.steps < stepLimit; n++ {
+	for n := 0; n < maxPasses && ex.work.steps < stepLimit; n++ {
 		if ex.pass(stepLimit) < minPassGain*o.price {
 			break
 		}
@@ -60,20 +65,20 @@ func (pl *planner) exchangePods(o outcome, stepLimit int) outcome {
 // load prepares the nodes. Nodes of reservations, and of NodePools with limits or minValues, do not
 // exchange pods.
 func (ex *exchanger) load(nodes []plannedNode) {
-	ex.movable, ex.hostRuleKey = make([]bool, len(ex.q.classes)), make([]int, len(ex.q.classes))
+	ex.movable, ex.hostRuleKey = make([]bool, len(ex.queue.classes)), make([]int, len(ex.queue.classes))
 	numbers := map[[2]int]int{}
 	for _, pn := range nodes {
 		for _, x := range pn.allocations {
 			if ex.hostRuleKey[x.class] > 0 {
 				continue
 			}
-			key := [2]int{ex.q.classes[x.class].Profile, ex.droppedWeight[x.class]}
+			key := [2]int{ex.queue.classes[x.class].Profile, ex.queue.droppedWeight[x.class]}
 			if numbers[key] == 0 {
 				numbers[key] = len(numbers) + 1
 			}
 			ex.hostRuleKey[x.class], ex.movable[x.class] = numbers[key], ex.isMovable(x.class)
 		}
-		if p := ex.stock.PoolOf(pn.offer); ex.stock.Offers[pn.offer].IsReserved() || ex.stock.AsksVariety(pn.offer) || !p.Budget.Unlimited() {
+		if p := ex.problem.stock.PoolOf(pn.offer); ex.problem.stock.Offers[pn.offer].IsReserved() || ex.problem.stock.HasMinValues(pn.offer) || !p.Remaining.Unlimited() {
 			ex.fixed = append(ex.fixed, pn)
 			continue
 		}
@@ -89,21 +94,21 @@ func (ex *exchanger) load(nodes []plannedNode) {
 // isMovable reports whether pods of the class may change nodes: they are in no bundle, have no host
 // ports, and no affinity applies to them or selects them.
 func (ex *exchanger) isMovable(class int) bool {
-	c := &ex.q.classes[class]
-	p := ex.q.profile(c)
-	isAffinity := func(r topology.Rule) bool { return r.Form == topology.Near }
-	return c.members == nil && len(c.Ports) == 0 && !p.Follows() && !slices.ContainsFunc(p.Host, isAffinity) &&
-		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.q.Book.Groups[g].Form == topology.Near })
+	c := &ex.queue.classes[class]
+	p := ex.queue.profile(c)
+	isAffinity := func(r topology.Rule) bool { return r.Kind == topology.Affinity }
+	return c.members == nil && len(c.Ports) == 0 && !p.HasRequiredHostAffinity() && !slices.ContainsFunc(p.Host, isAffinity) &&
+		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.queue.pods.Topology.Groups[g].Kind == topology.Affinity })
 }
 
 // useCheapestOffer gives the node the cheapest offering that fits its pods.
 func (ex *exchanger) useCheapestOffer(pn *plannedNode) {
-	feasible := ex.feasibleOffers(pn)
-	for _, o := range ex.stock.VariantOf(pn.offer).ByPrice {
+	feasible := ex.nodeOffers.feasibleOffers(pn)
+	for _, o := range ex.problem.stock.VariantOf(pn.offer).ByPrice {
 		if feasible.Has(o) {
 			copies := pn.copies
-			*pn = ex.nodeWith(o, pn.allocations)
-			pn.copies, pn.price = copies, float64(ex.stock.Offers[o].Price)
+			*pn = ex.nodeOffers.nodeWith(o, pn.allocations)
+			pn.copies, pn.price = copies, float64(ex.problem.stock.Offers[o].Price)
 			return
 		}
 	}
@@ -120,7 +125,7 @@ func (ex *exchanger) collect() []plannedNode {
 			out[last].copies++
 			continue
 		}
-		pn.value = ex.valueOf(&pn)
+		pn.value = ex.filler.prices.valueOf(&pn)
 		out = append(out, pn)
 	}
 	return out
@@ -144,7 +149,7 @@ func (ex *exchanger) pass(stepLimit int) float64 {
 	slices.SortStableFunc(targets, func(target, b exchangeTarget) int { return cmp.Compare(target.excess, b.excess) })
 	saved := 0.0
 	for _, target := range targets {
-		if ex.steps > stepLimit {
+		if ex.work.steps > stepLimit {
 			break
 		}
 		before := ex.nodes[target.node].price
@@ -159,20 +164,20 @@ func (ex *exchanger) pass(stepLimit int) float64 {
 // findTarget returns the cheaper offering with the smallest excess per saving.
 func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 	pn := &ex.nodes[i]
-	used, ports, scale := pn.used(ex.planner), pn.podPorts(ex.q), ex.stock.Room(pn.offer)
-	byPrice := ex.stock.VariantOf(pn.offer).ByPrice
-	at, _ := slices.BinarySearchFunc(byPrice, pn.price, func(o int, price float64) int { return cmp.Compare(float64(ex.stock.Offers[o].Price), price) })
+	used, ports, scale := ex.nodeOffers.used(pn), pn.podPorts(ex.queue), ex.problem.stock.Room(pn.offer)
+	byPrice := ex.problem.stock.VariantOf(pn.offer).ByPrice
+	at, _ := slices.BinarySearchFunc(byPrice, pn.price, func(o int, price float64) int { return cmp.Compare(float64(ex.problem.stock.Offers[o].Price), price) })
 	best := exchangeTarget{node: i, offer: -1}
 	for n, seen := at-1, 0; n >= max(at-maxScannedOffers, 0) && seen < maxTargetOffers; n-- {
 		o := byPrice[n]
-		ex.steps++
-		shape := ex.stock.ShapeOf(o)
-		if shape.Broken || ex.q.Ports.ClashAny(shape.List, ports) ||
-			slices.ContainsFunc(pn.allocations, func(x allocation) bool { return !ex.accepts.Sets[x.acceptSet].Has(o) }) {
+		ex.work.steps++
+		shape := ex.problem.stock.ShapeOf(o)
+		if shape.Broken || ex.queue.pods.Ports.ClashAny(shape.List, ports) ||
+			slices.ContainsFunc(pn.allocations, func(x allocation) bool { return !ex.problem.accepts.Sets[x.acceptSet].Has(o) }) {
 			continue
 		}
 		seen++
-		saved := 1 - float64(ex.stock.Offers[o].Price)/pn.price
+		saved := 1 - float64(ex.problem.stock.Offers[o].Price)/pn.price
 		if need := overflow(used, shape.Room, scale) / saved; best.offer < 0 || need < best.excess {
 			best.offer, best.excess = o, need
 		}
@@ -194,7 +199,9 @@ func overflow(used, room, scale resources.Vector) float64 {
 // reachTarget exchanges pods until the node fits the target offering or there is no partner left.
 func (ex *exchanger) reachTarget(target exchangeTarget) {
 	pn := &ex.nodes[target.node]
-	es := &exchangeSearch{exchanger: ex, node: target.node, target: target.offer, targetRoom: ex.stock.Room(target.offer), scale: ex.stock.Room(pn.offer), used: pn.used(ex.planner)}
+	es := &exchangeSearch{
+		exchanger: ex, problem: ex.problem, queue: ex.queue, facts: ex.filler.facts, work: ex.work,
+		node: target.node, target: target.offer, targetRoom: ex.problem.stock.Room(target.offer), scale: ex.problem.stock.Room(pn.offer), used: ex.nodeOffers.used(pn)}
 	es.usedAfter = es.used.Clone()
 	for n := 0; !es.used.Fits(es.targetRoom); n++ {
 		best, ok := es.findExchange()
@@ -202,7 +209,7 @@ func (ex *exchanger) reachTarget(target exchangeTarget) {
 			return
 		}
 		ex.apply(target.node, best)
-		es.used = pn.used(ex.planner)
+		es.used = ex.nodeOffers.used(pn)
 	}
 	ex.useCheapestOffer(pn)
 }
@@ -232,21 +239,21 @@ func (ex *exchanger) movePod(class int, from, to *plannedNode) {
 	if from.allocations[i].n--; from.allocations[i].n == 0 {
 		from.allocations = slices.Delete(from.allocations, i, i+1)
 	}
-	ask := ex.q.classes[class].Ask
+	ask := ex.queue.classes[class].Ask
 	from.free.Take(ask, -1)
 	to.free.Take(ask, 1)
 }
 
 // tallyWithout returns the host counts of the node's pods, without one unit of a class.
-func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.Tally {
-	var out topology.Tally
+func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.HostCounts {
+	var out topology.HostCounts
 	for _, x := range pn.allocations {
 		n := x.n
 		if x.class == without {
 			n--
 		}
 		if n > 0 {
-			ex.addToTally(&out, &ex.q.classes[x.class], n)
+			ex.queue.addToTally(&out, &ex.queue.classes[x.class], n)
 		}
 	}
 	return out

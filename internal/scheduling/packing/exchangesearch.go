@@ -4,7 +4,12 @@ import "github.com/joiner-sh/joiner/internal/model/resources"
 
 // exchangeSearch looks for exchanges that let one planned node fit a cheaper offering.
 type exchangeSearch struct {
-	*exchanger
+	exchanger *exchanger
+	problem   *problem
+	queue     *queue
+	facts     *classFacts
+	work      *work
+
 	node       int              // index in exchanger.nodes
 	target     int              // the cheaper offering
 	targetRoom resources.Vector // room of the target
@@ -26,18 +31,18 @@ type exchange struct {
 func (es *exchangeSearch) findExchange() (exchange, bool) {
 	best := exchange{partner: -1}
 	es.excess = overflow(es.used, es.targetRoom, es.scale)
-	for n := range min(len(es.nodes), maxPartners) {
+	for n := range min(len(es.exchanger.nodes), maxPartners) {
 		if best.partner >= 0 && n >= enoughPartners {
 			break
 		}
-		if es.nextPartner++; es.nextPartner >= len(es.nodes) {
-			es.nextPartner = 0
+		if es.exchanger.nextPartner++; es.exchanger.nextPartner >= len(es.exchanger.nodes) {
+			es.exchanger.nextPartner = 0
 		}
-		if es.nextPartner == es.node {
+		if es.exchanger.nextPartner == es.node {
 			continue
 		}
-		if gap := es.freeFor(&es.nodes[es.nextPartner]); gap >= minExchangeGain*es.excess {
-			es.compareExchanges(es.nextPartner, gap, &best)
+		if gap := es.freeFor(&es.exchanger.nodes[es.exchanger.nextPartner]); gap >= minExchangeGain*es.excess {
+			es.compareExchanges(es.exchanger.nextPartner, gap, &best)
 		}
 	}
 	return best, best.partner >= 0
@@ -57,21 +62,21 @@ func (es *exchangeSearch) freeFor(pn *plannedNode) float64 {
 
 // compareExchanges compares all exchanges with one partner to the best so far.
 func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *exchange) {
-	from, to := &es.nodes[es.node], &es.nodes[partner]
-	es.steps += 1 + len(from.allocations)*(len(to.allocations)+1)/pairsPerStep
+	from, to := &es.exchanger.nodes[es.node], &es.exchanger.nodes[partner]
+	es.work.steps += 1 + len(from.allocations)*(len(to.allocations)+1)/pairsPerStep
 	for _, x := range from.allocations {
-		if !es.movable[x.class] || !es.accepts.Sets[x.acceptSet].Has(to.offer) {
+		if !es.exchanger.movable[x.class] || !es.problem.accepts.Sets[x.acceptSet].Has(to.offer) {
 			continue
 		}
-		give := es.q.classes[x.class].Ask
+		give := es.queue.classes[x.class].Ask
 		for i := -1; i < len(to.allocations); i++ {
 			d := exchange{partner: partner, give: x.class, get: -1}
 			var get resources.Vector
 			if i >= 0 {
-				if d.get = to.allocations[i].class; d.get == d.give || !es.movable[d.get] {
+				if d.get = to.allocations[i].class; d.get == d.give || !es.exchanger.movable[d.get] {
 					continue
 				}
-				get = es.q.classes[d.get].Ask
+				get = es.queue.classes[d.get].Ask
 			}
 			if !es.fitsBoth(give, get, from, to) {
 				continue
@@ -108,10 +113,10 @@ func (es *exchangeSearch) allowed(d exchange, from, to *plannedNode) bool {
 	if d.get < 0 {
 		return es.hostRulesAllow(to, d.give, -1)
 	}
-	if !es.canTake(from, d.get, to.allocations) || !es.accepts.Sets[acceptSetOf(to.allocations, d.get)].Has(es.target) {
+	if !es.canTake(from, d.get, to.allocations) || !es.problem.accepts.Sets[acceptSetOf(to.allocations, d.get)].Has(es.target) {
 		return false
 	}
-	return es.hostRuleKey[d.give] == es.hostRuleKey[d.get] || es.hostRulesAllow(to, d.give, d.get) && es.hostRulesAllow(from, d.get, d.give)
+	return es.exchanger.hostRuleKey[d.give] == es.exchanger.hostRuleKey[d.get] || es.hostRulesAllow(to, d.give, d.get) && es.hostRulesAllow(from, d.get, d.give)
 }
 
 // canTake reports whether the node's offering is in the accept set that a pod of the class has
@@ -119,7 +124,7 @@ func (es *exchangeSearch) allowed(d exchange, from, to *plannedNode) bool {
 // on one node always have the same accept set.
 func (es *exchangeSearch) canTake(pn *plannedNode, class int, others []allocation) bool {
 	set := acceptSetOf(others, class)
-	if !es.accepts.Sets[set].Has(pn.offer) {
+	if !es.problem.accepts.Sets[set].Has(pn.offer) {
 		return false
 	}
 	n := pn.unitsOf(class)
@@ -142,7 +147,7 @@ func (es *exchangeSearch) hostRulesAllow(pn *plannedNode, class, without int) bo
 	if es.facts.ruleScope[class] == noHostRules {
 		return true
 	}
-	es.steps += 4
-	after := plannedNode{offer: pn.offer, host: es.tallyWithout(pn, without)}
-	return es.hostRuleRoom(&after, class) > 0
+	es.work.steps += 4
+	after := plannedNode{offer: pn.offer, host: es.exchanger.tallyWithout(pn, without)}
+	return es.exchanger.filler.hostRuleRoom(&after, class) > 0
 }

@@ -3,13 +3,17 @@ package packing
 import (
 	"cmp"
 	"slices"
-
-	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // filler fills existing and new nodes with pods of the unplaced classes.
 type filler struct {
-	*planner
+	sol     *solution
+	problem *problem
+	queue   *queue
+	facts   *classFacts
+	prices  *pricer
+	work    *work
+
 	scoreRatio        float64 // how close to the best score a class must be; 0 means minScoreRatio
 	onExisting        bool    // it fills existing nodes
 	strictPreferences bool    // on existing nodes, preferences about hosts count as rules
@@ -22,6 +26,11 @@ type filler struct {
 	bestScore         float64 // the best score of the cursors
 	allocationIndex   []int32 // by class, while a node is filled: its index in the allocations, plus one
 	preloaded         bool    // the node had pods before it was filled
+}
+
+// newFiller returns a filler that places units of left.
+func newFiller(sol *solution, left []int) filler {
+	return filler{sol: sol, problem: sol.problem, queue: sol.queue, facts: sol.facts, prices: sol.prices, work: sol.work, left: left}
 }
 
 // minScoreRatio is how close to the best score a class usually must be for its dual price to
@@ -39,8 +48,8 @@ func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 	for _, row := range candidates.rows {
 		f.cursors = append(f.cursors, cursor{row: row, left: -1})
 	}
-	f.steps += len(candidates.rows) * max(1, f.facts.quads/2)
-	f.allocationIndex = slices.Grow(f.allocationIndex, len(f.q.classes))[:len(f.q.classes)]
+	f.work.steps += len(candidates.rows) * max(1, f.facts.quads/2)
+	f.allocationIndex = slices.Grow(f.allocationIndex, len(f.queue.classes))[:len(f.queue.classes)]
 	for i := range pn.allocations {
 		f.allocationIndex[pn.allocations[i].class] = int32(i + 1)
 	}
@@ -67,7 +76,7 @@ func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 			f.addIndexed(pn, class, n)
 			k.left, k.rulesPassed, k.onlyRoomMatters = k.left-n, false, false
 			want -= n
-			value += float64(n) * f.dualPrice[class]
+			value += float64(n) * f.prices.dualPrice[class]
 		}
 		if want == 0 {
 			break
@@ -141,7 +150,7 @@ func (f *filler) refill(pn *plannedNode, empty plannedNode, class, off int, cand
 		}
 		if n > 0 {
 			f.add(&try, a.class, n)
-			try.value += float64(n) * f.dualPrice[a.class]
+			try.value += float64(n) * f.prices.dualPrice[a.class]
 			f.left[a.class] -= n
 		}
 	}
@@ -158,7 +167,7 @@ func (f *filler) refill(pn *plannedNode, empty plannedNode, class, off int, cand
 // scoreRows computes the best class of each row again and drops the rows that have none. It reports
 // whether any row is left.
 func (f *filler) scoreRows(pn *plannedNode) bool {
-	bulk := f.bulkOf(pn.free)
+	bulk := f.problem.bulkOf(pn.free)
 	f.cacheRoom(pn)
 	f.bestScore = 0
 	kept := 0
@@ -167,7 +176,7 @@ func (f *filler) scoreRows(pn *plannedNode) bool {
 		if k.onlyRoomMatters && k.left > 0 {
 			k.fits = fitCount(k.reciprocals, f.room)
 			k.score = k.fits * k.dualPrice
-			f.steps++
+			f.work.steps++
 		}
 		if (!k.onlyRoomMatters || k.left == 0 || k.fits == 0) && !f.settle(k, pn, bulk) {
 			continue
@@ -212,7 +221,7 @@ func (f *filler) bestCursor() int {
 // addable returns how many of n units of the class at the cursor can be added.
 func (f *filler) addable(pn *plannedNode, k *cursor, n int) int {
 	class := k.row[k.at]
-	c := &f.q.classes[class]
+	c := &f.queue.classes[class]
 	n = c.Ask.Times(pn.free, min(n, k.left, f.hostRuleRoom(pn, class)))
 	if len(c.Ports) > 0 {
 		n = min(n, 1)
@@ -232,7 +241,7 @@ func (f *filler) add(pn *plannedNode, class, n int) {
 			return
 		}
 	}
-	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.currentSet(class)})
+	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.queue.currentSet(class)})
 }
 
 // addIndexed is add for a node that is being filled.
@@ -242,27 +251,17 @@ func (f *filler) addIndexed(pn *plannedNode, class, n int) {
 		pn.allocations[i-1].n += n
 		return
 	}
-	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.currentSet(class)})
+	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.queue.currentSet(class)})
 	f.allocationIndex[class] = int32(len(pn.allocations))
 }
 
 // consume subtracts what n units need from the node.
 func (f *filler) consume(pn *plannedNode, class, n int) {
-	c := &f.q.classes[class]
-	if p := f.q.profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {
-		f.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
+	c := &f.queue.classes[class]
+	if p := f.queue.profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {
+		f.work.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
 	}
 	pn.free.Take(c.Ask, n)
 	pn.ports = append(pn.ports, c.Lists...)
-	f.addToTally(&pn.host, c, n)
-}
-
-// bulkOf returns the weighted size of an amount, for comparisons. What fits into a room has no more
-// bulk than the room.
-func (pl *planner) bulkOf(v resources.Vector) float64 {
-	sum := 0.0
-	for i, x := range v {
-		sum += float64(max(x, 0)) * pl.weight[i]
-	}
-	return sum
+	f.queue.addToTally(&pn.host, c, n)
 }

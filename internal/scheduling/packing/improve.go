@@ -18,16 +18,16 @@ const improveRatio = 0.998
 // the rest, as long as that makes the plan cheaper. It first removes the nodes with the highest
 // price per value. Then it removes the most expensive ones: the rest of a large full node needs a
 // smaller node.
-func (pl *planner) improve(o outcome, classes []int, lots []lot, stepLimit int) outcome {
-	defer func(prices []float64) { pl.dualPrice = prices }(pl.dualPrice)
-	run := pl.newRun(o.strategy, o.left, o.budgets)
-	run.planned, run.lots = o.planned, pl.priceLots(classes, lots, o.strategy.hardPrices)
+func (nc nodeChooser) improve(o outcome, classes []int, lots []lot, stepLimit int) outcome {
+	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
+	run := nc.newRun(o.strategy, o.left, o.remaining)
+	run.planned, run.lots = o.planned, nc.prices.priceLots(classes, lots, o.strategy.hardPrices)
 	price := run.totalPrice()
 	for before := math.Inf(1); price < before*improveRatio; {
 		before = price
 		for _, order := range [...]func(a, b plannedNode) int{byPricePerValue, byPrice} {
 			for _, parts := range reopenFractions {
-				for run.steps <= stepLimit {
+				for run.work.steps <= stepLimit {
 					next := run.reopen(price/parts, classes, order)
 					cheaper := next.totalPrice()
 					if next.leavesMore(run) || cheaper >= price {
@@ -48,7 +48,7 @@ func byPrice(a, b plannedNode) int { return cmp.Compare(b.price, a.price) }
 // reopen returns a run that planned again for the pods of the first nodes in that order: nodes of
 // that total price, at least two.
 func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b plannedNode) int) *strategyRun {
-	next := run.planner.newRun(run.strategy, slices.Clone(run.left), cloneBudgets(run.budgets))
+	next := newNodeChooser(run.sol).newRun(run.strategy, slices.Clone(run.filler.left), cloneRemaining(run.remaining))
 	next.lots = run.lots
 	first := slices.Clone(run.planned)
 	slices.SortStableFunc(first, order)
@@ -65,7 +65,7 @@ func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b pl
 			next.planned = append(next.planned, pn)
 		}
 	}
-	next.planned = next.topUp(next.planned, classes)
+	next.planned = next.filler.topUp(next.planned, classes)
 	next.addNodes(classes, 0)
 	return next
 }
@@ -76,9 +76,9 @@ func (pn *plannedNode) pricePerValue() float64 { return pn.price / max(pn.value,
 // unassign returns the pods of n copies of the node to the unplaced ones.
 func (run *strategyRun) unassign(pn *plannedNode, n int) {
 	for _, a := range pn.allocations {
-		run.left[a.class] += a.n * n
+		run.filler.left[a.class] += a.n * n
 	}
-	run.budgets[run.stock.VariantOf(pn.offer).Pool].Spend(run.stock.TypeOf(pn.offer).Capacity, -n)
+	run.remaining[run.problem.stock.VariantOf(pn.offer).Pool].Spend(run.problem.stock.TypeOf(pn.offer).Capacity, -n)
 }
 
 // totalPrice returns the price of all nodes.
@@ -92,8 +92,8 @@ func (run *strategyRun) totalPrice() float64 {
 
 // leavesMore reports whether the run leaves more pods of some class unplaced than other does.
 func (run *strategyRun) leavesMore(other *strategyRun) bool {
-	for c := range run.left {
-		if run.left[c] > other.left[c] {
+	for c := range run.filler.left {
+		if run.filler.left[c] > other.filler.left[c] {
 			return true
 		}
 	}

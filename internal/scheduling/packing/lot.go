@@ -9,20 +9,6 @@ type lot struct {
 	key float64 // a price per value that filling it cannot beat
 }
 
-// lotsFor returns the lots that the classes accept, each class by the set that setOf returns.
-func (pl *planner) lotsFor(classes []int, setOf func(class int) int) []lot {
-	sets := make([]int, len(classes))
-	for i, c := range classes {
-		sets[i] = setOf(c)
-	}
-	known := pl.accepts.Lots(sets)
-	out := make([]lot, len(known))
-	for i := range known {
-		out[i].Lot = known[i]
-	}
-	return out
-}
-
 // lotQueue is a heap of lots by key, then price, then number.
 type lotQueue []lot
 

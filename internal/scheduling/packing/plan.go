@@ -4,6 +4,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/refusal"
 )
 
 // Plan assigns every pod of a snapshot to a new node, to an existing node, or to none with the
@@ -23,7 +24,7 @@ type Plan struct {
 	Effort  Effort // the limit of Steps
 }
 
-// Machine is a node to launch, as the input of a NodeClaim.
+// `Machine` is a node to launch, as the input of a NodeClaim.
 type Machine struct {
 	Name      string // "<pool>-1", unique in the plan; the NodeClaim gets a name of its own
 	Pool      string
@@ -49,12 +50,6 @@ type Machine struct {
 
 // Price returns the price of the cheapest offering, per hour.
 func (m Machine) Price() catalog.Price { return m.Offerings[0].Price }
-
-// Relaxation is a label with fewer values than the NodePool's minValues require.
-type Relaxation struct {
-	Key         string
-	Asked, Have int
-}
 
 // Choice is one offering of an instance type.
 type Choice struct {
@@ -85,34 +80,31 @@ type Refusal struct {
 	Hint    string   // the smallest change that would help, or empty
 }
 
-// Reason is a cause, and the number of choices that it rules out.
-type Reason struct {
-	Code   Code
-	Count  int    // offerings ruled out, or 1 if the cause is not about offerings
-	Detail string // the label key, taint or resource
-}
+// The explanation of a refusal; see package refusal.
+type (
+	Reason     = refusal.Reason
+	Code       = refusal.Code
+	Relaxation = refusal.Relaxation
+)
 
-// Code is the cause of a refusal. The set is closed; CLI, events and metrics use the same codes.
-type Code string
-
-// The causes.
+// The causes of a refusal.
 const (
-	NoPool           Code = "NoPool"           // there is no NodePool at all
-	PoolUnusable     Code = "PoolUnusable"     // the NodePool is not ready, static or being deleted; Detail: which and why
-	PoolEmpty        Code = "PoolEmpty"        // the NodePool's own requirements leave no offering; Detail: which and the key
-	TaintUntolerated Code = "TaintUntolerated" // Detail: the taint
-	LabelMissing     Code = "LabelMissing"     // no NodePool offers the label; Detail: the key and the required values
-	LabelConflict    Code = "LabelConflict"    // NodePool and pod require different values of a label; Detail: the key
-	TypeMismatch     Code = "TypeMismatch"     // no offering with the required architecture, family, zone, …; Detail: the key
-	TooSmall         Code = "TooSmall"         // no offering has the room; Detail: the resource
-	HostPortTaken    Code = "HostPortTaken"    // Detail: the port
-	NoCapacity       Code = "NoCapacity"       // EC2 has no capacity at present
-	ReservationFull  Code = "ReservationFull"  // every instance of the capacity reservation is in use; Detail: its ID
-	LimitReached     Code = "LimitReached"     // Detail: the NodePool and the limit
-	MinValues        Code = "MinValues"        // too few distinct values would remain; Detail: "KEY: 2 of 3"
-	TopologySpread   Code = "TopologySpread"   // a domain would have too many pods of a spread; Detail: the topology key
-	PodAffinity      Code = "PodAffinity"      // no pod that a required affinity selects is there; Detail: the topology key
-	PodAntiAffinity  Code = "PodAntiAffinity"  // a pod that anti-affinity forbids is there; Detail: the topology key
-	Unplannable      Code = "Unplannable"      // the pod requires what cannot be planned; Detail: what
-	EffortSpent      Code = "EffortSpent"      // the work allowed for one plan is used up
+	NoPool           = refusal.NoPool
+	PoolUnusable     = refusal.PoolUnusable
+	PoolEmpty        = refusal.PoolEmpty
+	TaintUntolerated = refusal.TaintUntolerated
+	LabelMissing     = refusal.LabelMissing
+	LabelConflict    = refusal.LabelConflict
+	TypeMismatch     = refusal.TypeMismatch
+	TooSmall         = refusal.TooSmall
+	HostPortTaken    = refusal.HostPortTaken
+	NoCapacity       = refusal.NoCapacity
+	ReservationFull  = refusal.ReservationFull
+	LimitReached     = refusal.LimitReached
+	MinValues        = refusal.MinValues
+	TopologySpread   = refusal.TopologySpread
+	PodAffinity      = refusal.PodAffinity
+	PodAntiAffinity  = refusal.PodAntiAffinity
+	Unplannable      = refusal.Unplannable
+	EffortSpent      = refusal.EffortSpent
 )

@@ -16,7 +16,7 @@ type plannedNode struct {
 	allocations   []allocation
 	free          resources.Vector // free room of each copy
 	ports         []int            // the lists of host ports in use, by number in podgroup.Queue.Ports
-	host          topology.Tally
+	host          topology.HostCounts
 	hasDaemonPods bool    // the pods of its DaemonSets are counted in host
 	value         float64 // total dual price of its pods, in billionths of a dollar per hour
 	price         float64 // of the cheapest offering that fits its pods, in billionths of a dollar per hour
@@ -28,34 +28,20 @@ type allocation struct {
 	acceptSet int // the accept set by which the class accepted the offering
 }
 
-// nodeWith returns a node of the offering with these pods, and the room that they leave.
-func (pl *planner) nodeWith(offer int, allocations []allocation) plannedNode {
-	shape := pl.stock.ShapeOf(offer)
-	pn := plannedNode{offer: offer, allocations: allocations, free: shape.Room.Clone()}
-	pn.ports = append(daemonPorts(shape), pn.podPorts(pl.q)...)
-	pl.q.countDaemonPods(&pn)
-	for _, a := range allocations {
-		c := &pl.q.classes[a.class]
-		pn.free.Take(c.Ask, a.n)
-		pl.addToTally(&pn.host, c, a.n)
-	}
-	return pn
-}
-
 // valueOf returns the total dual price of the pods on the node.
-func (pl *planner) valueOf(pn *plannedNode) float64 {
+func (pc *pricer) valueOf(pn *plannedNode) float64 {
 	value := 0.0
 	for _, a := range pn.allocations {
-		value += float64(a.n) * pl.dualPrice[a.class]
+		value += float64(a.n) * pc.dualPrice[a.class]
 	}
 	return value
 }
 
 // used returns the total requests of the pods on the node.
-func (pn *plannedNode) used(pl *planner) resources.Vector {
-	used := make(resources.Vector, len(pl.stock.Dims))
+func (no *nodeOffers) used(pn *plannedNode) resources.Vector {
+	used := make(resources.Vector, len(no.problem.stock.Dims))
 	for _, a := range pn.allocations {
-		used.Take(pl.q.classes[a.class].Ask, -a.n)
+		used.Take(no.queue.classes[a.class].Ask, -a.n)
 	}
 	return used
 }
@@ -68,15 +54,61 @@ func daemonPorts(s *offering.Shape) []int {
 	return []int{s.List}
 }
 
-// hasPortConflict reports whether the class has a host port that is in one of the lists.
-func (q *queue) hasPortConflict(c *class, lists []int) bool {
-	return slices.ContainsFunc(c.Lists, func(list int) bool { return q.Ports.ClashAny(list, lists) })
-}
-
 // podPorts returns the lists of host ports of the pods on the node, without those of DaemonSets.
 func (pn *plannedNode) podPorts(q *queue) (ports []int) {
 	for _, a := range pn.allocations {
 		ports = append(ports, q.classes[a.class].Lists...)
 	}
 	return ports
+}
+
+// addToTally adds n units of the class to the counts of a host.
+func (q *queue) addToTally(t *topology.HostCounts, c *class, n int) {
+	if c.members == nil {
+		if p := q.profile(c); len(p.Host) > 0 || len(p.HostIn) > 0 {
+			t.Add(p, n)
+		}
+		return
+	}
+	for _, m := range c.members {
+		t.Add(q.profile(&q.classes[m.class]), n*m.n)
+	}
+}
+
+// countDaemonPods adds the DaemonSet pods of its offering to the node's host counts, once.
+func (q *queue) countDaemonPods(pn *plannedNode) {
+	if q.daemonPods == nil || pn.hasDaemonPods || pn.offer < 0 {
+		return
+	}
+	pn.hasDaemonPods, pn.host = true, q.daemonPods.On(pn.offer)
+}
+
+// matchedPods returns how many pods the group counts on the planned node.
+func (q *queue) matchedPods(pn *plannedNode, group int) int {
+	q.countDaemonPods(pn)
+	return pn.host.Matched(group)
+}
+
+func (pn *plannedNode) clone() plannedNode {
+	out := *pn
+	out.free, out.allocations, out.ports, out.host = pn.free.Clone(), slices.Clone(pn.allocations), slices.Clip(pn.ports), pn.host.Clone()
+	return out
+}
+
+// unitsAt returns the number of units in the i-th allocation, 0 if there is none.
+func (pn *plannedNode) unitsAt(i int) int {
+	if i < len(pn.allocations) {
+		return pn.allocations[i].n
+	}
+	return 0
+}
+
+// unitsOf returns how many units of the class the node has.
+func (pn *plannedNode) unitsOf(class int) int {
+	for i := range pn.allocations {
+		if pn.allocations[i].class == class {
+			return pn.allocations[i].n
+		}
+	}
+	return 0
 }

@@ -11,29 +11,35 @@ import (
 
 // domainProjection computes how the planned nodes change topology domains and host counts.
 type domainProjection struct {
-	*planner
+	problem     *problem
+	queue       *queue
+	topo        *existing.TopologyState
+	sol         *solution
 	possible    []bitset.Set // by planned node: the offerings that it may be launched as; filled on demand
 	allPossible bitset.Set   // the union of possible over all planned nodes; nil until needed
 }
 
-// projectDomains returns the topology ground as it will be once the planned nodes exist. Every new
+func newDomainProjection(sol *solution) *domainProjection {
+	return &domainProjection{problem: sol.problem, queue: sol.queue, topo: sol.topo, sol: sol}
+}
+
+// projectDomains returns the topology state as it will be once the planned nodes exist. Every new
 // node makes its domain count, and is a host with few or no pods of a spread, whichever pods it was
 // planned for. It returns nil if the plan already counted with all of that.
-func (pl *planner) projectDomains(ground *existing.Ground) *existing.Ground {
-	dp := &domainProjection{planner: pl}
+func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existing.TopologyState {
 	domains, hosts := dp.addedDomains(), dp.emptierHostGroups()
 	if len(domains) == 0 && len(hosts) == 0 {
 		return nil
 	}
-	out := ground.Fork()
-	out.Bare = maps.Clone(ground.Bare)
+	out := topo.Fork()
+	out.EmptyHosts = maps.Clone(topo.EmptyHosts)
 	for g := range hosts {
-		out.Bare[g] = true
+		out.EmptyHosts[g] = true
 	}
-	out.Domains = slices.Clone(ground.Domains)
+	out.CountedDomains = slices.Clone(topo.CountedDomains)
 	for g, counted := range domains {
-		out.Domains[g] = counted
-		out.Census.Count(g, counted)
+		out.CountedDomains[g] = counted
+		out.DomainCounts.SetCounted(g, counted)
 	}
 	return out
 }
@@ -42,8 +48,8 @@ func (pl *planner) projectDomains(ground *existing.Ground) *existing.Ground {
 // count then.
 func (dp *domainProjection) addedDomains() map[int][]bool {
 	out := map[int][]bool{}
-	for g := range dp.q.Book.Groups {
-		if counted, more := dp.withPlannedDomains(g, dp.ground.Domains[g]); more {
+	for g := range dp.queue.pods.Topology.Groups {
+		if counted, more := dp.withPlannedDomains(g, dp.topo.CountedDomains[g]); more {
 			out[g] = counted
 		}
 	}
@@ -53,18 +59,18 @@ func (dp *domainProjection) addedDomains() map[int][]bool {
 // withPlannedDomains adds the domains that planned nodes may have to the domains that count for a
 // spread group. It reports whether that adds any.
 func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool, more bool) {
-	if !dp.q.Book.Groups[g].Hard || !slices.Contains(counted, false) {
+	if !dp.queue.pods.Topology.Groups[g].Hard || !slices.Contains(counted, false) {
 		return counted, false
 	}
 	if dp.allPossible == nil {
-		dp.allPossible = bitset.New(len(dp.stock.Offers))
-		for i := range dp.planned {
+		dp.allPossible = bitset.New(len(dp.problem.stock.Offers))
+		for i := range dp.sol.planned {
 			dp.allPossible.Or(dp.possibleOffers(i))
 		}
 	}
 	visible := dp.allPossible.Both(dp.countedOffers(g))
 	all = slices.Clone(counted)
-	for d, set := range dp.ground.Keys[dp.q.Book.Groups[g].Key].Offers[:len(counted)] {
+	for d, set := range dp.topo.Keys[dp.queue.pods.Topology.Groups[g].Key].Offers[:len(counted)] {
 		if !counted[d] && visible.Meets(set) {
 			all[d], more = true, true
 		}
@@ -72,22 +78,21 @@ func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []boo
 	return all, more
 }
 
-// groundAfterPlan returns the ground as kube-scheduler will see it once the plan is carried out.
+// topologyAfterPlan returns the topology state as kube-scheduler will see it once the plan is carried out.
 // Only the domains of existing and planned nodes count, and not those that could be launched
 // besides.
-func (pl *planner) groundAfterPlan(ground *existing.Ground) *existing.Ground {
-	dp := &domainProjection{planner: pl}
-	out := ground.Fork()
-	out.Domains = slices.Clone(ground.Domains)
-	for g, counted := range ground.There {
+func (dp *domainProjection) topologyAfterPlan(topo *existing.TopologyState) *existing.TopologyState {
+	out := topo.Fork()
+	out.CountedDomains = slices.Clone(topo.CountedDomains)
+	for g, counted := range topo.CertainDomains {
 		if counted == nil {
 			continue
 		}
-		out.Domains[g], _ = dp.withPlannedDomains(g, counted)
-		out.Census.Count(g, out.Domains[g])
+		out.CountedDomains[g], _ = dp.withPlannedDomains(g, counted)
+		out.DomainCounts.SetCounted(g, out.CountedDomains[g])
 	}
-	for i := range dp.planned {
-		out.Bring(dp.possibleOffers(i))
+	for i := range dp.sol.planned {
+		out.AddPlannedNode(dp.possibleOffers(i))
 	}
 	return out
 }
@@ -95,10 +100,10 @@ func (pl *planner) groundAfterPlan(ground *existing.Ground) *existing.Ground {
 // possibleOffers returns the offerings that a planned node may be launched as.
 func (dp *domainProjection) possibleOffers(node int) bitset.Set {
 	if dp.possible == nil {
-		dp.possible = make([]bitset.Set, len(dp.planned))
+		dp.possible = make([]bitset.Set, len(dp.sol.planned))
 	}
 	if dp.possible[node] == nil {
-		dp.possible[node] = dp.feasibleOffers(&dp.planned[node])
+		dp.possible[node] = dp.sol.nodeOffers.feasibleOffers(&dp.sol.planned[node])
 	}
 	return dp.possible[node]
 }
@@ -106,18 +111,18 @@ func (dp *domainProjection) possibleOffers(node int) bitset.Set {
 // countedOffers returns the offerings whose nodes count for a spread group: those that the pod with
 // the rule accepts.
 func (dp *domainProjection) countedOffers(group int) bitset.Set {
-	return existing.Sees(dp.stock, dp.q.Queue, group)
+	return existing.CountedOffers(dp.problem.stock, dp.queue.pods, group)
 }
 
 // emptierHostGroups returns the groups of host spreads that a planned node could violate: it would
 // have so few of the group's pods that existing nodes exceed the maxSkew.
 func (dp *domainProjection) emptierHostGroups() map[int]bool {
 	least := map[int]int{} // by group: the number of pods that each planned node must have
-	for _, at := range dp.placements {
-		dp.eachProfile(at.class, func(p *topology.Profile) {
+	for _, at := range dp.sol.placements {
+		dp.queue.eachProfile(at.class, func(p *topology.Profile) {
 			for _, r := range p.Host {
-				if r.Form == topology.Spread && r.Weight == 0 && !dp.ground.Bare[r.Group] {
-					least[r.Group] = max(least[r.Group], dp.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
+				if r.Kind == topology.Spread && r.Weight == 0 && !dp.topo.EmptyHosts[r.Group] {
+					least[r.Group] = max(least[r.Group], dp.sol.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
 				}
 			}
 		})
@@ -135,21 +140,10 @@ func (dp *domainProjection) emptierHostGroups() map[int]bool {
 // its pods.
 func (dp *domainProjection) anyNodeBelow(group, pods int) bool {
 	visible := dp.countedOffers(group)
-	for i := range dp.planned {
-		if dp.matchedPods(&dp.planned[i], group) < pods && visible.Meets(dp.possibleOffers(i)) {
+	for i := range dp.sol.planned {
+		if dp.queue.matchedPods(&dp.sol.planned[i], group) < pods && visible.Meets(dp.possibleOffers(i)) {
 			return true
 		}
 	}
 	return false
-}
-
-// eachProfile visits the topology profile of the class, or those of the members of a bundle.
-func (pl *planner) eachProfile(class int, visit func(*topology.Profile)) {
-	c := &pl.q.classes[class]
-	if c.members == nil {
-		visit(pl.q.profile(c))
-	}
-	for _, m := range c.members {
-		visit(pl.q.profile(&pl.q.classes[m.class]))
-	}
 }

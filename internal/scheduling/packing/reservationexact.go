@@ -8,7 +8,10 @@ import (
 // reservationSearch finds the cheapest way to put a few pods on instances of capacity reservations,
 // with the lowest price of the rest.
 type reservationSearch struct {
-	*exact
+	exact   *exact
+	sol     *solution
+	problem *problem
+	work    *work
 	choices []instanceChoice // one for each usable instance; equal instances are adjacent
 }
 
@@ -22,27 +25,27 @@ type instanceChoice struct {
 // fillReservationsExactly fills capacity reservations so that the whole plan is cheapest. It
 // reports false, and changes nothing, if the classes have too many pods, if a pod would be
 // unplaced, or if a limit would be exceeded.
-func (pl *planner) fillReservationsExactly(active []int) bool {
-	ex := &exact{strategyRun: pl.newRun(strategy{}, slices.Clone(pl.left), nil), classes: active, states: 1}
+func (rf reservationFiller) fillReservationsExactly(active []int) bool {
+	ex := newExact(newNodeChooser(rf.sol).newRun(strategy{}, slices.Clone(rf.queue.left), nil), active)
 	pods := 0
 	for _, c := range active {
 		ex.stride = append(ex.stride, ex.states)
-		pods += pl.left[c]
-		if ex.states *= pl.left[c] + 1; ex.states > maxStates {
+		pods += rf.queue.left[c]
+		if ex.states *= rf.queue.left[c] + 1; ex.states > maxStates {
 			return false
 		}
 	}
-	lots := pl.lotsFor(active, pl.currentSet)
-	if pl.steps+ex.states*(len(lots)+ex.states*(1+len(pl.stock.Reserves))) > pl.effort {
+	lots := rf.problem.lotsFor(active, rf.queue.currentSet)
+	if rf.work.steps+ex.states*(len(lots)+ex.states*(1+len(rf.problem.stock.Reservations))) > rf.work.limit {
 		return false
 	}
 	ex.priceStates(lots)
 	ex.partition()
-	rs := &reservationSearch{exact: ex}
+	rs := &reservationSearch{exact: ex, sol: rf.sol, problem: rf.problem, work: rf.work}
 	least := ex.minPrice
-	for n := range pl.stock.Reserves {
+	for n := range rf.problem.stock.Reservations {
 		offer := rs.heldBy(n)
-		for range min(pl.unusedInstances(n), pods) {
+		for range min(rf.sol.unusedInstances(n), pods) {
 			choice := rs.chooseFor(offer, least)
 			if slices.Equal(choice.minPrice, least) {
 				break // one more instance saves nothing
@@ -55,12 +58,12 @@ func (pl *planner) fillReservationsExactly(active []int) bool {
 
 // heldBy returns, by state, the offering of the reservation for exactly these pods.
 func (rs *reservationSearch) heldBy(reserve int) []int {
-	out := make([]int, rs.states)
+	out := make([]int, rs.exact.states)
 	for state := range out {
 		out[state] = -1
-		allocations := rs.allocationsOf(state)
-		for _, o := range rs.stock.Reserves[reserve].Offers {
-			if state > 0 && rs.planner.copiesAllowed(o, 1) > 0 && rs.fitsOn(o, allocations) {
+		allocations := rs.exact.allocationsOf(state)
+		for _, o := range rs.problem.stock.Reservations[reserve].Offers {
+			if state > 0 && rs.sol.copiesAllowed(o, 1) > 0 && rs.exact.fitsOn(o, allocations) {
 				out[state] = o
 				break
 			}
@@ -71,19 +74,19 @@ func (rs *reservationSearch) heldBy(reserve int) []int {
 
 // chooseFor finds, for every state, the pods to put on one more instance.
 func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceChoice {
-	choice := instanceChoice{offer: offer, minPrice: slices.Clone(before), part: make([]int, rs.states)}
-	for state := 1; state < rs.states; state++ {
+	choice := instanceChoice{offer: offer, minPrice: slices.Clone(before), part: make([]int, rs.exact.states)}
+	for state := 1; state < rs.exact.states; state++ {
 		for part := 1; part <= state; part++ {
-			if offer[part] < 0 || !rs.isSubset(part, state) {
+			if offer[part] < 0 || !rs.exact.isSubset(part, state) {
 				continue
 			}
-			price := before[state-part] + float64(rs.stock.Offers[offer[part]].Price)
+			price := before[state-part] + float64(rs.problem.stock.Offers[offer[part]].Price)
 			same := price == choice.minPrice[state] && choice.part[state] > 0 && rs.unitsIn(part) > rs.unitsIn(choice.part[state])
 			if price < choice.minPrice[state] || same {
 				choice.minPrice[state], choice.part[state] = price, part
 			}
 		}
-		rs.steps += state
+		rs.work.steps += state
 	}
 	return choice
 }
@@ -91,31 +94,31 @@ func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceCh
 // unitsIn returns how many units a state has.
 func (rs *reservationSearch) unitsIn(state int) int {
 	n := 0
-	for i := range rs.classes {
-		n += rs.count(state, i)
+	for i := range rs.exact.classes {
+		n += rs.exact.count(state, i)
 	}
 	return n
 }
 
 // addAll makes the nodes part of the plan, and reports whether the limits allow them.
 func (rs *reservationSearch) addAll() bool {
-	pl := rs.planner
-	planned, left := len(pl.planned), slices.Clone(pl.left)
-	budgets := cloneBudgets(pl.budgets)
-	state := rs.states - 1
+	sol := rs.sol
+	planned, left := len(sol.planned), slices.Clone(sol.queue.left)
+	remaining := cloneRemaining(sol.remaining)
+	state := rs.exact.states - 1
 	for _, choice := range slices.Backward(rs.choices) {
 		part := choice.part[state]
 		if part == 0 {
 			continue
 		}
-		if pl.copiesAllowed(choice.offer[part], 1) == 0 {
-			pl.planned, pl.budgets = pl.planned[:planned], budgets
-			copy(pl.left, left)
+		if sol.copiesAllowed(choice.offer[part], 1) == 0 {
+			sol.planned, sol.remaining = sol.planned[:planned], remaining
+			copy(sol.queue.left, left)
 			return false
 		}
-		pn := pl.nodeWith(choice.offer[part], rs.allocationsOf(part))
-		pn.value = pl.valueOf(&pn)
-		pl.addPlanned(pn, 1)
+		pn := sol.nodeOffers.nodeWith(choice.offer[part], rs.exact.allocationsOf(part))
+		pn.value = sol.prices.valueOf(&pn)
+		sol.addPlanned(pn, 1)
 		state -= part
 	}
 	return true

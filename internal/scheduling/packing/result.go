@@ -13,39 +13,54 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
+// planBuilder converts a solution into a Plan.
+type planBuilder struct {
+	problem    *problem
+	queue      *queue
+	rooms      *existing.Rooms
+	nodeOffers *nodeOffers
+	work       *work
+	sol        *solution
+}
+
+func newPlanBuilder(sol *solution) planBuilder {
+	return planBuilder{problem: sol.problem, queue: sol.queue, rooms: sol.rooms, nodeOffers: sol.nodeOffers, work: sol.work, sol: sol}
+}
+
 // buildPlan returns the plan, without refusals.
-func (pl *planner) buildPlan() Plan {
-	p := Plan{Pods: pl.q.Count(), Classes: pl.wholeClasses, Steps: pl.steps, LowerBound: pl.planLowerBound()}
-	next := make([]int, len(pl.q.classes)) // by class: number of pods already named
-	for _, at := range pl.placements {
-		c := &pl.q.classes[at.class]
+func (pb planBuilder) buildPlan() Plan {
+	p := Plan{Pods: pb.queue.pods.Count(), Classes: pb.queue.whole, Steps: pb.work.steps, LowerBound: pb.sol.prices.solver.PlanBound(pb.sol.plannedDemands())}
+	next := make([]int, len(pb.queue.classes)) // by class: number of pods already named
+	for _, at := range pb.sol.placements {
+		c := &pb.queue.classes[at.class]
 		for _, pod := range c.Pods[next[at.class]:][:at.n*c.podsPerUnit] {
-			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: pl.rooms.Nodes[at.node].Name})
+			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: pb.rooms.Nodes[at.node].Name})
 		}
 		next[at.class] += at.n * c.podsPerUnit
 	}
 	slices.SortStableFunc(p.Placements, func(a, b Placement) int { return cmp.Compare(a.Pod, b.Pod) })
 
-	for _, o := range pl.q.Omissions {
+	for _, o := range pb.queue.pods.Omissions {
 		p.Omissions = append(p.Omissions, Omission{Pod: o.Pod.ID(), Preferences: o.Preferences})
 	}
 	slices.SortStableFunc(p.Omissions, func(a, b Omission) int { return cmp.Compare(a.Pod, b.Pod) })
 
-	nodes := pl.inLaunchOrder()
-	pods := pl.distributePods(nodes, next)
+	nodes := pb.inLaunchOrder()
+	pods := pb.distributePods(nodes, next)
 	names, labels := map[string]int{}, map[*offering.Variant]requirements.Labels{}
-	p.Machines = make([]Machine, 0, pl.plannedCount())
+	p.Machines = make([]Machine, 0, pb.plannedCount())
 	for i := range nodes {
-		v := pl.stock.VariantOf(nodes[i].offer)
+		v := pb.problem.stock.VariantOf(nodes[i].node.offer)
 		if labels[v] == nil {
 			labels[v] = v.AtLaunch()
 		}
-		m := pl.describe(&nodes[i], labels[v])
-		for n := range nodes[i].copies {
+		m := pb.describe(&nodes[i], labels[v])
+		for n := range nodes[i].node.copies {
 			names[m.Pool]++
 			m.Name = m.Pool + "-" + strconv.Itoa(names[m.Pool])
 			m.Pods = pods[i][n]
@@ -57,18 +72,18 @@ func (pl *planner) buildPlan() Plan {
 }
 
 // plannedCount returns the number of nodes to launch.
-func (pl *planner) plannedCount() int {
+func (pb planBuilder) plannedCount() int {
 	n := 0
-	for i := range pl.planned {
-		n += pl.planned[i].copies
+	for i := range pb.sol.planned {
+		n += pb.sol.planned[i].copies
 	}
 	return n
 }
 
 // describedNode is a planned node with its launch options.
 type describedNode struct {
-	plannedNode
-	*launchOptions
+	node    plannedNode
+	options *launchOptions
 }
 
 // launchOptions is the offerings that a node may be launched as. Nodes with the same feasible
@@ -81,32 +96,32 @@ type launchOptions struct {
 }
 
 // launchOptionsFor returns the launch options of a node with these feasible offerings.
-func (pl *planner) launchOptionsFor(all bitset.Set, pn *plannedNode, tight bool) *launchOptions {
-	out := &launchOptions{offers: pl.stock.FewTypes(pl.stock.Choices(pn.offer, all, tight))}
+func (pb planBuilder) launchOptionsFor(all bitset.Set, pn *plannedNode, tight bool) *launchOptions {
+	out := &launchOptions{offers: pb.problem.stock.FewTypes(pb.problem.stock.Choices(pn.offer, all, tight))}
 	out.offerings = make([]Choice, 0, len(out.offers))
 	for _, i := range out.offers {
-		offer := &pl.stock.Offers[i]
+		offer := &pb.problem.stock.Offers[i]
 		out.offerings = append(out.offerings, Choice{
-			InstanceType: pl.stock.TypeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
+			InstanceType: pb.problem.stock.TypeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
 			Reservation: offer.Reservation.ID,
 		})
 	}
-	out.relaxed = pl.relaxations(out.offers)
-	out.requirements = narrowedRequirements(pl.stock.PoolOf(pn.offer), pl.stock.VariantOf(pn.offer), out)
+	out.relaxed = pb.nodeOffers.relaxations(out.offers)
+	out.requirements = narrowedRequirements(pb.problem.stock.PoolOf(pn.offer), pb.problem.stock.VariantOf(pn.offer), out)
 	return out
 }
 
 // launchOptionsOfAll returns the launch options of each planned node.
-func (pl *planner) launchOptionsOfAll() []*launchOptions {
-	tight := pl.tightPools()
-	isTight := func(pn *plannedNode) bool { return tight[pl.stock.VariantOf(pn.offer).Pool] }
-	all, keys := make([]bitset.Set, len(pl.planned)), make([]string, len(pl.planned))
-	parallel.Each(len(pl.planned), func(i int) {
-		pn := &pl.planned[i]
-		all[i] = pl.feasibleOffers(pn)
-		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), pl.stock.Models[pl.stock.Offers[pn.offer].Model].Variant), -1)
+func (pb planBuilder) launchOptionsOfAll() []*launchOptions {
+	tight := pb.tightPools()
+	isTight := func(pn *plannedNode) bool { return tight[pb.problem.stock.VariantOf(pn.offer).Pool] }
+	all, keys := make([]bitset.Set, len(pb.sol.planned)), make([]string, len(pb.sol.planned))
+	parallel.Each(len(pb.sol.planned), func(i int) {
+		pn := &pb.sol.planned[i]
+		all[i] = pb.nodeOffers.feasibleOffers(pn)
+		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), pb.problem.stock.Models[pb.problem.stock.Offers[pn.offer].Model].Variant), -1)
 		if isTight(pn) {
-			key = hashkey.Int(key, pl.stock.Offers[pn.offer].Model)
+			key = hashkey.Int(key, pb.problem.stock.Offers[pn.offer].Model)
 		}
 		keys[i] = string(key)
 	})
@@ -118,10 +133,10 @@ func (pl *planner) launchOptionsOfAll() []*launchOptions {
 			own = append(own, i)
 		}
 	}
-	out := make([]*launchOptions, len(pl.planned))
+	out := make([]*launchOptions, len(pb.sol.planned))
 	parallel.Each(len(own), func(n int) {
-		pn := &pl.planned[own[n]]
-		out[own[n]] = pl.launchOptionsFor(all[own[n]], pn, isTight(pn))
+		pn := &pb.sol.planned[own[n]]
+		out[own[n]] = pb.launchOptionsFor(all[own[n]], pn, isTight(pn))
 	})
 	for i, key := range keys {
 		out[i] = out[first[key]]
@@ -132,20 +147,20 @@ func (pl *planner) launchOptionsOfAll() []*launchOptions {
 // inLaunchOrder returns the nodes with their launch options in launch order: nodes with devices
 // last, then by price. If a node with devices were first, pods without devices could fill it while
 // there is no other node.
-func (pl *planner) inLaunchOrder() []describedNode {
-	parallel.Each(len(pl.planned), func(i int) {
-		slices.SortFunc(pl.planned[i].allocations, func(a, b allocation) int { return a.class - b.class })
+func (pb planBuilder) inLaunchOrder() []describedNode {
+	parallel.Each(len(pb.sol.planned), func(i int) {
+		slices.SortFunc(pb.sol.planned[i].allocations, func(a, b allocation) int { return a.class - b.class })
 	})
-	out := make([]describedNode, len(pl.planned))
-	for i, lo := range pl.launchOptionsOfAll() {
-		out[i] = describedNode{plannedNode: pl.planned[i], launchOptions: lo}
+	out := make([]describedNode, len(pb.sol.planned))
+	for i, lo := range pb.launchOptionsOfAll() {
+		out[i] = describedNode{node: pb.sol.planned[i], options: lo}
 	}
 	slices.SortStableFunc(out, func(a, b describedNode) int {
 		return cmp.Or(
-			cmp.Compare(pl.needsDevices(&a.plannedNode), pl.needsDevices(&b.plannedNode)),
-			cmp.Compare(pl.stock.Offers[a.offers[0]].Price, pl.stock.Offers[b.offers[0]].Price),
-			cmp.Compare(a.offers[0], b.offers[0]),
-			slices.CompareFunc(a.allocations, b.allocations, func(x, y allocation) int {
+			cmp.Compare(pb.needsDevices(&a.node), pb.needsDevices(&b.node)),
+			cmp.Compare(pb.problem.stock.Offers[a.options.offers[0]].Price, pb.problem.stock.Offers[b.options.offers[0]].Price),
+			cmp.Compare(a.options.offers[0], b.options.offers[0]),
+			slices.CompareFunc(a.node.allocations, b.node.allocations, func(x, y allocation) int {
 				return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.n, y.n))
 			}),
 		)
@@ -154,9 +169,9 @@ func (pl *planner) inLaunchOrder() []describedNode {
 }
 
 // needsDevices returns 1 for a node with pods that request extended resources, 0 for others.
-func (pl *planner) needsDevices(pn *plannedNode) int {
+func (pb planBuilder) needsDevices(pn *plannedNode) int {
 	for _, a := range pn.allocations {
-		if len(pl.q.classes[a.class].Amounts.Extended) > 0 {
+		if len(pb.queue.classes[a.class].Amounts.Extended) > 0 {
 			return 1
 		}
 	}
@@ -166,26 +181,26 @@ func (pl *planner) needsDevices(pn *plannedNode) int {
 // distributePods assigns the pods by name, round-robin: pods of neighboring names, which usually
 // belong to one workload, get onto different nodes. next is the number of pods of each class that
 // are already named.
-func (pl *planner) distributePods(nodes []describedNode, next []int) [][][]string {
-	shares := make([][]podShare, len(pl.q.classes)) // by class: one for each node, in order of the nodes
-	first := make([][]int, len(nodes))              // by node and allocation: the share of the first copy
+func (pb planBuilder) distributePods(nodes []describedNode, next []int) [][][]string {
+	shares := make([][]podShare, len(pb.queue.classes)) // by class: one for each node, in order of the nodes
+	first := make([][]int, len(nodes))                  // by node and allocation: the share of the first copy
 	for i := range nodes {
-		for _, a := range nodes[i].allocations {
+		for _, a := range nodes[i].node.allocations {
 			first[i] = append(first[i], len(shares[a.class]))
-			for range nodes[i].copies {
+			for range nodes[i].node.copies {
 				shares[a.class] = append(shares[a.class], podShare{want: a.n})
 			}
 		}
 	}
-	parallel.Each(len(shares), func(c int) { pl.distributeClass(c, shares[c], next[c]) })
+	parallel.Each(len(shares), func(c int) { pb.distributeClass(c, shares[c], next[c]) })
 	out := make([][][]string, len(nodes))
 	parallel.Each(len(nodes), func(i int) {
 		dn := &nodes[i]
-		out[i] = make([][]string, dn.copies)
+		out[i] = make([][]string, dn.node.copies)
 		var parts [][]string
-		for n := range dn.copies {
+		for n := range dn.node.copies {
 			parts = parts[:0]
-			for k, a := range dn.allocations {
+			for k, a := range dn.node.allocations {
 				parts = append(parts, shares[a.class][first[i][k]+n].pods)
 			}
 			out[i][n] = mergeSorted(parts)
@@ -219,12 +234,12 @@ type podShare struct {
 }
 
 // distributeClass distributes the pods of the class, starting with that index.
-func (pl *planner) distributeClass(c int, shares []podShare, next int) {
-	unit, total := pl.q.classes[c].podsPerUnit, 0
+func (pb planBuilder) distributeClass(c int, shares []podShare, next int) {
+	unit, total := pb.queue.classes[c].podsPerUnit, 0
 	for i := range shares {
 		total += shares[i].want * unit
 	}
-	pods, cells, open := podIDs(pl.q.classes[c].Pods[next:next+total]), make([]string, total), make([]*podShare, len(shares))
+	pods, cells, open := podIDs(pb.queue.classes[c].Pods[next:next+total]), make([]string, total), make([]*podShare, len(shares))
 	for i := range shares {
 		open[i] = &shares[i]
 		n := shares[i].want * unit
@@ -265,22 +280,22 @@ func podIDs(pods []*cluster.Pod) []string {
 
 // describe returns what all copies of the node have in common. Nodes of one variant share the
 // labels.
-func (pl *planner) describe(dn *describedNode, labels requirements.Labels) Machine {
-	p := pl.stock.PoolOf(dn.offer)
+func (pb planBuilder) describe(dn *describedNode, labels requirements.Labels) Machine {
+	p := pb.problem.stock.PoolOf(dn.node.offer)
 	return Machine{
 		Pool: p.Name, NodeClass: p.NodeClass,
 		Taints: p.Taints, StartupTaints: p.StartupTaints,
 		Labels:    labels,
-		Requests:  pl.requests(dn),
-		Offerings: dn.offerings, Requirements: dn.requirements, Relaxed: dn.relaxed,
+		Requests:  pb.requests(dn),
+		Offerings: dn.options.offerings, Requirements: dn.options.requirements, Relaxed: dn.options.relaxed,
 	}
 }
 
 // requests returns the requests of the pods and of the DaemonSet pods on the cheapest offering.
-func (pl *planner) requests(dn *describedNode) resources.Amounts {
-	sum := pl.stock.ShapeOf(dn.offers[0]).Daemons
-	for _, a := range dn.allocations {
-		sum = sum.Add(pl.q.classes[a.class].Amounts.Times(int64(a.n)))
+func (pb planBuilder) requests(dn *describedNode) resources.Amounts {
+	sum := pb.problem.stock.ShapeOf(dn.options.offers[0]).Daemons
+	for _, a := range dn.node.allocations {
+		sum = sum.Add(pb.queue.classes[a.class].Amounts.Times(int64(a.n)))
 	}
 	return sum
 }

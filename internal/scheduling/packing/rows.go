@@ -21,8 +21,8 @@ type candidateRows struct {
 // are compared.
 const maxOwnRows = 96
 
-func (pl *planner) groupRows(classes []int) *candidateRows {
-	pl.refreshFacts()
+func (cf *classFacts) groupRows(classes []int) *candidateRows {
+	cf.refreshFacts()
 	candidates := &candidateRows{}
 	if len(classes) <= maxOwnRows {
 		candidates.rows = make([][]int, len(classes))
@@ -31,10 +31,10 @@ func (pl *planner) groupRows(classes []int) *candidateRows {
 		}
 		return candidates
 	}
-	number := slices.Repeat([]int{-1}, len(pl.facts.proportionNumbers)) // by proportion: its row
-	of, sizes := make([]int, len(classes)), []int(nil)                  // by class its row, by row its number of classes
+	number := slices.Repeat([]int{-1}, len(cf.proportionNumbers)) // by proportion: its row
+	of, sizes := make([]int, len(classes)), []int(nil)            // by class its row, by row its number of classes
 	for i, c := range classes {
-		d := pl.facts.proportion[c]
+		d := cf.proportion[c]
 		if number[d] < 0 {
 			number[d], sizes = len(sizes), append(sizes, 0)
 		}
@@ -50,7 +50,7 @@ func (pl *planner) groupRows(classes []int) *candidateRows {
 		candidates.rows[of[i]] = append(candidates.rows[of[i]], c)
 	}
 	for _, row := range candidates.rows {
-		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(pl.facts.bulk[b], pl.facts.bulk[a]) })
+		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(cf.bulk[b], cf.bulk[a]) })
 	}
 	return candidates
 }
@@ -102,6 +102,9 @@ type cursor struct {
 
 // classFacts has the facts that filling reads all the time, by class, in separate slices.
 type classFacts struct {
+	problem *problem
+	queue   *queue
+
 	reciprocals []quad // by class × resource in quads: 1 / request of a unit, or unlimitedFit without a request
 	quads       int    // per class
 	bulk        []float64
@@ -133,53 +136,53 @@ const (
 )
 
 // refreshFacts computes the facts of the classes that were added since.
-func (pl *planner) refreshFacts() {
-	pl.facts.quads = (len(pl.stock.Dims) + 3) / 4
-	if pl.facts.proportionNumbers == nil {
-		pl.facts.proportionNumbers = map[string]int{}
+func (cf *classFacts) refreshFacts() {
+	cf.quads = (len(cf.problem.stock.Dims) + 3) / 4
+	if cf.proportionNumbers == nil {
+		cf.proportionNumbers = map[string]int{}
 	}
 	var key []byte
-	for c := len(pl.facts.bulk); c < len(pl.q.classes); c++ {
-		class := &pl.q.classes[c]
-		for q := range pl.facts.quads {
+	for c := len(cf.bulk); c < len(cf.queue.classes); c++ {
+		class := &cf.queue.classes[c]
+		for q := range cf.quads {
 			per := quad{unlimitedFit, unlimitedFit, unlimitedFit, unlimitedFit}
 			for i := range min(4, len(class.Ask)-4*q) {
 				if n := class.Ask[4*q+i]; n > 0 {
 					per[i] = 1 / float64(n)
 				}
 			}
-			pl.facts.reciprocals = append(pl.facts.reciprocals, per)
+			cf.reciprocals = append(cf.reciprocals, per)
 		}
-		pl.facts.bulk, pl.facts.hasPorts = append(pl.facts.bulk, class.bulk), append(pl.facts.hasPorts, len(class.Ports) > 0)
-		pl.facts.maxShare = append(pl.facts.maxShare, max(1, (pl.q.classes[class.base].initialUnits+3)/4))
-		pl.facts.ruleScope = append(pl.facts.ruleScope, pl.hostRuleScopeOf(class))
-		key = class.appendProportion(key[:0], pl.stock.Dims)
-		n, ok := pl.facts.proportionNumbers[string(key)]
+		cf.bulk, cf.hasPorts = append(cf.bulk, class.bulk), append(cf.hasPorts, len(class.Ports) > 0)
+		cf.maxShare = append(cf.maxShare, max(1, (cf.queue.classes[class.base].initialUnits+3)/4))
+		cf.ruleScope = append(cf.ruleScope, cf.hostRuleScopeOf(class))
+		key = class.appendProportion(key[:0], cf.problem.stock.Dims)
+		n, ok := cf.proportionNumbers[string(key)]
 		if !ok {
-			n = len(pl.facts.proportionNumbers)
-			pl.facts.proportionNumbers[string(key)] = n
+			n = len(cf.proportionNumbers)
+			cf.proportionNumbers[string(key)] = n
 		}
-		pl.facts.proportion = append(pl.facts.proportion, n)
+		cf.proportion = append(cf.proportion, n)
 		for _, m := range class.members {
-			pl.facts.ruleScope[m.class] = anyClassCounts // bundles bring more of it
+			cf.ruleScope[m.class] = anyClassCounts // bundles bring more of it
 		}
 	}
 }
 
 // hostRuleScopeOf returns which pods matter for the host rules of the class. A group that counts
 // one profile has only one class on a node: its parts are in different domains.
-func (pl *planner) hostRuleScopeOf(c *class) hostRuleScope {
+func (cf *classFacts) hostRuleScopeOf(c *class) hostRuleScope {
 	if c.members != nil {
 		return anyClassCounts
 	}
-	p := pl.q.profile(c)
+	p := cf.queue.profile(c)
 	if len(p.Host) == 0 && len(p.HostIn) == 0 {
 		return noHostRules
 	}
-	if pl.facts.soleClass == nil {
-		pl.facts.soleClass = pl.q.soleClasses()
+	if cf.soleClass == nil {
+		cf.soleClass = cf.queue.soleClasses()
 	}
-	own := func(group int) bool { return pl.facts.soleClass[group] == c.base }
+	own := func(group int) bool { return cf.soleClass[group] == c.base }
 	for i := range p.Host {
 		if !own(p.Host[i].Group) {
 			return anyClassCounts
@@ -191,29 +194,6 @@ func (pl *planner) hostRuleScopeOf(c *class) hostRuleScope {
 		}
 	}
 	return ownClassCounts
-}
-
-// soleClasses returns, by group, the only whole class that the group concerns, or -1.
-func (q *queue) soleClasses() []int {
-	const none, many = -2, -1
-	out := slices.Repeat([]int{none}, len(q.Book.Groups))
-	note := func(group, base int) {
-		if out[group] != base && out[group] != none {
-			base = many
-		}
-		out[group] = base
-	}
-	for i := range q.classes {
-		c := &q.classes[i]
-		p := q.profile(c)
-		for r := range p.Host {
-			note(p.Host[r].Group, c.base)
-		}
-		for _, g := range p.HostIn {
-			note(g, c.base)
-		}
-	}
-	return out
 }
 
 // fitCount returns how many units with these reciprocal requests fit into the room, with fractions,
@@ -242,8 +222,8 @@ func fitCount(parts, room []quad) float64 {
 }
 
 // perOf returns classFacts.reciprocals of the class.
-func (pl *planner) perOf(class int) []quad {
-	return pl.facts.reciprocals[class*pl.facts.quads:][:pl.facts.quads]
+func (cf *classFacts) perOf(class int) []quad {
+	return cf.reciprocals[class*cf.quads:][:cf.quads]
 }
 
 // advance moves the cursor to the next class.
@@ -263,7 +243,7 @@ func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 			}
 			class = k.row[k.at]
 		}
-		f.steps++
+		f.work.steps++
 		if class+1 == f.excludedClass {
 			continue
 		}
@@ -273,14 +253,14 @@ func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 		if k.left == 0 {
 			continue
 		}
-		k.reciprocals = f.perOf(class)
-		if k.fits = fitCount(k.reciprocals, f.room); k.fits == 0 || f.facts.hasPorts[class] && f.q.hasPortConflict(&f.q.classes[class], pn.ports) {
+		k.reciprocals = f.facts.perOf(class)
+		if k.fits = fitCount(k.reciprocals, f.room); k.fits == 0 || f.facts.hasPorts[class] && f.queue.hasPortConflict(&f.queue.classes[class], pn.ports) {
 			continue
 		}
 		if !f.passesHostRules(k, pn, class) {
 			continue
 		}
-		k.dualPrice = f.dualPrice[class]
+		k.dualPrice = f.prices.dualPrice[class]
 		k.onlyRoomMatters = !f.facts.hasPorts[class] && (k.rulesPassed || f.facts.ruleScope[class] == noHostRules)
 		k.score = k.fits * k.dualPrice
 		return true
@@ -297,8 +277,8 @@ func (f *filler) passesHostRules(k *cursor, pn *plannedNode, class int) bool {
 	if rules == noHostRules || k.rulesPassed {
 		return true
 	}
-	p := f.q.profile(&f.q.classes[class])
-	f.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
+	p := f.queue.profile(&f.queue.classes[class])
+	f.work.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
 	if f.hostRuleRoom(pn, class) == 0 {
 		return false
 	}
@@ -318,14 +298,4 @@ func (f *filler) allowance(pn *plannedNode, class int) int {
 		n = min(n, most)
 	}
 	return max(n, 0)
-}
-
-// unitsOf returns how many units of the class the node has.
-func (pn *plannedNode) unitsOf(class int) int {
-	for i := range pn.allocations {
-		if pn.allocations[i].class == class {
-			return pn.allocations[i].n
-		}
-	}
-	return 0
 }

@@ -11,39 +11,47 @@ import (
 
 // strategyRun is one strategy that is being tried.
 type strategyRun struct {
-	filler
+	filler  filler
+	sol     *solution
+	problem *problem
+	queue   *queue
+	prices  *pricer
+	work    *work
+
 	strategy   strategy
 	lots       []lot
-	budgets    []offering.Budget
+	remaining  []offering.RemainingLimits
 	planned    []plannedNode
 	rowsByMark map[uint64]*candidateRows // by mark of lots: the candidate classes
 	lastFilled map[int]plannedNode       // by offering: its node when it was last filled
 }
 
-// newRun returns a run of the strategy without nodes. It changes left and budgets.
-func (pl *planner) newRun(s strategy, left []int, budgets []offering.Budget) *strategyRun {
-	return &strategyRun{filler: filler{planner: pl, careful: s.careful, spreadOut: s.spreadOut, left: left}, strategy: s, budgets: budgets}
+// newRun returns a run of the strategy without nodes. It changes left and remaining.
+func (nc nodeChooser) newRun(s strategy, left []int, remaining []offering.RemainingLimits) *strategyRun {
+	f := newFiller(nc.sol, left)
+	f.careful, f.spreadOut = s.careful, s.spreadOut
+	return &strategyRun{filler: f, sol: nc.sol, problem: nc.problem, queue: nc.queue, prices: nc.prices, work: nc.work, strategy: s, remaining: remaining}
 }
 
-// runStrategy plans nodes for the active classes with one strategy. It changes nothing of pl but
-// its steps.
-func (pl *planner) runStrategy(s strategy, active []int, lots []lot) outcome {
-	defer func(prices []float64) { pl.dualPrice = prices }(pl.dualPrice)
-	run := pl.newRun(s, slices.Clone(pl.left), cloneBudgets(pl.budgets))
-	run.lots = pl.priceLots(active, lots, s.hardPrices)
+// runStrategy plans nodes for the active classes with one strategy. It changes nothing of the
+// solution but its steps.
+func (nc nodeChooser) runStrategy(s strategy, active []int, lots []lot) outcome {
+	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
+	run := nc.newRun(s, slices.Clone(nc.queue.left), cloneRemaining(nc.sol.remaining))
+	run.lots = nc.prices.priceLots(active, lots, s.hardPrices)
 	tiers := [][]int{active}
 	if s.byPriority {
-		tiers = pl.tiersOf(active)
+		tiers = nc.queue.tiersOf(active)
 	}
 	rounds := repriceRounds
 	if len(tiers) > maxRepricedTiers {
 		rounds = 0
 	}
 	for _, tier := range tiers {
-		run.planned = run.topUp(run.planned, tier)
+		run.planned = run.filler.topUp(run.planned, tier)
 		for range rounds {
 			run.addNodes(tier, repriceAt)
-			run.lots = pl.repriceLots(tier, run.left, run.lots, s.hardPrices)
+			run.lots = nc.prices.repriceLots(tier, run.filler.left, run.lots, s.hardPrices)
 		}
 		run.addNodes(tier, 0)
 	}
@@ -65,15 +73,15 @@ const (
 func (run *strategyRun) addNodes(classes []int, part float64) {
 	lots := lotQueue(slices.Clone(run.lots))
 	heap.Init(&lots)
-	run.steps += len(lots)
+	run.work.steps += len(lots)
 	run.rowsByMark, run.lastFilled = map[uint64]*candidateRows{}, map[int]plannedNode{}
 	value := 0.0 // of all unplaced pods
 	for _, c := range classes {
-		value += float64(run.left[c]) * run.dualPrice[c]
+		value += float64(run.filler.left[c]) * run.prices.dualPrice[c]
 	}
 	rest := part * value
 	defer run.computePrices()
-	for count := 1; (part == 0 || value > rest) && run.steps <= run.effort; count++ {
+	for count := 1; (part == 0 || value > rest) && run.work.steps <= run.work.limit; count++ {
 		pn, ok := run.bestNode(&lots, classes, value)
 		if !ok {
 			return
@@ -81,7 +89,7 @@ func (run *strategyRun) addNodes(classes []int, part float64) {
 		value -= run.addCopies(pn)
 		if count%32 == 0 {
 			for _, candidates := range run.rowsByMark {
-				candidates.dropPlaced(run.left)
+				candidates.dropPlaced(run.filler.left)
 			}
 		}
 	}
@@ -91,7 +99,7 @@ func (run *strategyRun) addNodes(classes []int, part float64) {
 func (run *strategyRun) computePrices() {
 	parallel.Each(len(run.planned), func(i int) {
 		if pn := &run.planned[i]; pn.price == 0 {
-			pn.price = run.cheapestPrice(pn)
+			pn.price = run.sol.nodeOffers.cheapestPrice(pn)
 		}
 	})
 }
@@ -111,7 +119,7 @@ func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (
 	ratio := math.Inf(1)
 	for lots.Len() > 0 && (*lots)[0].key*acceptRatio < ratio {
 		l := heap.Pop(lots).(lot)
-		run.steps += 4 // the logarithm of the queue's length, about
+		run.work.steps += 4 // the logarithm of the queue's length, about
 		cost := run.scoreCost(l)
 		if promise := cost / max(total, 1e-300); promise >= ratio {
 			l.key = max(l.key, promise)
@@ -140,13 +148,13 @@ func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (
 
 // canRepeat reports whether the node can be added again as it is.
 func (run *strategyRun) canRepeat(pn *plannedNode) bool {
-	lacksUnits := func(a allocation) bool { return run.left[a.class] < a.n }
+	lacksUnits := func(a allocation) bool { return run.filler.left[a.class] < a.n }
 	return !slices.ContainsFunc(pn.allocations, lacksUnits) && run.isWithinLimits(pn.offer)
 }
 
 // isWithinLimits reports whether the limits allow one more node of the offering.
 func (run *strategyRun) isWithinLimits(offer int) bool {
-	return run.budgets[run.stock.VariantOf(offer).Pool].Times(run.stock.TypeOf(offer).Capacity, 1) > 0
+	return run.remaining[run.problem.stock.VariantOf(offer).Pool].Times(run.problem.stock.TypeOf(offer).Capacity, 1) > 0
 }
 
 // scoreCost returns the price of a node of the lot, for comparison. If limits must be saved, the
@@ -156,8 +164,8 @@ func (run *strategyRun) scoreCost(l lot) float64 {
 	if !run.strategy.sparing {
 		return price
 	}
-	pool := run.stock.VariantOf(l.Offer).Pool
-	return price + aboveAnyPrice*run.budgets[pool].Share(run.stock.TypeOf(l.Offer).Capacity)
+	pool := run.problem.stock.VariantOf(l.Offer).Pool
+	return price + aboveAnyPrice*run.remaining[pool].Share(run.problem.stock.TypeOf(l.Offer).Capacity)
 }
 
 // carefulGain is the factor by which refining a node can lower its price per value.
@@ -166,19 +174,19 @@ const carefulGain = 0.92
 // fillNode fills a node of the lot with pods of the classes. It refines the node if that could
 // bring its price per value below ratio.
 func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plannedNode {
-	shape := run.stock.ShapeOf(l.Offer)
+	shape := run.problem.stock.ShapeOf(l.Offer)
 	pn := plannedNode{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: daemonPorts(shape)}
 	if run.isWithinLimits(l.Offer) {
 		candidates, ok := run.rowsByMark[l.Mark]
 		if !ok {
-			candidates = run.groupRows(run.accepting(l.Offer, classes))
+			candidates = run.filler.facts.groupRows(run.filler.accepting(l.Offer, classes))
 			run.rowsByMark[l.Mark] = candidates
 		}
-		run.q.countDaemonPods(&pn) // before pods are placed on a copy of it
+		run.queue.countDaemonPods(&pn) // before pods are placed on a copy of it
 		empty := pn.clone()
-		run.fill(&pn, candidates)
-		if run.careful && pn.value > 0 && cost/pn.value*carefulGain < ratio {
-			run.refine(&pn, empty, candidates)
+		run.filler.fill(&pn, candidates)
+		if run.filler.careful && pn.value > 0 && cost/pn.value*carefulGain < ratio {
+			run.filler.refine(&pn, empty, candidates)
 		}
 	}
 	return pn
@@ -189,27 +197,27 @@ func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plan
 func (run *strategyRun) addCopies(pn plannedNode) float64 {
 	pn.copies = math.MaxInt
 	for _, a := range pn.allocations {
-		pn.copies = min(pn.copies, run.left[a.class]/a.n)
+		pn.copies = min(pn.copies, run.filler.left[a.class]/a.n)
 	}
-	pool, size := run.stock.VariantOf(pn.offer).Pool, run.stock.TypeOf(pn.offer).Capacity
-	pn.copies = run.budgets[pool].Times(size, pn.copies)
-	run.budgets[pool].Spend(size, pn.copies)
+	pool, size := run.problem.stock.VariantOf(pn.offer).Pool, run.problem.stock.TypeOf(pn.offer).Capacity
+	pn.copies = run.remaining[pool].Times(size, pn.copies)
+	run.remaining[pool].Spend(size, pn.copies)
 	for _, a := range pn.allocations {
-		run.left[a.class] -= a.n * pn.copies
+		run.filler.left[a.class] -= a.n * pn.copies
 	}
 	run.planned = append(run.planned, pn)
 	return pn.value * float64(pn.copies)
 }
 
 func (run *strategyRun) outcome() outcome {
-	run.refreshFacts()
-	o := outcome{strategy: run.strategy, planned: run.planned, left: run.left, budgets: run.budgets}
+	run.filler.facts.refreshFacts()
+	o := outcome{strategy: run.strategy, planned: run.planned, left: run.filler.left, remaining: run.remaining}
 	for i := range run.planned {
 		pn := &run.planned[i]
 		o.count += pn.copies
 		o.price += float64(pn.copies) * pn.price
 		for _, a := range pn.allocations {
-			o.crowded += pn.copies * max(0, a.n-run.facts.maxShare[a.class])
+			o.crowded += pn.copies * max(0, a.n-run.filler.facts.maxShare[a.class])
 		}
 	}
 	return o
@@ -219,7 +227,7 @@ func (run *strategyRun) outcome() outcome {
 func (f *filler) accepting(offer int, classes []int) []int {
 	var out []int
 	for _, c := range classes {
-		if set := f.currentSet(c); set >= 0 && f.left[c] > 0 && f.accepts.Sets[set].Has(offer) {
+		if set := f.queue.currentSet(c); set >= 0 && f.left[c] > 0 && f.problem.accepts.Sets[set].Has(offer) {
 			out = append(out, c)
 		}
 	}
@@ -234,7 +242,7 @@ func (f *filler) topUp(nodes []plannedNode, classes []int) []plannedNode {
 		return nodes
 	}
 	for _, pn := range nodes {
-		candidates := f.groupRows(f.accepting(pn.offer, classes))
+		candidates := f.facts.groupRows(f.accepting(pn.offer, classes))
 		for pn.copies > 0 {
 			more := pn.clone()
 			if f.fill(&more, candidates) == 0 {
@@ -249,24 +257,10 @@ func (f *filler) topUp(nodes []plannedNode, classes []int) []plannedNode {
 			for i, a := range more.allocations {
 				f.left[a.class] -= (a.n - pn.unitsAt(i)) * more.copies
 			}
-			more.price = f.cheapestPrice(&more)
+			more.price = f.sol.nodeOffers.cheapestPrice(&more)
 			out = append(out, more)
 			pn.copies -= more.copies
 		}
 	}
 	return out
-}
-
-func (pn *plannedNode) clone() plannedNode {
-	out := *pn
-	out.free, out.allocations, out.ports, out.host = pn.free.Clone(), slices.Clone(pn.allocations), slices.Clip(pn.ports), pn.host.Clone()
-	return out
-}
-
-// unitsAt returns the number of units in the i-th allocation, 0 if there is none.
-func (pn *plannedNode) unitsAt(i int) int {
-	if i < len(pn.allocations) {
-		return pn.allocations[i].n
-	}
-	return 0
 }

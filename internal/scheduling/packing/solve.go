@@ -32,82 +32,94 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	q := newQueue(pods)
 	q.setAccepted(accepts)
 	rooms := existing.NewRooms(s, pods)
-	ground := existing.NewGround(pods, accepts, rooms, s.Nodes)
-	q.applyDaemonPods(ground.Guests, accepts)
+	topo := existing.NewTopologyState(pods, accepts, rooms, s.Nodes)
+	q.applyDaemonPods(topo.DaemonPods, accepts)
 
 	// 2. Assign pods with domain rules to zones or other domains.
-	pl := newPlanner(st, q, accepts, rooms, ground, int(effort))
-	pl.split()
+	pr := &problem{stock: st, accepts: accepts, queue: q, rooms: rooms, effort: int(effort), weight: bulkWeights(st.Dims)}
+	sol := newSolution(pr, topo)
+	newSplitter(sol).split()
 	for attempt := 1; ; attempt++ {
 		// 3. Fill existing nodes. 4. Plan new nodes for the rest.
-		pl.placeAll()
+		newPlacer(sol).placeAll()
 
 		// 5. New nodes may add domains that spreads did not count. If a domain could not take the
 		// pods assigned to it, pods in other domains may violate their spread. Either way, plan
 		// again with what is known now.
-		if found := pl.projectDomains(ground); found != nil {
-			ground = found
-			if attempt < maxAttempts && pl.steps <= pl.effort/2 {
-				pl = pl.restart(rooms, ground, q)
+		if found := newDomainProjection(sol).projectDomains(topo); found != nil {
+			topo = found
+			if attempt < maxAttempts && sol.work.steps <= sol.work.limit/2 {
+				sol = sol.restart(topo)
 				continue
 			}
 		}
-		if !pl.hasShortDomain() {
+		if !sol.queue.hasShortDomain() {
 			break
 		}
-		next := pl.restart(rooms, ground, q)
-		if pl.placedAsAssigned(next) {
+		next := sol.restart(topo)
+		if sol.placedAsAssigned(next) {
 			break
 		}
-		if attempt == maxAttempts || next.steps > next.effort/2 {
-			pl.removeUnassigned(next)
+		if attempt == maxAttempts || next.work.steps > next.work.limit/2 {
+			sol.removeUnassigned(next)
 			break
 		}
-		pl = next
+		sol = next
 	}
 
 	// 6. Drop placements that depend on pods that were not placed.
-	pl.removeUnbindable(ground, rooms)
+	newBindingCheck(sol).removeUnbindable(topo)
 
 	// 7. Retry the unplaced pods once more, then explain the rest.
-	pl = pl.retryUnplaced(ground, rooms, q)
-	plan := pl.buildPlan()
-	plan.Refusals, plan.Effort = pl.refusals(ground, rooms, q), effort
+	sol = retryUnplaced(sol, topo)
+	plan := newPlanBuilder(sol).buildPlan()
+	plan.Refusals, plan.Effort = refusals(sol, topo), effort
 	return plan
+}
+
+// placer places pods with all steps, in order.
+type placer struct {
+	queue  *queue
+	prices *pricer
+	sol    *solution
+}
+
+func newPlacer(sol *solution) placer {
+	return placer{queue: sol.queue, prices: sol.prices, sol: sol}
 }
 
 // placeAll places the unplaced pods: on existing nodes, then on new ones. Pods that could not be
 // placed together with pods that they prefer are then placed alone.
-func (pl *planner) placeAll() {
-	pl.placeOnExisting(pl.order)
-	pl.placeOnExisting(pl.bundleRequired())
-	pl.placeOnExisting(pl.affinityFollowers())
-	pl.placeOnExisting(pl.colocatePreferred())
-	pl.placeRestOnNewNodes()
-	alone := pl.relaxColocation()
-	pl.unbundle()
+func (pc placer) placeAll() {
+	newExistingFiller(pc.sol).placeOnExisting(pc.queue.order)
+	newExistingFiller(pc.sol).placeOnExisting(newBundler(pc.sol).bundleRequired())
+	newExistingFiller(pc.sol).placeOnExisting(pc.queue.affinityFollowers())
+	newExistingFiller(pc.sol).placeOnExisting(newBundler(pc.sol).colocatePreferred())
+	pc.placeRestOnNewNodes()
+	alone := newBundler(pc.sol).relaxColocation()
+	newBundler(pc.sol).unbundle()
 	if len(alone) > 0 {
-		pl.placeOnExisting(alone)
-		pl.placeRestOnNewNodes()
-		pl.unbundle()
+		newExistingFiller(pc.sol).placeOnExisting(alone)
+		pc.placeRestOnNewNodes()
+		newBundler(pc.sol).unbundle()
 	}
 }
 
 // placeRestOnNewNodes plans new nodes for all unplaced pods, after filling up those already
 // planned.
-func (pl *planner) placeRestOnNewNodes() {
-	if len(pl.planned) > 0 {
-		pl.priceClasses(pl.active())
+func (pc placer) placeRestOnNewNodes() {
+	if len(pc.sol.planned) > 0 {
+		pc.prices.priceClasses(pc.queue.active())
 	}
-	pl.placeOnNewNodes()
+	newNodeChooser(pc.sol).placeOnNewNodes()
 }
 
 // removeUnbindable removes the pods from the plan that kube-scheduler would not bind.
-func (pl *planner) removeUnbindable(ground *existing.Ground, r *existing.Rooms) {
-	pl.narrowOfferings()
-	pl.simulateBinding(ground, r)
-	for pl.removeAffinityCycles(ground, r) {
-		pl.simulateBinding(ground, r)
+func (bk bindingCheck) removeUnbindable(topo *existing.TopologyState) {
+	newSpreadVisibility(bk.sol).narrowOfferings()
+	bk.simulateBinding(topo)
+	for bk.removeAffinityCycles(topo) {
+		bk.simulateBinding(topo)
 	}
-	pl.unbundle()
+	newBundler(bk.sol).unbundle()
 }

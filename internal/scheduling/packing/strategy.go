@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
 )
 
 // strategy is one method to choose new nodes.
@@ -18,36 +19,49 @@ type strategy struct {
 
 // outcome is the result of one strategy.
 type outcome struct {
-	strategy strategy
-	planned  []plannedNode
-	left     []int
-	budgets  []offering.Budget
-	price    float64
-	count    int
-	crowded  int // pods above a quarter of their class on one node
+	strategy  strategy
+	planned   []plannedNode
+	left      []int
+	remaining []offering.RemainingLimits
+	price     float64
+	count     int
+	crowded   int // pods above a quarter of their class on one node
+}
+
+// nodeChooser chooses which nodes to launch, and places pods on them.
+type nodeChooser struct {
+	problem *problem
+	queue   *queue
+	prices  *pricer
+	work    *work
+	sol     *solution
+}
+
+func newNodeChooser(sol *solution) nodeChooser {
+	return nodeChooser{problem: sol.problem, queue: sol.queue, prices: sol.prices, work: sol.work, sol: sol}
 }
 
 // placeOnNewNodes plans new nodes until every pod is placed or no offering is left to try. Each
 // class starts with its first stage. Units that limits keep out continue with the next stage.
-func (pl *planner) placeOnNewNodes() {
+func (nc nodeChooser) placeOnNewNodes() {
 	for round := 1; ; round++ {
-		active := pl.active()
-		if len(active) == 0 || pl.steps > pl.effort {
+		active := nc.queue.active()
+		if len(active) == 0 || nc.work.steps > nc.work.limit {
 			return
 		}
-		if len(pl.planned) > 0 {
-			f := filler{planner: pl, left: pl.left}
-			pl.planned = f.topUp(pl.planned, active)
+		if len(nc.sol.planned) > 0 {
+			f := newFiller(nc.sol, nc.queue.left)
+			nc.sol.planned = f.topUp(nc.sol.planned, active)
 		}
-		pl.fillReservations(active)
-		pl.chooseNodes(active)
+		newReservationFiller(nc.sol).fillReservations(active)
+		nc.chooseNodes(active)
 		for _, c := range active {
 			switch {
-			case pl.left[c] == 0:
+			case nc.queue.left[c] == 0:
 			case round < maxRounds:
-				pl.dropPreference(c)
+				nc.queue.dropPreference(c)
 			default:
-				pl.dropAllPreferences(c)
+				nc.queue.dropAllPreferences(c)
 			}
 		}
 	}
@@ -57,54 +71,54 @@ func (pl *planner) placeOnNewNodes() {
 const maxRounds = 48
 
 // chooseNodes plans new nodes for the active classes with the strategy that has the best outcome.
-func (pl *planner) chooseNodes(active []int) {
-	p := pl.pricingFor(pl.demands(active), false)
-	p.start() // the bound is computed while the first strategy runs
-	pl.priceClasses(active)
-	lots := pl.lotsFor(active, pl.currentSet)
-	if o, ok := pl.solveExactly(active, lots); ok {
-		pl.adopt(pl.bestOutcome([]outcome{o, pl.runStrategy(strategy{spreadOut: true}, active, lots)}, active, p))
+func (nc nodeChooser) chooseNodes(active []int) {
+	p := nc.prices.solver.For(nc.queue.demands(active), false)
+	p.Start() // the bound is computed while the first strategy runs
+	nc.prices.priceClasses(active)
+	lots := nc.problem.lotsFor(active, nc.queue.currentSet)
+	if o, ok := nc.solveExactly(active, lots); ok {
+		nc.sol.adopt(nc.bestOutcome([]outcome{o, nc.runStrategy(strategy{spreadOut: true}, active, lots)}, active, p))
 		return
 	}
 	// A plan that spreads the classes well, at a price close to the lower bound, cannot be
 	// improved. A more expensive one is worth more work.
-	stepLimit := pl.stepLimit(active)
-	outcomes, found := pl.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, careful: true}, {careful: true}}, active, lots, p, stepLimit)
-	if !found && pl.leavesPods(outcomes[0], active) {
-		for _, s := range pl.limitStrategies(active) {
-			outcomes = append(outcomes, pl.runStrategy(s, active, lots))
+	stepLimit := nc.stepLimit(active)
+	outcomes, found := nc.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, careful: true}, {careful: true}}, active, lots, p, stepLimit)
+	if !found && nc.queue.leavesPods(outcomes[0], active) {
+		for _, s := range nc.limitStrategies(active) {
+			outcomes = append(outcomes, nc.runStrategy(s, active, lots))
 		}
 	}
-	if !found && pl.cheapestOutcome(outcomes, active).price > p.boundTimes(retryGap) && pl.steps < stepLimit {
-		more, done := pl.tryStrategies([]strategy{{spreadOut: true, hardPrices: true}, {spreadOut: true, hardPrices: true, careful: true}, {hardPrices: true, careful: true}}, active, lots, p, stepLimit)
+	if !found && nc.cheapestOutcome(outcomes, active).price > p.BoundTimes(retryGap) && nc.work.steps < stepLimit {
+		more, done := nc.tryStrategies([]strategy{{spreadOut: true, hardPrices: true}, {spreadOut: true, hardPrices: true, careful: true}, {hardPrices: true, careful: true}}, active, lots, p, stepLimit)
 		outcomes, found = append(outcomes, more...), done
 	}
 	if found {
-		pl.adopt(outcomes[len(outcomes)-1])
+		nc.sol.adopt(outcomes[len(outcomes)-1])
 		return
 	}
-	best := pl.bestOutcome(outcomes, active, p)
-	if best.price > p.boundTimes(targetGap) && pl.steps < stepLimit {
-		outcomes = append(outcomes, pl.improve(pl.cheapestOutcome(outcomes, active), active, lots, stepLimit))
-		best = pl.bestOutcome(outcomes, active, p)
+	best := nc.bestOutcome(outcomes, active, p)
+	if best.price > p.BoundTimes(targetGap) && nc.work.steps < stepLimit {
+		outcomes = append(outcomes, nc.improve(nc.cheapestOutcome(outcomes, active), active, lots, stepLimit))
+		best = nc.bestOutcome(outcomes, active, p)
 	}
-	if best.price > p.boundTimes(targetGap) {
-		least := pl.cheapestOutcome(outcomes, active)
-		if exchanged := pl.exchangePods(least, pl.steps+int(exchangeShare*float64(pl.stepLimit(active)-pl.steps))); exchanged.price < least.price {
-			best = pl.bestOutcome(append(outcomes, exchanged), active, p)
+	if best.price > p.BoundTimes(targetGap) {
+		least := nc.cheapestOutcome(outcomes, active)
+		if exchanged := nc.exchangePods(least, nc.work.steps+int(exchangeShare*float64(nc.stepLimit(active)-nc.work.steps))); exchanged.price < least.price {
+			best = nc.bestOutcome(append(outcomes, exchanged), active, p)
 		}
 	}
-	pl.adopt(best)
+	nc.sol.adopt(best)
 }
 
 // stepLimit returns the step count after which no further strategy is tried. A few pods should not
 // wait long; the possible savings grow with the number of pods.
-func (pl *planner) stepLimit(active []int) int {
+func (nc nodeChooser) stepLimit(active []int) int {
 	units := 0
 	for _, c := range active {
-		units = min(units+pl.left[c], maxStepLimitUnits)
+		units = min(units+nc.queue.left[c], maxStepLimitUnits)
 	}
-	return min(pl.steps+units*(2000+16*units), pl.effort/2)
+	return min(nc.work.steps+units*(2000+16*units), nc.work.limit/2)
 }
 
 // maxStepLimitUnits is the number of units above which the step limit does not grow any more. It
@@ -113,15 +127,15 @@ const maxStepLimitUnits = 1900
 
 // tryStrategies runs the strategies in order until one is good enough, and reports whether one was.
 // That outcome is the last.
-func (pl *planner) tryStrategies(all []strategy, active []int, lots []lot, p *pricing, stepLimit int) ([]outcome, bool) {
+func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p *dualprice.Pricing, stepLimit int) ([]outcome, bool) {
 	var out []outcome
 	for _, s := range all {
-		if len(out) > 0 && pl.steps > stepLimit {
+		if len(out) > 0 && nc.work.steps > stepLimit {
 			break
 		}
-		o := pl.runStrategy(s, active, lots)
+		o := nc.runStrategy(s, active, lots)
 		out = append(out, o)
-		if o.price <= p.boundTimes(targetGap) && o.crowded == 0 && !pl.leavesPods(o, active) {
+		if o.price <= p.BoundTimes(targetGap) && o.crowded == 0 && !nc.queue.leavesPods(o, active) {
 			return out, true
 		}
 	}
@@ -129,9 +143,9 @@ func (pl *planner) tryStrategies(all []strategy, active []int, lots []lot, p *pr
 }
 
 // cheapestOutcome returns the cheapest of the outcomes that leave the fewest pods unplaced.
-func (pl *planner) cheapestOutcome(outcomes []outcome, active []int) outcome {
+func (nc nodeChooser) cheapestOutcome(outcomes []outcome, active []int) outcome {
 	return slices.MinFunc(outcomes, func(a, b outcome) int {
-		return cmp.Or(pl.compareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
+		return cmp.Or(nc.queue.compareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
 	})
 }
 
@@ -144,23 +158,12 @@ const targetGap = 1.025
 const retryGap = 1.04
 
 // limitStrategies returns the strategies to try when NodePool limits leave pods unplaced.
-func (pl *planner) limitStrategies(active []int) []strategy {
+func (nc nodeChooser) limitStrategies(active []int) []strategy {
 	out := []strategy{{sparing: true}}
-	if p := pl.q.classes; p[active[0]].Priority != p[active[len(active)-1]].Priority {
+	if p := nc.queue.classes; p[active[0]].Priority != p[active[len(active)-1]].Priority {
 		out = append(out, strategy{byPriority: true}, strategy{byPriority: true, sparing: true})
 	}
 	return out
-}
-
-// adopt makes the outcome part of the plan.
-func (pl *planner) adopt(o outcome) {
-	pl.planned = append(pl.planned, o.planned...)
-	pl.left, pl.budgets = o.left, o.budgets
-}
-
-// leavesPods reports whether the outcome leaves pods of the active classes unplaced.
-func (pl *planner) leavesPods(o outcome, active []int) bool {
-	return slices.ContainsFunc(active, func(c int) bool { return o.left[c] > 0 })
 }
 
 // priceTolerance is the price, relative to the cheapest plan, up to which other criteria decide
@@ -173,14 +176,14 @@ const priceTolerance = 1.02
 //
 // The chosen plan is never further above the lower bound than priceTolerance, unless the cheapest
 // is.
-func (pl *planner) bestOutcome(outcomes []outcome, active []int, p *pricing) outcome {
+func (nc nodeChooser) bestOutcome(outcomes []outcome, active []int, p *dualprice.Pricing) outcome {
 	slices.SortStableFunc(outcomes, func(a, b outcome) int {
-		return cmp.Or(pl.compareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
+		return cmp.Or(nc.queue.compareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
 	})
 	best := outcomes[0]
-	most := min(best.price*priceTolerance, max(best.price, p.boundTimes(priceTolerance)))
+	most := min(best.price*priceTolerance, max(best.price, p.BoundTimes(priceTolerance)))
 	for _, o := range outcomes[1:] {
-		if pl.compareUnplaced(o.left, outcomes[0].left, active) != 0 || o.price > most {
+		if nc.queue.compareUnplaced(o.left, outcomes[0].left, active) != 0 || o.price > most {
 			continue
 		}
 		if cmp.Or(cmp.Compare(o.crowded, best.crowded), cmp.Compare(o.count, best.count)) < 0 {
@@ -188,16 +191,4 @@ func (pl *planner) bestOutcome(outcomes []outcome, active []int, p *pricing) out
 		}
 	}
 	return best
-}
-
-// compareUnplaced compares the numbers of unplaced pods, the highest priority first.
-func (pl *planner) compareUnplaced(a, b []int, active []int) int {
-	diff := 0
-	for i, c := range active {
-		if i > 0 && diff != 0 && pl.q.classes[c].Priority != pl.q.classes[active[i-1]].Priority {
-			break
-		}
-		diff += a[c] - b[c]
-	}
-	return diff
 }

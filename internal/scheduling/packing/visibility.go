@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/binding"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
@@ -11,47 +12,47 @@ import (
 // which the spread's owner does not accept. When pods were assigned to domains, their nodes were
 // not known.
 type spreadVisibility struct {
-	*domainProjection
+	projection   *domainProjection
+	problem      *problem
+	queue        *queue
+	sol          *solution
 	countedCache map[int]bitset.Set // by group: cache of countedOffers
 }
 
-// groupDomain is a topology group and one of its domains.
-type groupDomain struct{ group, domain int }
-
-func (pl *planner) newSpreadVisibility() *spreadVisibility {
-	return &spreadVisibility{domainProjection: &domainProjection{planner: pl}, countedCache: map[int]bitset.Set{}}
+func newSpreadVisibility(sol *solution) *spreadVisibility {
+	return &spreadVisibility{projection: newDomainProjection(sol), problem: sol.problem, queue: sol.queue, sol: sol, countedCache: map[int]bitset.Set{}}
 }
 
 // mayNotCount reports whether the group, which selects pods of the class, may ignore some of them
 // because of their node. It counts all if its owners accept the same nodes as the class, or any
 // node.
 func (sv *spreadVisibility) mayNotCount(group int, c *class) bool {
-	g := &sv.q.Book.Groups[group]
-	if g.Form != topology.Spread || !g.Hard {
+	g := &sv.queue.pods.Topology.Groups[group]
+	if g.Kind != topology.Spread || !g.Hard {
 		return false
 	}
-	sameNodes := g.Nodes == c.Sig || !g.HonorTaints && (g.AnyNode || len(sv.q.Signatures[g.Nodes].Required) == 0)
+	sameNodes := g.Nodes == c.Sig || !g.HonorTaints && (g.AnyNode || len(sv.queue.pods.Signatures[g.Nodes].Required) == 0)
 	return !sameNodes || len(g.Keys) > 0
 }
 
 // mayBeUncounted reports whether some group may ignore pods of the class.
 func (sv *spreadVisibility) mayBeUncounted(c *class) bool {
-	return slices.ContainsFunc(sv.q.profile(c).In, func(g int) bool { return sv.mayNotCount(g, c) })
+	return slices.ContainsFunc(sv.queue.profile(c).In, func(g int) bool { return sv.mayNotCount(g, c) })
 }
 
 // uncountedBy returns the groups that certainly do not count the pods at this location, with the
 // domain.
-func (sv *spreadVisibility) uncountedBy(loc podLocation) []groupDomain {
-	c := &sv.q.classes[loc.class]
+func (sv *spreadVisibility) uncountedBy(loc podLocation) []binding.GroupDomain {
+	c := &sv.queue.classes[loc.class]
 	if c.domains == nil {
 		return nil
 	}
-	var out []groupDomain
-	profile := sv.q.profile(c)
+	var out []binding.GroupDomain
+	profile := sv.queue.profile(c)
 	for _, g := range profile.In {
-		k := slices.Index(profile.Keys, sv.q.Book.Groups[g].Key)
+		k := slices.Index(profile.Keys, sv.queue.pods.Topology.Groups[g].Key)
 		if k >= 0 && sv.mayNotCount(g, c) && !sv.countsAt(g, loc.host) {
-			out = append(out, groupDomain{g, c.domains[k]})
+			out = append(out, binding.GroupDomain{Group: g, Domain: c.domains[k]})
 		}
 	}
 	return out
@@ -59,16 +60,16 @@ func (sv *spreadVisibility) uncountedBy(loc podLocation) []groupDomain {
 
 // countsAt reports whether pods on that node may count for the group.
 func (sv *spreadVisibility) countsAt(group, at int) bool {
-	if nodes := len(sv.rooms.Nodes); at < nodes {
-		return sv.ground.Counted[group] == nil || sv.ground.Counted[group].Has(at)
+	if nodes := len(sv.sol.rooms.Nodes); at < nodes {
+		return sv.sol.topo.Counted[group] == nil || sv.sol.topo.Counted[group].Has(at)
 	}
-	return sv.cachedCountedOffers(group).Meets(sv.possibleOffers(at - len(sv.rooms.Nodes)))
+	return sv.cachedCountedOffers(group).Meets(sv.projection.possibleOffers(at - len(sv.sol.rooms.Nodes)))
 }
 
 // cachedCountedOffers is countedOffers with a cache.
 func (sv *spreadVisibility) cachedCountedOffers(group int) bitset.Set {
 	if _, ok := sv.countedCache[group]; !ok {
-		sv.countedCache[group] = sv.countedOffers(group)
+		sv.countedCache[group] = sv.projection.countedOffers(group)
 	}
 	return sv.countedCache[group]
 }
@@ -76,10 +77,9 @@ func (sv *spreadVisibility) cachedCountedOffers(group int) bitset.Set {
 // narrowOfferings makes it certain for each planned node whether a spread counts its pods. It
 // removes the offerings that differ in this from the one that the node was planned with. A node
 // that would then violate minValues is left as it is.
-func (pl *planner) narrowOfferings() {
-	sv := pl.newSpreadVisibility()
-	for i := range pl.planned {
-		for _, a := range pl.planned[i].allocations {
+func (sv *spreadVisibility) narrowOfferings() {
+	for i := range sv.sol.planned {
+		for _, a := range sv.sol.planned[i].allocations {
 			sv.eachUncertainGroup(a.class, func(group int) { sv.narrowFor(i, group) })
 		}
 	}
@@ -88,11 +88,11 @@ func (pl *planner) narrowOfferings() {
 // eachUncertainGroup visits the groups that may ignore pods of the class, or of the members of a
 // bundle.
 func (sv *spreadVisibility) eachUncertainGroup(class int, visit func(group int)) {
-	c := &sv.q.classes[class]
+	c := &sv.queue.classes[class]
 	for _, m := range c.members {
 		sv.eachUncertainGroup(m.class, visit)
 	}
-	for _, g := range sv.q.profile(c).In {
+	for _, g := range sv.queue.profile(c).In {
 		if c.domains != nil && sv.mayNotCount(g, c) {
 			visit(g)
 		}
@@ -101,36 +101,35 @@ func (sv *spreadVisibility) eachUncertainGroup(class int, visit func(group int))
 
 // narrowFor leaves the node only the offerings that the group counts, or only the others.
 func (sv *spreadVisibility) narrowFor(node, group int) {
-	possible, visible := sv.possibleOffers(node), sv.cachedCountedOffers(group)
+	possible, visible := sv.projection.possibleOffers(node), sv.cachedCountedOffers(group)
 	if !possible.Meets(visible) {
 		return
 	}
 	uncounted := possible.Clone()
 	uncounted.AndNot(visible)
 	if uncounted.Any() {
-		less := sv.planned[node]
+		less := sv.sol.planned[node]
 		less.allocations = slices.Clone(less.allocations)
 		a := &less.allocations[0]
 		if visible.Has(less.offer) {
-			a.acceptSet = sv.accepts.Number(sv.accepts.Sets[a.acceptSet].Both(visible))
+			a.acceptSet = sv.problem.accepts.Number(sv.problem.accepts.Sets[a.acceptSet].Both(visible))
 		} else {
-			others := sv.accepts.Sets[a.acceptSet].Clone()
+			others := sv.problem.accepts.Sets[a.acceptSet].Clone()
 			others.AndNot(visible)
-			a.acceptSet = sv.accepts.Number(others)
+			a.acceptSet = sv.problem.accepts.Number(others)
 		}
-		if _, lacks := sv.missingMinValue(&less); !lacks {
-			less.price = sv.cheapestPrice(&less)
-			sv.planned[node], sv.possible[node] = less, nil
+		if _, lacks := sv.sol.nodeOffers.missingMinValue(&less); !lacks {
+			less.price = sv.sol.nodeOffers.cheapestPrice(&less)
+			sv.sol.planned[node], sv.projection.possible[node] = less, nil
 		}
 	}
 }
 
-// removeUncounted subtracts the pods that are not counted at their location from the census.
-func (pl *planner) removeUncounted() {
-	sv := pl.newSpreadVisibility()
-	for _, loc := range pl.podLocations() {
+// removeUncounted subtracts the pods that are not counted at their location from the domain counts.
+func (sv *spreadVisibility) removeUncounted() {
+	for _, loc := range sv.sol.podLocations() {
 		for _, u := range sv.uncountedBy(loc) {
-			pl.ground.Census.Resident(u.group, u.domain, -loc.n)
+			sv.sol.topo.DomainCounts.AddPods(u.Group, u.Domain, -loc.n)
 		}
 	}
 }

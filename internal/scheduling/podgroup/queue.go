@@ -14,7 +14,7 @@ import (
 // Class is pods with equal requirements: each can take the place of any other.
 type Class struct {
 	Sig      int              // index into Queue.Signatures
-	Profile  int              // index into Queue.Book.Profiles
+	Profile  int              // index into Queue.Topology.Profiles
 	Ask      resources.Vector // of one pod
 	Amounts  resources.Amounts
 	Ports    []cluster.HostPort
@@ -35,7 +35,7 @@ type Queue struct {
 	Dims        resources.Dimensions // the resources that some pod requests
 	Classes     []Class              // by priority, then the larger first
 	Signatures  []Signature
-	Book        *topology.Book
+	Topology    *topology.Index
 	Ports       *Ports
 	Unplannable []Unplannable
 	Deferred    []*cluster.Pod // pods that must wait for another plan: their rules about other pods are too many for this one
@@ -66,14 +66,14 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	q.collapse(s, offered)
 	var key []byte
 	sigs, classes := map[string]int{}, map[string]int{}
-	wanted := make([]topology.Wanted, 0, len(s.Pods))
+	wanted := make([]topology.PodRef, 0, len(s.Pods))
 	for _, p := range sortedPods(s.Pods) {
 		if wrong := unplannable(p); wrong != "" {
 			q.Unplannable = append(q.Unplannable, Unplannable{Pod: p, Why: wrong})
 			continue
 		}
 		if n := len(wanted); n > 0 && p.SharesDemands(wanted[n-1].Pod) {
-			wanted = append(wanted, topology.Wanted{Pod: p, Nodes: wanted[n-1].Nodes})
+			wanted = append(wanted, topology.PodRef{Pod: p, Nodes: wanted[n-1].Nodes})
 			continue
 		}
 		key = signatureKey(key[:0], p)
@@ -83,19 +83,19 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 			sigs[string(key)] = sig
 			q.Signatures = append(q.Signatures, newSignature(p))
 		}
-		wanted = append(wanted, topology.Wanted{Pod: p, Nodes: sig})
+		wanted = append(wanted, topology.PodRef{Pod: p, Nodes: sig})
 	}
-	q.Book = topology.NewBook(wanted, residentsOf(s), func() []*cluster.Kind { return kindsOf(s) })
+	q.Topology = topology.NewIndex(wanted, residentsOf(s), func() []*cluster.Kind { return kindsOf(s) })
 	wanted = q.hold(wanted)
 	of := make([]int, len(wanted)) // by pod: its class
 	var counts []int
 	for i, p := range wanted {
-		if i > 0 && q.alike(wanted[i-1:i+1], q.Book.Of[i-1:i+1]) {
+		if i > 0 && q.alike(wanted[i-1:i+1], q.Topology.Of[i-1:i+1]) {
 			of[i] = of[i-1]
 			counts[of[i]]++
 			continue
 		}
-		profile := q.Book.Of[i]
+		profile := q.Topology.Of[i]
 		key = classKey(key[:0], p.Nodes, profile, p.Pod)
 		c, ok := classes[string(key)]
 		if !ok {
@@ -126,8 +126,8 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 }
 
 // hold takes the pods out whose demands are too many for the book, and notes what it leaves out of those of others.
-func (q *Queue) hold(wanted []topology.Wanted) []topology.Wanted {
-	b, kept := q.Book, 0
+func (q *Queue) hold(wanted []topology.PodRef) []topology.PodRef {
+	b, kept := q.Topology, 0
 	if b.Deferred == nil {
 		return wanted
 	}
@@ -148,7 +148,7 @@ func (q *Queue) hold(wanted []topology.Wanted) []topology.Wanted {
 
 // alike reports whether two pods are certainly of one class; it is enough that pods of one workload, which
 // mostly come one after the other, are seen to be.
-func (q *Queue) alike(pods []topology.Wanted, profiles []int) bool {
+func (q *Queue) alike(pods []topology.PodRef, profiles []int) bool {
 	a, b := pods[0].Pod, pods[1].Pod
 	return pods[0].Nodes == pods[1].Nodes && profiles[0] == profiles[1] && a.Priority == b.Priority &&
 		len(a.HostPorts) == 0 && len(b.HostPorts) == 0 && a.Requests.Equal(b.Requests)
@@ -173,7 +173,7 @@ func (q *Queue) sort() {
 
 // Spreads reports whether some topology rule is over the label.
 func (q *Queue) Spreads(key string) bool {
-	return slices.ContainsFunc(q.Book.Groups, func(g topology.Group) bool { return g.Key == key })
+	return slices.ContainsFunc(q.Topology.Groups, func(g topology.Group) bool { return g.Key == key })
 }
 
 // dimensionsOf returns the resources that some pod requests: cpu, memory,

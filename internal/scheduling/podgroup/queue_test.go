@@ -70,7 +70,7 @@ pods
 0 [1000 1073741824 1 0]: wishing
 0 [1000 1073741824 1 0]: zone
 lost: it uses a volume that does not exist
-mad: it asks for 200000000000000 of cpu, more than any machine has
+mad: it asks for 200000000000000 of cpu, more than any instance has
 `
 	if got := text(q); got != want {
 		t.Errorf("the queue is\n%s\nwant\n%s", got, want)

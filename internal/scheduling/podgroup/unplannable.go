@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// absurd is an amount that no machine will ever have (64 TiB, where the largest has 24), and that can still be
+// absurd is an amount that no instance will ever have (64 TiB, where the largest has 24), and that can still be
 // multiplied by a number of pods.
 const absurd = math.MaxInt64 >> 17
 
@@ -31,14 +31,14 @@ func unplannable(p *cluster.Pod) string {
 	return ""
 }
 
-// absurdity names the first amount that nobody could mean.
+// absurdity names the first amount that is certainly a mistake.
 func absurdity(r *resources.Amounts) string {
 	for _, name := range r.Names() {
 		switch n := r.Of(name); {
 		case n < 0:
 			return fmt.Sprintf("it asks for a negative amount of %s", name)
 		case n > absurd:
-			return fmt.Sprintf("it asks for %s of %s, more than any machine has", resources.Format(name, n), name)
+			return fmt.Sprintf("it asks for %s of %s, more than any instance has", resources.Format(name, n), name)
 		}
 	}
 	return ""

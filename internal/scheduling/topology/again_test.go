@@ -18,7 +18,7 @@ func TestLooksAgain(t *testing.T) {
 		places := []Place{{Domains: []int{0}, Most: 9, Price: 3}, {Domains: []int{1}, Most: 9, Price: 1}, {Domains: []int{2}, Most: 9, Price: 1}}
 		set(places)
 		b := bookOf(nil, pod("web", spread(Zone, 1, "web")))
-		if got, want := NewCensus(b, domains).Assign(&b.Profiles[1], 4, places), []int{2, 1, 1}; !slices.Equal(got, want) {
+		if got, want := NewDomainCounts(b, domains).Assign(&b.Profiles[1], 4, places), []int{2, 1, 1}; !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestLooksAgain(t *testing.T) {
 func TestWishesAreMetAgain(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil, pod("web", spread(Zone, 1, "web", soft)))
-	got := NewCensus(b, domains).Assign(&b.Profiles[1], 5, []Place{
+	got := NewDomainCounts(b, domains).Assign(&b.Profiles[1], 5, []Place{
 		{Domains: []int{0}, Most: 9}, {Domains: []int{1}, Most: 9, Rank: 1}, {Domains: []int{2}, Most: 9, Rank: 2},
 	})
 	if want := []int{2, 2, 1}; !slices.Equal(got, want) {
@@ -45,8 +45,8 @@ func TestNobodyIsCountedWhereTheOwnerCannotBe(t *testing.T) {
 	}
 	owner, other := pod("web", spread(Zone, 1, "web")), pod("web")
 	owner.Required, other.Required = arch("amd64"), arch("arm64")
-	b := NewBook([]Wanted{{&owner, 0}, {&other, 1}}, nil, nil)
-	c := NewCensus(b, map[string]int{Zone: 2})
+	b := NewIndex([]PodRef{{&owner, 0}, {&other, 1}}, nil, nil)
+	c := NewDomainCounts(b, map[string]int{Zone: 2})
 	if p := &b.Profiles[b.Of[1]]; len(p.In) > 0 {
 		t.Errorf("it counts: %v", p.In)
 	}
@@ -60,7 +60,7 @@ func TestNobodyIsCountedWhereTheOwnerCannotBe(t *testing.T) {
 func TestLabelThatNobodyHas(t *testing.T) {
 	t.Parallel()
 	b := bookOf(nil, pod("web", away(about(Zone, "web"))))
-	if got := NewCensus(b, nil).Assign(&b.Profiles[1], 1, []Place{{Domains: []int{0}, Most: 1}}); got[0] != 1 {
+	if got := NewDomainCounts(b, nil).Assign(&b.Profiles[1], 1, []Place{{Domains: []int{0}, Most: 1}}); got[0] != 1 {
 		t.Errorf("%v, want it there", got)
 	}
 }

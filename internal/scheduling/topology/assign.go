@@ -8,14 +8,14 @@ import (
 // Place is a combination of domains where pods of a profile may go.
 type Place struct {
 	Domains []int // by key of the profile
-	Most    int   // no more than so many have room, or can be bought for
-	Rank    int   // lower goes first, as far as demands and wishes allow
-	Free    int   // so many have room on what is there already: they go there first
+	Most    int   // at most this number has room, on existing nodes or on nodes that may be launched
+	Rank    int   // lower goes first, as far as rules and preferences allow
+	Free    int   // this number has room on existing nodes, which are used first
 	Price   float64
 }
 
 // Assign returns how many of n pods of a profile go to each place, and adds them
-// to the census. It satisfies every required rule. Among the allowed places it prefers, in this order:
+// to the domain counts. It satisfies every required rule. Among the allowed places it prefers, in this order:
 //
 //   - places with free room on existing nodes, because kube-scheduler will put the pods there;
 //   - places that satisfy the preferences;
@@ -25,12 +25,12 @@ type Place struct {
 //   - places with the fewest pods of required spreads, whose maxSkew already limits how uneven they become.
 //
 // Pods that no place allows are in none of the counts.
-func (c *Census) Assign(p *Profile, n int, places []Place) []int {
+func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 	a := &assignment{census: c, profile: p, places: places, counts: make([]int, len(places)), all: n}
 	for _, r := range p.Domain {
-		a.single = a.single || r.Form == Spread || r.Form == Apart && r.Self
-		a.gather = a.gather || r.Form == Near && r.Weight == 0
-		a.even = a.even || r.Self && r.Form != Apart
+		a.single = a.single || r.Kind == Spread || r.Kind == AntiAffinity && r.Self
+		a.gather = a.gather || r.Kind == Affinity && r.Weight == 0
+		a.even = a.even || r.Self && r.Kind != AntiAffinity
 	}
 	a.single = a.single || c.isSpread(p)
 	for i := range places {
@@ -54,27 +54,27 @@ func (c *Census) Assign(p *Profile, n int, places []Place) []int {
 }
 
 // Refusal returns the first required rule that does not allow one more pod of the profile in the
-// domains; nil if all do. If it is a rule of other pods, only Group and Form are set.
-func (c *Census) Refusal(p *Profile, domains []int) *Rule {
+// domains; nil if all do. If it is a rule of other pods, only Group and Kind are set.
+func (c *DomainCounts) Refusal(p *Profile, domains []int) *Rule {
 	for i := range p.Domain {
 		r := &p.Domain[i]
 		if r.Weight > 0 {
 			continue
 		}
 		k, d := &c.counts[r.Group], domains[r.key]
-		if r.Form != Apart && k.nowhere(d) {
+		if r.Kind != AntiAffinity && k.nowhere(d) {
 			return r
 		}
-		switch r.Form {
+		switch r.Kind {
 		case Spread:
 			if k.matched[d]+one(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				return r
 			}
-		case Near:
+		case Affinity:
 			if !c.near(p, r, d) {
 				return r
 			}
-		case Apart:
+		case AntiAffinity:
 			if k.matched[d] > 0 {
 				return r
 			}
@@ -85,9 +85,9 @@ func (c *Census) Refusal(p *Profile, domains []int) *Rule {
 
 // Reaches reports whether the domains satisfy all required affinity of the profile. They also do if the pod may
 // be the first of its group.
-func (c *Census) Reaches(p *Profile, domains []int) bool {
+func (c *DomainCounts) Reaches(p *Profile, domains []int) bool {
 	for i := range p.Domain {
-		if r := &p.Domain[i]; r.Form == Near && r.Weight == 0 && !c.near(p, r, domains[r.key]) {
+		if r := &p.Domain[i]; r.Kind == Affinity && r.Weight == 0 && !c.near(p, r, domains[r.key]) {
 			return false
 		}
 	}
@@ -95,17 +95,17 @@ func (c *Census) Reaches(p *Profile, domains []int) bool {
 }
 
 // near reports whether the domain satisfies an affinity rule of the profile.
-func (c *Census) near(p *Profile, r *Rule, domain int) bool {
+func (c *DomainCounts) near(p *Profile, r *Rule, domain int) bool {
 	k := &c.counts[r.Group]
 	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.first(p)
 }
 
 // first reports whether a pod of the profile may go anywhere because it would be the first that its
 // affinity matches: all of its affinity rules match the pod itself, and no pod yet.
-func (c *Census) first(p *Profile) bool {
+func (c *DomainCounts) first(p *Profile) bool {
 	for i := range p.Domain {
 		r := &p.Domain[i]
-		if r.Form == Near && r.Weight == 0 && !r.Volume && (!r.Self || c.counts[r.Group].total > 0) {
+		if r.Kind == Affinity && r.Weight == 0 && !r.Volume && (!r.Self || c.counts[r.Group].total > 0) {
 			return false
 		}
 	}
@@ -113,11 +113,11 @@ func (c *Census) first(p *Profile) bool {
 }
 
 // avoided returns an anti-affinity rule of other pods that does not allow the profile's pods in the domains; nil if there is none.
-func (c *Census) avoided(p *Profile, domains []int) *Rule {
+func (c *DomainCounts) avoided(p *Profile, domains []int) *Rule {
 	for i, g := range p.In {
 		k := p.inKeys[i]
-		if k >= 0 && c.book.Groups[g].Form == Apart && c.counts[g].owners[domains[k]] > 0 {
-			return &Rule{Group: g, Form: Apart}
+		if k >= 0 && c.book.Groups[g].Kind == AntiAffinity && c.counts[g].owners[domains[k]] > 0 {
+			return &Rule{Group: g, Kind: AntiAffinity}
 		}
 	}
 	return nil
@@ -132,7 +132,7 @@ func one(yes bool) int {
 
 // assignment is the state of Assign.
 type assignment struct {
-	census  *Census
+	census  *DomainCounts
 	profile *Profile
 	places  []Place
 	counts  []int // by place
@@ -169,7 +169,7 @@ func (a *assignment) pass(n int) int {
 		low := a.fewest()
 		a.census.Add(a.profile, a.places[i].Domains, step)
 		if a.fewest() != low {
-			a.lookAgain()
+			a.reorder()
 		}
 		a.counts[i] += step
 		given += step
@@ -180,9 +180,9 @@ func (a *assignment) pass(n int) int {
 	return given
 }
 
-// lookAgain puts the places in order anew: where the fewest pods are more now,
-// what was out of the question may be possible, and a wish met.
-func (a *assignment) lookAgain() {
+// reorder sorts the places again: once the domains with the fewest pods have more, a place that was
+// impossible may be possible, and a preference may be satisfied.
+func (a *assignment) reorder() {
 	for i := range a.queue.entries {
 		a.queue.entries[i] = a.entry(a.queue.entries[i].place)
 	}
@@ -197,12 +197,12 @@ func (a *assignment) lookAgain() {
 func (a *assignment) fewest() int {
 	sum := 0
 	for i, g := range a.profile.In {
-		if a.profile.inKeys[i] >= 0 && a.census.book.Groups[g].Form == Spread {
+		if a.profile.inKeys[i] >= 0 && a.census.book.Groups[g].Kind == Spread {
 			sum += a.census.counts[g].low
 		}
 	}
 	for i := range a.profile.Domain {
-		if r := &a.profile.Domain[i]; r.Form == Spread {
+		if r := &a.profile.Domain[i]; r.Kind == Spread {
 			sum += a.census.counts[r.Group].low
 		}
 	}
@@ -211,18 +211,18 @@ func (a *assignment) fewest() int {
 
 // placeEntry is a place with its current sort criteria, the most important first.
 type placeEntry struct {
-	place   int
-	small   bool // not all have room there, who must stay together
-	full    bool // it has no free room
-	strains int  // spreads of others that it would make uneven
-	penalty int  // the weights of the wishes that it does not meet
-	rank    int
-	wished  int // pods of the groups of wished spreads
-	step    int // of the price, so that nobody goes uneven for a trifle
-	pods    int // of the groups of demanded spreads
-	price   float64
-	crowd   int // pods of the groups of spreads that count the pods themselves
-	load    int // pods sent to its domains so far
+	place     int
+	small     bool // not all have room there, who must stay together
+	full      bool // it has no free room
+	strains   int  // spreads of others that it would make uneven
+	penalty   int  // the weights of the preferences that it does not satisfy
+	rank      int
+	preferred int // pods of the groups of preferred spreads
+	step      int // of the price, so that small price differences do not make a spread uneven
+	pods      int // of the groups of demanded spreads
+	price     float64
+	crowd     int // pods of the groups of spreads that count the pods themselves
+	load      int // pods sent to its domains so far
 }
 
 func (e *placeEntry) before(f *placeEntry) bool {
@@ -237,8 +237,8 @@ func (e *placeEntry) before(f *placeEntry) bool {
 		return e.penalty < f.penalty
 	case e.rank != f.rank:
 		return e.rank < f.rank
-	case e.wished != f.wished:
-		return e.wished < f.wished
+	case e.preferred != f.preferred:
+		return e.preferred < f.preferred
 	case e.step != f.step:
 		return e.step < f.step
 	case e.pods != f.pods:
@@ -263,15 +263,15 @@ func (a *assignment) entry(i int) placeEntry {
 		k, d := &a.census.counts[r.Group], at.Domains[r.key]
 		switch {
 		case k.nowhere(d):
-			e.penalty += r.Weight * one(r.Form != Apart)
-		case r.Form == Spread && r.Weight == 0:
+			e.penalty += r.Weight * one(r.Kind != AntiAffinity)
+		case r.Kind == Spread && r.Weight == 0:
 			e.pods += k.matched[d]
-		case r.Form == Spread:
-			e.wished += k.matched[d]
+		case r.Kind == Spread:
+			e.preferred += k.matched[d]
 			if k.matched[d]+one(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				e.penalty += r.Weight
 			}
-		case r.Weight > 0 && (r.Form == Apart) == (k.matched[d] > 0):
+		case r.Weight > 0 && (r.Kind == AntiAffinity) == (k.matched[d] > 0):
 			e.penalty += r.Weight
 		}
 	}

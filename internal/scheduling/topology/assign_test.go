@@ -11,7 +11,7 @@ import (
 
 // allowed returns the zones that take a pod of the profile; "-" stands for nodes
 // without the label. If other labels matter too, it uses their domain 0, such as spot nodes.
-func allowed(c *Census, p *Profile) string {
+func allowed(c *DomainCounts, p *Profile) string {
 	var out []string
 	for d, name := range []string{"a", "b", "c", "-"} {
 		at := make([]int, len(p.Keys))
@@ -102,7 +102,7 @@ func TestRefusal(t *testing.T) {
 		"residents would rather avoid it":       {web, []standing{{pod("db", away(wish(100, about(Zone, "web")))), "a", "", 1}}, "a b c -"},
 	} {
 		b := bookOf(avoiding(c.there), c.pod)
-		census := NewCensus(b, domains)
+		census := NewDomainCounts(b, domains)
 		settle(census, b, c.there)
 		if got := allowed(census, &b.Profiles[b.Of[0]]); got != c.want {
 			t.Errorf("%s: zones %q, want %q", name, got, c.want)
@@ -110,7 +110,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestRefusalAmongPods checks that pods just added to the census count like residents.
+// TestRefusalAmongPods checks that pods just added to the domain counts count like residents.
 func TestRefusalAmongPods(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -136,7 +136,7 @@ func TestRefusalAmongPods(t *testing.T) {
 		"nobody binds who comes later":   {pod("web", spread(Zone, 1, "web")), pod("web"), "b", "a b c -"},
 	} {
 		b := bookOf(nil, c.first, c.then)
-		census := NewCensus(b, domains)
+		census := NewDomainCounts(b, domains)
 		first := &b.Profiles[b.Of[0]]
 		at := make([]int, len(first.Keys))
 		for i, key := range first.Keys {
@@ -155,16 +155,16 @@ func TestRefusalNames(t *testing.T) {
 	there := []standing{{pod("web", away(about(Zone, "web"))), "a", "", 1}, {pod("db"), "b", "", 1}}
 	b := bookOf(avoiding(there), pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"))))
 	p := &b.Profiles[b.Of[0]]
-	c := NewCensus(b, domains)
+	c := NewDomainCounts(b, domains)
 	settle(c, b, there)
-	for d, want := range []Form{Spread, Apart} {
-		if r := c.Refusal(p, []int{d}); r == nil || r.Form != want {
+	for d, want := range []RuleKind{Spread, AntiAffinity} {
+		if r := c.Refusal(p, []int{d}); r == nil || r.Kind != want {
 			t.Errorf("in domain %d: %+v, want form %d", d, r, want)
 		}
 	}
-	c.Count(0, []bool{true, false, false}) // now only the zone of web counts
-	mine, ok := b.Apart(&there[0].pod.AntiAffinity[0])
-	if r := c.Refusal(p, []int{0}); !ok || r == nil || r.Form != Apart || r.Group != mine {
+	c.SetCounted(0, []bool{true, false, false}) // now only the zone of web counts
+	mine, ok := b.AntiAffinityGroup(&there[0].pod.AntiAffinity[0])
+	if r := c.Refusal(p, []int{0}); !ok || r == nil || r.Kind != AntiAffinity || r.Group != mine {
 		t.Errorf("%+v, want the rule of the pod that is there, of group %d", r, mine)
 	}
 }
@@ -223,7 +223,7 @@ func TestAssign(t *testing.T) {
 		"the first, when everything is":                     {fond, nil, 4, []Place{{Most: 9}, {Most: 9}}, []int{4, 0}},
 	} {
 		b := bookOf(avoiding(c.there), c.pod)
-		census := NewCensus(b, domains)
+		census := NewDomainCounts(b, domains)
 		settle(census, b, c.there)
 		p := &b.Profiles[b.Of[0]]
 		for i := range c.places {
@@ -252,7 +252,7 @@ func TestAssignLoad(t *testing.T) {
 		"prices come before": {[2]float64{1, 2}, [][]int{{4, 0}, {4, 0}, {4, 0}}},
 	} {
 		b := bookOf(nil, pods...)
-		census := NewCensus(b, domains)
+		census := NewDomainCounts(b, domains)
 		places := []Place{{Domains: []int{0}, Most: 9, Price: c.prices[0]}, {Domains: []int{1}, Most: 9, Price: c.prices[1]}}
 		for i, want := range c.want {
 			if got := census.Assign(&b.Profiles[b.Of[i]], 4, places); !slices.Equal(got, want) {

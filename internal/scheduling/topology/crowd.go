@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// crowd is all pods that rules can count, those that no selector tells apart as one member. With it a rule is a set of
-// members: rules that count the same pods are one, however they are written.
+// crowd is all pods that rules can count. Pods that no selector distinguishes are one member. So a rule
+// is a set of members: rules that count the same pods are one, however they are written.
 type crowd struct {
 	labels  []string       // the keys that selectors look at, sorted
 	numbers map[string]int // members by what selectors see of them

@@ -5,15 +5,15 @@
 // Out: how many pods go to each domain, and how many more pods a node may take.
 // Never: an amount of a resource, a price of its own, or a choice of an instance.
 //
-// # Groups, profiles, census
+// # Groups, profiles, counts
 //
 // A rule is about the pods that a selector matches and the domains of a
 // node label. Each distinct pair is a Group, shared by all pods that have the rule. The Profile of a
 // pod is its rules and the groups that count it. Most pods of a workload
 // share a profile, so the time depends on the number of workloads, not of pods.
 //
-// Groups over kubernetes.io/hostname are evaluated node by node: a Tally
-// holds the counts of one node. All other groups are evaluated by domain, in a Census, before
+// Groups over kubernetes.io/hostname are evaluated node by node: a HostCounts
+// holds the counts of one node. All other groups are evaluated by domain, in a DomainCounts, before
 // offers are chosen. Assign decides how many pods go to each domain, and the rest of the
 // plan treats those pods as if they required the domain.
 package topology

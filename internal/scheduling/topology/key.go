@@ -8,7 +8,7 @@ import (
 // groupKey appends a key that is equal only for equal groups. Every text is preceded by its
 // length, so different groups have different keys.
 func groupKey(b []byte, g *Group) []byte {
-	b = hashkey.Flag(append(b, byte(g.Form)), g.AnyNode, g.HonorTaints)
+	b = hashkey.Flag(append(b, byte(g.Kind)), g.AnyNode, g.HonorTaints)
 	b = hashkey.Text(hashkey.Int(b, g.Nodes), g.Key)
 	b = hashkey.Int(hashkey.Int(b, len(g.Keys)), g.keys)
 	if g.keys == 0 {
@@ -45,7 +45,7 @@ func profileKey(b []byte, rules []Rule, in []int) []byte {
 	b = hashkey.Int(b, len(rules))
 	for _, r := range rules {
 		b = hashkey.Flag(b, r.Self)
-		for _, n := range [...]int{r.Group, int(r.Form), r.MaxSkew, r.MinDomains, r.Weight} {
+		for _, n := range [...]int{r.Group, int(r.Kind), r.MaxSkew, r.MinDomains, r.Weight} {
 			b = hashkey.Int(b, n)
 		}
 	}

@@ -72,13 +72,13 @@ func TestAssignProperties(t *testing.T) {
 	})
 }
 
-// prepare returns the book and the census of the kinds.
-func prepare(kinds []cluster.Pod, there []standing, counted map[string][]bool) (*Book, *Census) {
+// prepare returns the Index and the domain counts of the kinds.
+func prepare(kinds []cluster.Pod, there []standing, counted map[string][]bool) (*Index, *DomainCounts) {
 	book := bookOf(avoiding(there), kinds...)
-	census := NewCensus(book, domains)
+	census := NewDomainCounts(book, domains)
 	for g := range book.Groups {
-		if book.Groups[g].Form == Spread {
-			census.Count(g, counted[book.Groups[g].Key])
+		if book.Groups[g].Kind == Spread {
+			census.SetCounted(g, counted[book.Groups[g].Key])
 		}
 	}
 	settle(census, book, there)

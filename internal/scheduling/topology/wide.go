@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
-// What pods may ask of the places of others, before the book is made with sets of pods instead of selectors.
+// What pods may ask of the places of others, before the Index is made with sets of pods instead of selectors.
 const (
 	mostRules   = 16      // of one pod: ordinary pods have up to four
 	mostMatches = 100_000 // of labels with selectors
@@ -19,8 +19,8 @@ const (
 // What a book holds: how often a pod with demands of its own is counted by a rule, over all pods and rules. Beyond that,
 // the preferences of the pods with the most rules are left out, and pods whose demands alone are too many wait for another plan.
 const (
-	mostWished   = 60_000
-	mostDemanded = 250_000
+	mostPreferred = 60_000
+	mostDemanded  = 250_000
 )
 
 // mostLevels is into how many steps the weights of one pod's preferences go at most: those of one step are one rule.
@@ -30,31 +30,31 @@ const mostLevels = 8
 // pod's anti-affinity terms over one label are one rule. What comes of it is the same but for preferences of pods with more than
 // mostLevels weights.
 type wide struct {
-	*Book
+	*Index
 	crowd  *crowd
 	sets   map[string]int // numbers of sets of members
 	lists  map[string]int // numbers of lists of labels
 	counts []bitset.Set   // by group: its members, nil for those of volumes
 
-	wished, demanded int // how often pods are counted so far
+	preferred, required int // how often pods are counted so far
 }
 
-// draft is a rule and its group that may become part of the book.
+// draft is a rule and its group that may become part of the Index.
 type draft struct {
 	group   Group
 	rule    Rule
 	members bitset.Set
 }
 
-// isWide reports whether some pod has more rules than the book compares one by one.
-func isWide(pods []Wanted, residents []cluster.Resident) bool {
-	many := func(p Wanted) bool { return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity) > mostRules }
+// isWide reports whether some pod has more rules than the Index compares one by one.
+func isWide(pods []PodRef, residents []cluster.Resident) bool {
+	many := func(p PodRef) bool { return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity) > mostRules }
 	avoids := func(r cluster.Resident) bool { return len(r.Avoids) > mostRules }
 	return slices.ContainsFunc(pods, many) || slices.ContainsFunc(residents, avoids)
 }
 
 // isTedious reports whether the pods and kinds would be held against too many selectors.
-func (b *Book) isTedious(pods []Wanted, like []bool, kinds func() []*cluster.Kind) bool {
+func (b *Index) isTedious(pods []PodRef, like []bool, kinds func() []*cluster.Kind) bool {
 	if kinds == nil || len(b.Groups)*len(pods) <= mostMatches && len(b.loose) == 0 {
 		return false
 	}
@@ -81,9 +81,9 @@ func (b *Book) isTedious(pods []Wanted, like []bool, kinds func() []*cluster.Kin
 	return len(b.loose) > mostRules && len(b.loose)*len(kinds()) > mostMatches
 }
 
-// newWide makes the book of the pods; kinds are those of all residents.
-func newWide(pods []Wanted, like []bool, residents []cluster.Resident, kinds []*cluster.Kind) *Book {
-	w := &wide{Book: emptyBook(len(pods)), sets: map[string]int{}, lists: map[string]int{}}
+// newWide makes the Index of the pods; kinds are those of all residents.
+func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*cluster.Kind) *Index {
+	w := &wide{Index: emptyBook(len(pods)), sets: map[string]int{}, lists: map[string]int{}}
 	w.Omitted, w.Deferred = make([]int, len(pods)), make([]bool, len(pods))
 	w.labels = selectorKeys(pods, residents)
 	w.crowd = newCrowd(w.labels)
@@ -102,7 +102,7 @@ func newWide(pods []Wanted, like []bool, residents []cluster.Resident, kinds []*
 	rules := w.rulesOf(pods, like, of)
 	w.avoidances(residents)
 	ins := w.memberships()
-	profiles := newProfiler(w.Book)
+	profiles := newProfiler(w.Index)
 	for i, p := range pods {
 		switch {
 		case w.Deferred[i]:
@@ -112,11 +112,11 @@ func newWide(pods []Wanted, like []bool, residents []cluster.Resident, kinds []*
 			w.Of[i] = profiles.number(rules[i], ins[of[i]], p)
 		}
 	}
-	return w.Book
+	return w.Index
 }
 
 // selectorKeys returns the labels that the selectors of rules look at, sorted.
-func selectorKeys(pods []Wanted, residents []cluster.Resident) []string {
+func selectorKeys(pods []PodRef, residents []cluster.Resident) []string {
 	found := map[string]bool{}
 	note := func(s *cluster.Selector) {
 		for key := range s.Labels {
@@ -146,7 +146,7 @@ func selectorKeys(pods []Wanted, residents []cluster.Resident) []string {
 
 // rulesOf returns what each pod asks. The pods whose rules count the fewest pods come first: it is the others whose preferences
 // are left out.
-func (w *wide) rulesOf(pods []Wanted, like []bool, of []int) [][]Rule {
+func (w *wide) rulesOf(pods []PodRef, like []bool, of []int) [][]Rule {
 	var order []int
 	costs := make([]int, len(pods))
 	for i, p := range pods {
@@ -163,19 +163,19 @@ func (w *wide) rulesOf(pods []Wanted, like []bool, of []int) [][]Rule {
 	rules := make([][]Rule, len(pods))
 	for _, i := range order {
 		drafts := w.drafts(pods[i], of[i])
-		wished, demanded := w.charge(drafts)
-		if w.demanded+demanded > mostDemanded {
+		preferred, required := w.charge(drafts)
+		if w.required+required > mostDemanded {
 			w.Deferred[i] = true
 			continue
 		}
-		if w.wished+wished > mostWished {
-			w.wished = mostWished // what comes after has more of them
+		if w.preferred+preferred > mostPreferred {
+			w.preferred = mostPreferred // what comes after has more of them
 			w.Omitted[i] = len(drafts)
 			drafts = slices.DeleteFunc(drafts, func(d draft) bool { return d.rule.Weight > 0 })
 			w.Omitted[i] -= len(drafts)
-			wished = 0
+			preferred = 0
 		}
-		w.wished, w.demanded = w.wished+wished, w.demanded+demanded
+		w.preferred, w.required = w.preferred+preferred, w.required+required
 		for _, d := range drafts {
 			rules[i] = append(rules[i], w.enter(d, pods[i]))
 		}
@@ -189,11 +189,11 @@ func (w *wide) rulesOf(pods []Wanted, like []bool, of []int) [][]Rule {
 }
 
 // charge returns how often pods are counted by those of the groups that are new, by preferences and by demands.
-func (w *wide) charge(drafts []draft) (wished, demanded int) {
+func (w *wide) charge(drafts []draft) (preferred, required int) {
 	for i := range drafts {
 		d := &drafts[i]
 		if d.rule.Volume {
-			continue // its group is told by the name of the volume
+			continue // the name of the volume identifies its group
 		}
 		d.group.set = w.setNumber(d.members)
 		if _, ok := w.numbers[string(groupKey(nil, &d.group))]; ok {
@@ -201,12 +201,12 @@ func (w *wide) charge(drafts []draft) (wished, demanded int) {
 		}
 		n := w.crowd.weigh(d.members) + len(d.members)/mostRules + 1
 		if d.rule.Weight > 0 {
-			wished += n
+			preferred += n
 		} else {
-			demanded += n
+			required += n
 		}
 	}
-	return wished, demanded
+	return preferred, required
 }
 
 // setNumber returns the number of the set, from 1 on.
@@ -220,10 +220,10 @@ func (w *wide) setNumber(members bitset.Set) int {
 	return n
 }
 
-// enter makes the draft part of the book.
-func (w *wide) enter(d draft, p Wanted) Rule {
+// enter makes the draft part of the Index.
+func (w *wide) enter(d draft, p PodRef) Rule {
 	d.rule.Group = w.number(d.group)
-	if d.rule.Form == Spread && !d.group.AnyNode {
+	if d.rule.Kind == Spread && !d.group.AnyNode {
 		w.accepts[d.rule.Group] = p.Required
 	}
 	w.note(d)
@@ -237,18 +237,18 @@ func (w *wide) note(d draft) {
 	}
 }
 
-// drafts returns the pod's rules, of which some may be beyond what the book holds.
-func (w *wide) drafts(p Wanted, member int) []draft {
+// drafts returns the pod's rules, of which some may be beyond what the Index holds.
+func (w *wide) drafts(p PodRef, member int) []draft {
 	var out []draft
 	beside := w.besides(p.Spread)
 	for _, s := range p.Spread {
 		others, number := beside(s)
 		d := draft{
 			group: Group{
-				Form: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft,
+				Kind: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft,
 				Keys: others, keys: number,
 			},
-			rule: Rule{Form: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains},
+			rule: Rule{Kind: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains},
 		}
 		if d.members = w.crowd.nothing(); len(s.Selector.Labels) > 0 {
 			d.members = w.crowd.matched(&cluster.Term{Namespaces: []string{p.Namespace}, Selector: s.Selector})
@@ -264,7 +264,7 @@ func (w *wide) drafts(p Wanted, member int) []draft {
 		out[i].rule.Self = out[i].members.Has(member)
 	}
 	for _, v := range p.Volumes {
-		out = append(out, draft{group: volumeGroup(v), rule: Rule{Form: Near, Self: true, Volume: true}, members: w.crowd.nothing()})
+		out = append(out, draft{group: volumeGroup(v), rule: Rule{Kind: Affinity, Self: true, Volume: true}, members: w.crowd.nothing()})
 	}
 	return out
 }
@@ -301,24 +301,24 @@ func (w *wide) listNumber(list []string) int {
 	return n
 }
 
-// near returns the rules of affinity terms: of those that are demanded one for each label, for one and the same pod must match all
-// of them. What is wished and counts the same pods is one rule.
+// near returns the rules of affinity terms. Required terms give one rule for each topology key, because
+// one pod must match all of them. Preferred terms that count the same pods are one rule.
 func (w *wide) near(terms []cluster.Term) []draft {
-	var demanded bitset.Set
+	var required bitset.Set
 	var out []draft
 	levels := levelsOf(terms)
 	for i := range terms {
 		if t := &terms[i]; t.Weight == 0 {
-			if members := w.crowd.matched(t); demanded == nil {
-				demanded = members
+			if members := w.crowd.matched(t); required == nil {
+				required = members
 			} else {
-				demanded.And(members)
+				required.And(members)
 			}
 		}
 	}
 	for i := range terms {
 		t := &terms[i]
-		d := draft{group: Group{Form: Near, Key: t.Key, Nodes: -1, Hard: t.Weight == 0}, rule: Rule{Form: Near, Weight: levels[t.Weight]}, members: demanded}
+		d := draft{group: Group{Kind: Affinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0}, rule: Rule{Kind: Affinity, Weight: levels[t.Weight]}, members: required}
 		if t.Weight > 0 {
 			d.members = w.crowd.matched(t)
 		}
@@ -342,8 +342,9 @@ func together(key string, a, b int) int {
 	return a + b
 }
 
-// apart returns the rules of anti-affinity terms: whoever must not be near pods of one term, or of another, must not be
-// near those of both. Preferences are taken together likewise, those of about the same weight.
+// apart returns the rules of anti-affinity terms. A pod that must not be near the pods of two terms must
+// not be near the union of both, so they are one rule. Preferences of about the same weight are
+// combined in the same way.
 func (w *wide) apart(terms []cluster.Term) []draft {
 	levels := levelsOf(terms)
 	var out []draft
@@ -357,7 +358,7 @@ func (w *wide) apart(terms []cluster.Term) []draft {
 			continue
 		}
 		out = append(out, draft{
-			group: Group{Form: Apart, Key: t.Key, Nodes: -1, Hard: weight == 0}, rule: Rule{Form: Apart, Weight: weight}, members: members,
+			group: Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: weight == 0}, rule: Rule{Kind: AntiAffinity, Weight: weight}, members: members,
 		})
 	}
 	return out
@@ -389,7 +390,7 @@ func (w *wide) avoidances(residents []cluster.Resident) {
 		for _, d := range w.apart(r.Avoids) {
 			if d.group.Hard && w.crowd.weigh(d.members) > 0 {
 				d.group.set = w.setNumber(d.members)
-				w.avoids[r.Kind] = append(w.avoids[r.Kind], w.enter(d, Wanted{}).Group)
+				w.avoids[r.Kind] = append(w.avoids[r.Kind], w.enter(d, PodRef{}).Group)
 			}
 		}
 	}

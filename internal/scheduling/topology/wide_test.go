@@ -43,19 +43,19 @@ func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
 	return p
 }
 
-// TestWideIsTheSame: a book of sets of pods judges pods on a machine, and in zones, as one of selectors does.
+// TestWideIsTheSame: a book of sets of pods judges pods on a node, and in zones, as one of selectors does.
 func TestWideIsTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var pods []Wanted
+		var pods []PodRef
 		for i := range rapid.IntRange(1, 8).Draw(t, "pods") {
 			p := drawRuled(t, fmt.Sprint("p", i), 4)
-			pods = append(pods, Wanted{&p, 0})
+			pods = append(pods, PodRef{&p, 0})
 		}
 		there := drawRuled(t, "there", 4)
 		kind := &cluster.Kind{Namespace: there.Namespace, Labels: there.Labels, Avoids: there.AntiAffinity}
 		residents := []cluster.Resident{{Kind: kind, Count: 1}}
-		narrow := NewBook(pods, residents, nil)
+		narrow := NewIndex(pods, residents, nil)
 		wide := newWide(pods, make([]bool, len(pods)), residents, []*cluster.Kind{kind})
 		order := rapid.Permutation(slices.Collect(func(yield func(int) bool) {
 			for i := range pods {
@@ -64,17 +64,17 @@ func TestWideIsTheSame(t *testing.T) {
 				}
 			}
 		})).Draw(t, "order")
-		var tallies [2]Tally
-		var censuses [2]*Census
-		for k, b := range []*Book{narrow, wide} {
-			censuses[k] = NewCensus(b, map[string]int{Zone: 2})
+		var tallies [2]HostCounts
+		var censuses [2]*DomainCounts
+		for k, b := range []*Index{narrow, wide} {
+			censuses[k] = NewDomainCounts(b, map[string]int{Zone: 2})
 			settleKind(b, kind, &tallies[k], censuses[k])
 		}
 		for _, i := range order {
 			domain := rapid.IntRange(0, 1).Draw(t, "zone")
 			var rooms [2]int
 			var refused [2]bool
-			for k, b := range []*Book{narrow, wide} {
+			for k, b := range []*Index{narrow, wide} {
 				p := &b.Profiles[b.Of[i]]
 				rooms[k] = tallies[k].Room(b, p, Limits{})
 				cell := slices.Repeat([]int{domain}, len(p.Keys))
@@ -89,21 +89,21 @@ func TestWideIsTheSame(t *testing.T) {
 	})
 }
 
-// settleKind notes a resident on the machine, and in the first zone.
-func settleKind(b *Book, kind *cluster.Kind, tally *Tally, census *Census) {
-	s := b.Standing(kind)
+// settleKind notes a resident on the node, and in the first zone.
+func settleKind(b *Index, kind *cluster.Kind, tally *HostCounts, census *DomainCounts) {
+	s := b.MatchesOf(kind)
 	for _, g := range s.In {
 		if b.Groups[g].Key == Hostname {
-			tally.Resident(g, 1)
+			tally.AddPods(g, 1)
 		} else {
-			census.Resident(g, 0, 1)
+			census.AddPods(g, 0, 1)
 		}
 	}
 	for _, g := range s.Avoids {
 		if b.Groups[g].Key == Hostname {
-			tally.Owner(g, 1)
+			tally.AddOwners(g, 1)
 		} else {
-			census.Owner(g, 0, 1)
+			census.AddOwners(g, 0, 1)
 		}
 	}
 }
@@ -112,22 +112,22 @@ func settleKind(b *Book, kind *cluster.Kind, tally *Tally, census *Census) {
 func TestWideIsBounded(t *testing.T) {
 	t.Parallel()
 	const hostile = 1500
-	book := func(weight int) *Book {
-		var pods []Wanted
+	book := func(weight int) *Index {
+		var pods []PodRef
 		for i := range hostile {
 			id := fmt.Sprint(i)
 			others := cluster.Selector{Labels: requirements.Requirements{"id": requirements.NoneOf(id)}}
-			pods = append(pods, Wanted{&cluster.Pod{
+			pods = append(pods, PodRef{&cluster.Pod{
 				Namespace: "a", Name: "p" + id, Labels: requirements.Labels{"id": id},
 				AntiAffinity: []cluster.Term{{Key: Hostname, Weight: weight, Namespaces: []string{"a"}, Selector: others}},
 			}, 0})
 		}
 		web := cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"app": "web"})}
-		pods = append(pods, Wanted{&cluster.Pod{
+		pods = append(pods, PodRef{&cluster.Pod{
 			Namespace: "b", Name: "web", Labels: requirements.Labels{"app": "web"},
 			AntiAffinity: []cluster.Term{{Key: Hostname, Weight: weight, Namespaces: []string{"b"}, Selector: web}},
 		}, 0})
-		return NewBook(pods, nil, func() []*cluster.Kind { return nil })
+		return NewIndex(pods, nil, func() []*cluster.Kind { return nil })
 	}
 	for _, weight := range []int{0, 1} {
 		b := book(weight)
@@ -136,7 +136,7 @@ func TestWideIsBounded(t *testing.T) {
 			p := &b.Profiles[b.Of[i]]
 			counted += len(p.HostIn)
 		}
-		if most := max(mostWished, mostDemanded) * 2; counted > most {
+		if most := max(mostPreferred, mostDemanded) * 2; counted > most {
 			t.Errorf("weight %d: pods are counted %d times, want at most %d", weight, counted, most)
 		}
 		left := 0

@@ -25,7 +25,7 @@ func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 	fmt.Fprintf(w, "Nodes may have the role %s. Subnets and security groups have the tag karpenter.sh/discovery: %s\n", lab.NodeRole, l.Cluster)
 	if l.AuthMode == world.AuthAPI {
 		fmt.Fprintf(w, "This cluster does not read aws-auth. To let the role in:\n  aws eks create-access-entry --cluster-name %s --principal-arn %s --type EC2_LINUX\n",
-			l.Cluster, l.RoleARN(lab.NodeRole))
+			l.Cluster, l.Roles.ARN(lab.NodeRole))
 	}
 	if isControlled { // without a Deployment, which says the namespace
 		fmt.Fprint(w, "The controller is in namespace kube-system. To pause it:\n  joiner pause --namespace kube-system\n")

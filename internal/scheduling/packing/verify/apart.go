@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// apartRule is an anti-affinity term, and who stands where at the end. No order
-// of binding makes a difference: whoever comes second of two pods that the term keeps
-// apart is turned away, by its own rule or by that of the pod that is there.
+// apartRule is an anti-affinity term, and the final location of the pods that it concerns. The order
+// of binding makes no difference: of two pods that the term separates, kube-scheduler refuses the
+// second one, because of its own rule or the rule of the first.
 type apartRule struct {
 	term     *cluster.Term
 	view     *view
@@ -105,8 +105,8 @@ func (r *apartRule) domain(d, place int, places []place) string {
 	return r.view.axis.names[d]
 }
 
-// collides reports whether somebody else may be in the domain whom the term
-// keeps from one of these pods.
+// collides reports whether another pod may be in the domain that the term separates from one of
+// these pods.
 func (r *apartRule) collides(s *stander, domain int) bool {
 	c := r.crowd[domain]
 	return s.owner && c.targets > itself(s.target) || s.target && c.owners > itself(s.owner)

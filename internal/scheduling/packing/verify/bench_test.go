@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkCheck has a budget: a plan for 100,000 pods of 5,000 deployments, four
-// fifths of which have rules between pods, on 5,000 machines of 120 offerings
+// fifths of which have rules between pods, on 5,000 planned nodes of 120 offerings
 // each, with 2,000 nodes that have 40,000 residents, in 4 s on one core.
 func BenchmarkCheck(b *testing.B) {
 	for _, deployments := range []int{500, 5000} {
@@ -48,7 +48,7 @@ func mixedWorld(deployments int) *world {
 		w.node(fmt.Sprint("n", i), zones[i%3], kinds...).Taints = taint("full")
 	}
 	for i := range deployments {
-		w.buy("")
+		w.launch("")
 		for _, t := range types {
 			for _, way := range []string{catalog.Spot, catalog.OnDemand} {
 				c := choice(t.Name, zones[i%3], way)

@@ -14,9 +14,9 @@ import (
 func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []string {
 	c := newChecker(s, market)
 
-	// 1. Each machine and each node by itself.
+	// 1. Each planned node and each existing node by itself.
 	for i := range plan.Machines {
-		c.machine(&plan.Machines[i])
+		c.plannedNode(&plan.Machines[i])
 	}
 	c.placements(plan.Placements)
 
@@ -27,7 +27,7 @@ func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []strin
 	t := newTopology(c)
 	t.judge()
 
-	// 3. Who has no place, and whether everybody has an answer.
+	// 3. The refused pods, and whether each pod has a place or a refusal.
 	c.refusals(plan, t)
 	c.answers()
 	c.price(plan)
@@ -46,11 +46,11 @@ type checker struct {
 	pods  map[string]*cluster.Pod
 	given map[string]int // by pod: how many places and refusals it has
 
-	places []place         // the nodes, in the order of the snapshot, then the machines
+	places []place         // the nodes, in the order of the snapshot, then the planned nodes
 	nodes  map[string]int  // by name, into places
-	names  map[string]bool // of the machines
+	names  map[string]bool // of the planned nodes
 
-	taken   map[string]int             // by capacity reservation: the machines and claims that are to have an instance
+	taken   map[string]int             // by capacity reservation: the planned nodes and claims that are to have an instance
 	claimed map[string]map[string]bool // by volume claim: the zones that its pods may be in
 
 	demands map[string]int // numbers of what pods ask of a node's labels and taints
@@ -60,11 +60,11 @@ type checker struct {
 	found []string
 }
 
-// place is a node, or a machine of the plan, with the pods that the plan puts there.
+// place is a node, or a planned node of the plan, with the pods that the plan puts there.
 type place struct {
-	name   string        // "node worker-1", "machine general-1"
-	node   *cluster.Node // nil for a machine
-	offers []*offer      // what a machine may come to be
+	name   string        // "node worker-1", "planned node general-1"
+	node   *cluster.Node // nil for a planned node
+	offers []*offer      // what a planned node may come to be
 	pods   []*cluster.Pod
 }
 
@@ -99,12 +99,11 @@ func (c *checker) broken(format string, args ...any) {
 	c.found = append(c.found, fmt.Sprintf(format, args...))
 }
 
-// take notes that the pod gets a place there; it returns nil for a pod that
-// nobody asked for.
+// take records that the pod gets a place there. It returns nil for a pod that is not in the snapshot.
 func (c *checker) take(id, where string) *cluster.Pod {
 	p, ok := c.pods[id]
 	if !ok {
-		c.broken("%s has pod %s, which nobody asked for", where, id)
+		c.broken("%s has pod %s, which is not in the snapshot", where, id)
 		return nil
 	}
 	c.given[id]++
@@ -133,7 +132,7 @@ func (c *checker) price(plan packing.Plan) {
 		}
 	}
 	if sum != plan.Price {
-		c.broken("the machines cost %s, the plan says %s", sum, plan.Price)
+		c.broken("the planned nodes cost %s, the plan says %s", sum, plan.Price)
 	}
 	if plan.Price < plan.LowerBound {
 		c.broken("the plan costs %s, less than its lower bound %s", plan.Price, plan.LowerBound)

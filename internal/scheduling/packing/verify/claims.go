@@ -26,7 +26,7 @@ func (c *checker) claims() {
 			c.places[i].zones(zones)
 		}
 		c.claimed[name] = zones
-		// A single machine is in one zone, whichever it is.
+		// A single planned node is in one zone, whichever it is.
 		if len(users[name]) > 1 && len(zones) > 1 {
 			c.broken("volume claim %s: its pods are on %s and %s, which may be in zones %s", name,
 				c.places[users[name][0]].name, c.places[users[name][1]].name,

@@ -74,10 +74,10 @@ func newBook(c *checker) *book {
 			b.settle(b.ground.spot(i), r)
 		}
 	}
-	for _, g := range b.ground.guests {
-		b.welcome(g)
+	for _, g := range b.ground.daemonPods {
+		b.addDaemonPod(g)
 	}
-	b.reckon(c)
+	b.relyOnDaemonPods(c)
 	return b
 }
 
@@ -300,12 +300,12 @@ func (b *book) settle(at spot, r cluster.Resident) {
 	})
 }
 
-// reckon lets affinity count on guests that may each stay away, where whichever offering is bought brings one of them.
-func (b *book) reckon(c *checker) {
+// relyOnDaemonPods lets affinity rely on DaemonSet pods that are each uncertain, if every possible offering has at least one of them.
+func (b *book) relyOnDaemonPods(c *checker) {
 	for _, r := range b.nears {
-		for i := range r.guests {
-			at := r.guests[i].place
-			if i > 0 && r.guests[i-1].place == at {
+		for i := range r.daemonPods {
+			at := r.daemonPods[i].place
+			if i > 0 && r.daemonPods[i-1].place == at {
 				continue
 			}
 			without := func(o *offer) bool { return counted(o.kinds, r.counts) == 0 }
@@ -316,9 +316,9 @@ func (b *book) reckon(c *checker) {
 	}
 }
 
-// welcome puts a guest where rules count it. One that may stay away keeps others off as if it came, and is
-// company to nobody.
-func (b *book) welcome(g guest) {
+// addDaemonPod puts a DaemonSet pod where rules count it. An uncertain one excludes other pods by
+// anti-affinity, and satisfies no affinity.
+func (b *book) addDaemonPod(g daemonPod) {
 	k := &b.kinds[b.kindOf[g.kind]]
 	if len(k.spreads)+len(k.nears)+len(k.aparts)+len(g.kind.Avoids) == 0 {
 		return
@@ -329,10 +329,10 @@ func (b *book) welcome(g guest) {
 	}
 	stands := standing{spot: g.spot, pods: 1}
 	for _, n := range k.spreads {
-		b.spreads[n].guests = append(b.spreads[n].guests, stands)
+		b.spreads[n].daemonPods = append(b.spreads[n].daemonPods, stands)
 	}
 	for _, n := range k.nears {
-		b.nears[n].guests = append(b.nears[n].guests, stands)
+		b.nears[n].daemonPods = append(b.nears[n].daemonPods, stands)
 	}
 	b.stand(k, b.avoids(demanded(g.kind.Avoids)), stander{
 		standing: stands, who: "a DaemonSet's pod of namespace " + g.kind.Namespace,

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// relieve takes from an offer the pods of DaemonSets that do not fit, where none of the offerings that the pool may buy holds the pods of all its
+// relieve takes from an offer the pods of DaemonSets that do not fit, where none of the offerings that the pool may launch holds the pods of all its
 // DaemonSets: wherever they come, some of them stay pending. Those of kube-system come to each node; of the others the smallest come first.
 func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
 	if !o.isCrowded() || !everyIsCrowded(s, o, types) {
@@ -17,7 +17,7 @@ func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
 	}
 	left := o.typ.Allocatable
 	var came, others []*cluster.Daemon
-	for _, d := range o.guests {
+	for _, d := range o.daemonPods {
 		if d.Namespace == "kube-system" {
 			left = left.Sub(d.Requests)
 			came = append(came, d)
@@ -37,14 +37,14 @@ func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
 			came = append(came, d)
 		}
 	}
-	o.guests = came
+	o.daemonPods = came
 	o.invite()
 }
 
 // isCrowded reports whether the node is too small for the pods of its DaemonSets alone.
 func (o *offer) isCrowded() bool { return o.typ.Allocatable.Sub(o.daemons).IsNegative() }
 
-// everyIsCrowded reports whether that is so of every offering that the pool may buy.
+// everyIsCrowded reports whether that is so of every offering that the pool may launch.
 func everyIsCrowded(s cluster.Snapshot, like *offer, types []catalog.Type) bool {
 	for i := range types {
 		for _, one := range types[i].Offerings {

@@ -7,7 +7,7 @@
 //
 // # What is checked
 //
-// Of machines: the pool may be used; every offering exists, can be had, costs
+// Of planned nodes: the pool may be used; every offering exists, can be had, costs
 // what the plan says and would give a node that the pool's requirements and all
 // the pods accept, with room and host ports for them and for the DaemonSets' pods
 // that come along; minValues; 60 types at most; the pool's limits; the instances that capacity
@@ -20,17 +20,17 @@
 //
 // kube-scheduler binds one pod at a time. So there must be an order in which the
 // planned pods can be bound, each to its planned place, with every spread
-// constraint and affinity satisfied at each step (order). All nodes and machines are
-// there from the start: an empty machine is a domain without pods. Anti-affinity
+// constraint and affinity satisfied at each step (order). All nodes and planned nodes are
+// there from the start: an empty planned node is a domain without pods. Anti-affinity
 // is symmetric, so no order helps, and it is judged by who stands where at the end
 // (apart).
 //
-// A machine that keeps several offerings may come up in any domain of theirs. The
-// rules must hold whatever is bought, for all machines at once: what helps
+// A planned node that keeps several offerings may come up in any domain of theirs. The
+// rules must hold whichever offerings are launched, for all planned nodes at once: what helps
 // (pods nearby, other domains being full) counts only if it is certain, what harms
 // already if it is possible (reach, evenness.excess). One order must serve all of these worlds.
 //
-// A node that leaves is a domain until it has gone. As nobody knows when that is, an
+// A node that leaves is a domain until it has gone. That time is unknown, so an
 // order may be for either time, but pods that stay on the node always count.
 //
 // # Where the order is not found

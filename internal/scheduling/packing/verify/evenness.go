@@ -15,12 +15,12 @@ type standing struct {
 
 // spreadRule is what the spread constraints of pods that see the same nodes count.
 type spreadRule struct {
-	key       string
-	namespace string
-	selector  cluster.Selector
-	view      *view
-	residents []standing // the pods that it counts from the start
-	guests    []standing // those that it may come to count before all others
+	key        string
+	namespace  string
+	selector   cluster.Selector
+	view       *view
+	residents  []standing // the pods that it counts from the start
+	daemonPods []standing // those that it may come to count before all others
 }
 
 // counts reports whether the rule counts pods that are there, not being deleted,
@@ -75,7 +75,7 @@ func (r *spreadRule) evenness(gone bool) *evenness {
 		}
 		e.add(s.place, s.pods)
 	}
-	for _, s := range r.guests {
+	for _, s := range r.daemonPods {
 		for _, d := range r.view.of(s.spot).domains {
 			e.maybe[d] += s.pods
 		}
@@ -101,8 +101,8 @@ func (e *evenness) add(place, n int) {
 }
 
 // excess returns the most by which one more pod on a place that reaches at could
-// break the rule, over all that machines may turn out to be, and in which
-// domain; 0 or less if it breaks nothing. place is -1 for a machine that is not in the plan.
+// break the rule, over all that planned nodes may turn out to be, and in which
+// domain; 0 or less if it breaks nothing. place is -1 for a planned node that is not in the plan.
 func (e *evenness) excess(u use, at reach, place int) (most, domain int) {
 	for i, d := range at.domains {
 		n := e.even.count[d] + e.maybe[d] + u.self
@@ -132,7 +132,7 @@ func (e *evenness) skew(n, domain, place int) int {
 		if !slices.ContainsFunc(set.domains, func(d int) bool { return d != domain && !e.even.domains[d] }) {
 			continue
 		}
-		// One machine of the set comes up where nothing else is, the others elsewhere.
+		// One planned node of the set comes up where nothing else is, the others elsewhere.
 		low, ok := e.fewestOf(l, place)
 		if !ok {
 			continue

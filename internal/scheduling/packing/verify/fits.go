@@ -9,10 +9,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Fits reports whether a machine that is bought as this offering for one of the
-// snapshot's pools can be had and would take all these pods: its labels, its taints, its
-// room and its ports, with the pods of DaemonSets that come along. It looks neither at
-// other machines nor at the pool's limits and minValues, nor at how many instances a reservation has.
+// Fits reports whether a node of this offering, for one of the snapshot's pools, can be launched and
+// would take all these pods. It checks labels, taints, room and ports, with the pods of DaemonSets. It
+// checks no other nodes, no limits or minValues of the pool, and not how many instances a reservation
+// has left.
 func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing.Choice, pods []cluster.Pod) bool {
 	at := slices.IndexFunc(s.Pools, func(p cluster.Pool) bool { return p.Name == pool })
 	if at < 0 || s.Pools[at].Unusable != "" {

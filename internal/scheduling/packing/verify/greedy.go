@@ -2,8 +2,8 @@ package verify
 
 import "slices"
 
-// greedy binds whatever passes until everybody is bound, and reports whether
-// that worked. Pods whom nothing keeps are held back until the rest needs them.
+// greedy binds pods that pass until all are bound, and reports whether that worked. Pods without rules
+// of their own are held back until other pods need them.
 func (o *order) greedy() bool {
 	o.buckets, o.of, o.waiting = map[obstacle]*bucket{}, map[rule][]*bucket{}, map[company][]int{}
 	o.findFirsts()
@@ -37,9 +37,9 @@ func (o *order) greedy() bool {
 	}
 }
 
-// findFirsts finds the near rules that nobody satisfies yet and where a pod must
-// go first that asks for its own company: in a domain where nobody else would be
-// for it. Others whom the rule counts wait for that pod, or they would spoil its luck.
+// findFirsts finds the affinity rules that no bound pod satisfies yet and whose first pod must be one
+// that selects itself, in a domain without other matching pods. The other pods that the rule counts
+// wait for that pod, because the exception for the first pod ends once one of them is bound.
 func (o *order) findFirsts() {
 	o.until, o.first = map[int]bool{}, map[int]bool{}
 	supply := map[int]*nearness{} // with those bound who do not ask for company
@@ -210,8 +210,8 @@ func (o *order) waitingRules() []*bucket {
 	return out
 }
 
-// retry tries all who wait once more, and reports whether that was of any use:
-// nobody is called stuck for having been woken too seldom.
+// retry tries all waiting pods once more, and reports whether it bound any. A pod counts as stuck only
+// after that.
 func (o *order) retry() bool {
 	bound := false
 	for _, i := range o.members {
@@ -222,8 +222,8 @@ func (o *order) retry() bool {
 	return bound
 }
 
-// release binds free pods that may help those who wait, one to a place: pods in
-// the domains that have the fewest, pods that somebody wants nearby.
+// release binds free pods that may help waiting ones, one to a place: pods in the domains with the
+// fewest, and pods that a waiting pod has affinity to.
 func (o *order) release(free []int, waiting []*bucket) bool {
 	helped := false
 	for _, i := range free {

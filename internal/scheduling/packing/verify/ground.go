@@ -14,22 +14,22 @@ type ground struct {
 	relevant []string // the labels that matter, sorted; hostname is never among them
 	named    bool     // some rule's pods care for the name of a node, so every node looks different
 
-	axes    map[string]*axis
-	looks   []look
-	faces   []face
-	views   map[string]*view
-	byLook  map[string]int
-	byFace  map[string]int
-	faceOf  []int // by place
-	hostsOf []int // by place: its domain of hostname
-	guests  []guest
+	axes       map[string]*axis
+	looks      []look
+	faces      []face
+	views      map[string]*view
+	byLook     map[string]int
+	byFace     map[string]int
+	faceOf     []int // by place
+	hostsOf    []int // by place: its domain of hostname
+	daemonPods []daemonPod
 }
 
-// guest is a DaemonSet's pod on a machine of the plan. It comes with the node, before anybody else.
-type guest struct {
+// daemonPod is the pod of a DaemonSet on a planned node. It is there before all other pods.
+type daemonPod struct {
 	kind *cluster.Kind
 	spot
-	sure bool // it comes whichever offering is bought
+	sure bool // it comes whichever offering is launched
 }
 
 // spot is a place as far as it is one of those with the face.
@@ -42,11 +42,11 @@ type look struct {
 	leaving bool
 }
 
-// face is the looks that a place may have: one for a node, several for a
-// machine whose offerings differ.
+// face is the variants of labels that a place may have: one for a node, several for a planned node
+// whose offerings differ.
 type face struct {
 	looks  []int
-	places int // how many have it; 0 for that of guests alone
+	places int // how many have it; 0 for that of DaemonSet pods alone
 }
 
 // axis numbers the domains of one label.
@@ -100,7 +100,7 @@ func newGround(c *checker, relevant []string, named bool) *ground {
 	return g
 }
 
-// invite notes the pods of DaemonSets that come to a machine, or may.
+// invite notes the pods of DaemonSets that come to a planned node, or may.
 func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
 	if len(offers) == 0 {
 		return
@@ -108,7 +108,7 @@ func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
 	first := offers[0].kinds
 	if !slices.ContainsFunc(offers, func(o *offer) bool { return !slices.Equal(o.kinds, first) }) {
 		for _, k := range first {
-			g.guests = append(g.guests, guest{kind: k, spot: g.spot(place), sure: true})
+			g.daemonPods = append(g.daemonPods, daemonPod{kind: k, spot: g.spot(place), sure: true})
 		}
 		return
 	}
@@ -128,11 +128,11 @@ func (g *ground) invite(place int, offers []*offer, lookOf map[int]int) {
 	}
 	for _, name := range order {
 		sure := len(looks[name]) == len(offers)
-		g.guests = append(g.guests, guest{kind: kinds[name], spot: spot{place, g.face(looks[name])}, sure: sure})
+		g.daemonPods = append(g.daemonPods, daemonPod{kind: kinds[name], spot: spot{place, g.face(looks[name])}, sure: sure})
 	}
 }
 
-// nameOf is the same for kinds that no rule tells apart.
+// nameOf is the same for kinds that no rule distinguishes.
 func nameOf(k *cluster.Kind) string {
 	var w identity
 	w.text(k.Namespace)
@@ -238,7 +238,7 @@ func (s *sight) sees(l *look) bool {
 // reach is the domains that a place may lie in, as far as a rule sees it.
 type reach struct {
 	domains []int // ascending; none: the rule does not see the place
-	sure    bool  // it sees the place whichever offering is bought
+	sure    bool  // it counts the place whichever offering is launched
 }
 
 // certain returns the one domain in which the place is bound to lie.

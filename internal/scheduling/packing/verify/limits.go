@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// limits checks the pools' limits, whichever of its offerings each machine becomes.
+// limits checks the pools' limits, whichever of its offerings each planned node becomes.
 func (c *checker) limits() {
 	for i := range c.snapshot.Pools {
 		pool := &c.snapshot.Pools[i]

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestNaive holds Check against kube-scheduler's filters as plainly as they can be
-// written: every offering of every machine, every order of the pods, every pod
+// written: every offering of every planned node, every order of the pods, every pod
 // counted anew at each step. What Check calls right must be right in each of these
 // worlds; and what one order makes right in all of them, Check must find right.
 func TestNaive(t *testing.T) {
@@ -38,7 +38,7 @@ func TestNaive(t *testing.T) {
 		case len(got) == 0 && !every:
 			t.Errorf("called right, and no order works: %s", w)
 		case len(got) > 0 && one && len(w.Daemons) > 0 && w.Daemons[0].Required != nil:
-			// Check is on the safe side where a DaemonSet's pod comes with some of a machine's offerings only.
+			// Check is on the safe side where a DaemonSet's pod comes with some of a planned node's offerings only.
 		case len(got) > 0 && one:
 			t.Errorf("called wrong, and one order works: %q\n%s", got, w)
 		case len(got) == 0:
@@ -103,7 +103,7 @@ func drawWorld(t *rapid.T) *world {
 	}
 	machines := rapid.IntRange(1, 3).Draw(t, "machines")
 	for range machines {
-		w.buy(rapid.SampledFrom([]string{"a", "b", "a b", "b c", "a b c"}).Draw(t, "zones"))
+		w.launch(rapid.SampledFrom([]string{"a", "b", "a b", "b c", "a b c"}).Draw(t, "zones"))
 	}
 	var classes []cluster.Pod
 	for range rapid.IntRange(1, 3).Draw(t, "classes") {
@@ -165,7 +165,7 @@ func drawRules(t *rapid.T, sometimes func(int, string) bool, key, someApp func()
 	return p
 }
 
-// naive is one world: each machine has become one of its offerings.
+// naive is one world: each planned node has become one of its offerings.
 type naive struct {
 	nodes []naiveNode
 	pods  []cluster.Pod

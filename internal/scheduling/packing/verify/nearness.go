@@ -9,10 +9,10 @@ import (
 // nearRule is all the affinity terms that a pod demands, together: only pods
 // that every one of them matches count for any of them.
 type nearRule struct {
-	terms     []*cluster.Term
-	views     []*view // by term
-	residents []standing
-	guests    []standing // who may come before all others: with them nobody is the first, and nobody can count on them
+	terms      []*cluster.Term
+	views      []*view // by term
+	residents  []standing
+	daemonPods []standing // DaemonSet pods that may be there before all others: with them no pod is the first, and no pod can rely on them
 }
 
 func (r *nearRule) counts(namespace string, labels map[string]string) bool {
@@ -31,7 +31,7 @@ type nearness struct {
 	sure  []map[int]int // by term: pods by domain, those whose domain is certain
 	place map[int]int   // pods by place
 
-	maybe   int         // guests
+	maybe   int         // DaemonSet pods
 	maybeAt map[int]int // and by place
 }
 
@@ -43,7 +43,7 @@ func (r *nearRule) nearness() *nearness {
 	for _, s := range r.residents {
 		n.add(s.place, s.pods)
 	}
-	for _, s := range r.guests {
+	for _, s := range r.daemonPods {
 		if slices.ContainsFunc(n.views, func(v *view) bool { return len(v.of(s.spot).domains) > 0 }) {
 			n.maybe, n.maybeAt[s.place] = n.maybe+s.pods, n.maybeAt[s.place]+s.pods
 		}
@@ -67,12 +67,12 @@ func (n *nearness) add(place, pods int) {
 	}
 }
 
-// misses returns the first term, and domain, in which a pod on the place could
-// find nobody, or false if it passes. at is the place's reach by term, place -1
-// for a machine that is not in the plan; self whether the terms match the pod itself.
+// misses returns the first term, and domain, in which a pod on the place could have no matching pod,
+// or false if it passes. at is the place's reach by term, place -1
+// for a planned node that is not in the plan; self whether the terms match the pod itself.
 func (n *nearness) misses(at func(term int) reach, place int, self bool) (term, domain int, bad bool) {
 	if self && n.pods == 0 && n.maybe == n.maybeAt[place] {
-		return 0, 0, false // the first of a series, or with a guest if it is not
+		return 0, 0, false // the first of a series, or with a DaemonSet pod if it is not
 	}
 	for i := range n.terms {
 		for _, d := range at(i).domains {

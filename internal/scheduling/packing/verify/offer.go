@@ -17,31 +17,31 @@ const (
 	labelHostname = "kubernetes.io/hostname"
 	labelZone     = catalog.LabelZone
 
-	// nobodyKnows is the name of a node that does not exist yet: nobody can ask for it.
-	nobodyKnows = "\x00"
+	// unknownName is the name of a node that does not exist yet: no pod can select it.
+	unknownName = "\x00"
 )
 
 type typeName struct{ class, name string }
 
-// offer is one way to buy a machine for a pool, and the node that this would give.
+// offer is an offering that a pool may launch, and the node that it would become.
 type offer struct {
-	number   int
-	choice   packing.Choice
-	extra    requirements.Labels // that the machine has besides
-	pool     *cluster.Pool
-	typ      *catalog.Type
-	offering catalog.Offering
-	labels   requirements.Labels
-	room     resources.Amounts    // what a node of it has for pods
-	guests   []*cluster.Daemon    // the DaemonSets whose pods come to it
-	daemons  resources.Amounts    // what those take there
-	lists    [][]cluster.HostPort // and theirs, of each that has any
-	kinds    []*cluster.Kind      // what those pods are to the places of others, as far as it is known
-	wrong    []string             // why the pool may not buy it, regardless of the pods
-	verdicts []int8               // by demand: 0 not asked yet, 1 it is accepted, -1 it is not
+	number     int
+	choice     packing.Choice
+	extra      requirements.Labels // that the planned node has besides
+	pool       *cluster.Pool
+	typ        *catalog.Type
+	offering   catalog.Offering
+	labels     requirements.Labels
+	room       resources.Amounts    // what a node of it has for pods
+	daemonPods []*cluster.Daemon    // the DaemonSets whose pods come to it
+	daemons    resources.Amounts    // what those take there
+	lists      [][]cluster.HostPort // and theirs, of each that has any
+	kinds      []*cluster.Kind      // what those pods are to the places of others, as far as it is known
+	wrong      []string             // why the pool may not launch it, regardless of the pods
+	verdicts   []int8               // by demand: 0 not asked yet, 1 it is accepted, -1 it is not
 }
 
-// offerName tells offers apart: the same offering is another node with other labels of the machine.
+// offerName identifies an offer: the same offering is another node with other labels of the planned node.
 type offerName struct {
 	pool, labels string
 	choice       packing.Choice
@@ -67,7 +67,7 @@ func (c *checker) demandOf(p *cluster.Pod) int {
 	return n
 }
 
-// offer returns the choice as an offer to the pool, for a machine with these labels
+// offer returns the choice as an offer to the pool, for a planned node with these labels
 // besides (identified by name), or nil if the market has no such thing.
 func (c *checker) offer(pool *cluster.Pool, extra requirements.Labels, name string, choice packing.Choice) *offer {
 	key := offerName{pool: pool.Name, labels: name, choice: choice}
@@ -106,17 +106,17 @@ func newOffer(
 	o.object()
 	for i := range s.Daemons {
 		if d := &s.Daemons[i]; suits(d.Required, d.Tolerations, o.labels, pool.Taints) && o.hasDevices(d.Requests) {
-			o.guests = append(o.guests, d)
+			o.daemonPods = append(o.daemonPods, d)
 		}
 	}
 	o.invite()
 	return o
 }
 
-// invite adds up what the pods of the guests take.
+// invite adds up the requests of the DaemonSet pods.
 func (o *offer) invite() {
 	o.daemons, o.lists, o.kinds = resources.Amounts{}, nil, nil
-	for _, d := range o.guests {
+	for _, d := range o.daemonPods {
 		o.daemons = o.daemons.Add(d.Requests)
 		if len(d.HostPorts) > 0 {
 			o.lists = append(o.lists, d.HostPorts)
@@ -137,18 +137,18 @@ func (o *offer) label(extra requirements.Labels) {
 	maps.Copy(o.labels, o.offering.Labels())
 	for key, value := range extra {
 		if had, ok := o.labels[key]; ok && had != value && o.pool.Labels[key] != value {
-			o.wrong = append(o.wrong, fmt.Sprintf("the machine's label %s is %s, the offering has %s", key, value, had))
+			o.wrong = append(o.wrong, fmt.Sprintf("the planned node's label %s is %s, the offering has %s", key, value, had))
 		}
 	}
 	maps.Copy(o.labels, o.pool.Labels)
 	maps.Copy(o.labels, extra)
 	maps.Copy(o.labels, requirements.Labels{
-		labelHostname: nobodyKnows, "karpenter.sh/nodepool": o.pool.Name, "karpenter.k8s.aws/ec2nodeclass": o.pool.NodeClass,
+		labelHostname: unknownName, "karpenter.sh/nodepool": o.pool.Name, "karpenter.k8s.aws/ec2nodeclass": o.pool.NodeClass,
 		"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true",
 	})
 }
 
-// object notes why the pool may not buy the offer.
+// object records why the pool may not launch the offer.
 func (o *offer) object() {
 	if o.offering.Price != o.choice.Price {
 		o.wrong = append(o.wrong, fmt.Sprintf("it costs %s, not %s", o.offering.Price, o.choice.Price))

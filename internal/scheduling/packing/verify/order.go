@@ -18,7 +18,7 @@ type order struct {
 	buckets map[obstacle]*bucket
 	of      map[rule][]*bucket // by rule: where pods wait for it
 	waiting map[company][]int  // near rule and place: groups that a pod there would help
-	until   map[int]bool       // near rules whose first pod is awaited: nobody whom they count goes before
+	until   map[int]bool       // affinity rules that wait for their first pod: no other pod that they count is bound before
 	first   map[int]bool       // groups that may be the first of a series
 }
 

@@ -7,12 +7,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// many adds n pods of an app, each on a machine of its own.
+// many adds n pods of an app, each on a planned node of its own.
 func (w *world) many(n int, app, zones string, rules ...func(*cluster.Pod)) {
 	for range n {
 		name := fmt.Sprintf("%s-%d", app, len(w.Pods))
 		w.pod(name, rules...)
-		w.buy(zones, name)
+		w.launch(zones, name)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestLargeOrders(t *testing.T) {
 				web, db := fmt.Sprint("web-", i), fmt.Sprint("db-", i)
 				w.pod(web, near(zone, "db"), spread(hostname, 1, "nobody"))
 				w.pod(db, spread(hostname, 5, "db"))
-				w.buy("a b", web, db)
+				w.launch("a b", web, db)
 			}
 		}),
 		"company in the zone": right(func(w *world) {
@@ -80,16 +80,16 @@ func TestOutOfOrder(t *testing.T) {
 			w.web(1, spread(zone, 1, "web"))
 			w.pod("web-2", spread(hostname, 1, "nobody"))
 			w.pod("web-3", spread(hostname, 1, "nobody"))
-			w.buy("a", "web-1")
-			w.buy("a", "web-2", "web-3")
+			w.launch("a", "web-1")
+			w.launch("a", "web-2", "web-3")
 		}),
 		"which of two series begins": right(func(w *world) {
 			// web-1 finds itself; db-1 wants a web, but not before web-1 is there, or web-1 would have none in its zone.
 			w.web(1, near(zone, "web"))
 			w.pod("web-2", near(zone, "db"))
 			w.pod("db-1")
-			w.buy("a", "web-1")
-			w.buy("b", "web-2", "db-1")
+			w.launch("a", "web-1")
+			w.launch("b", "web-2", "db-1")
 		}),
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// refusals checks that obstacles are real: each refused pod is tried, after all others
-// are bound, on the nodes that are there and on every offering by itself. That a plan took too much work is believed
-// if it made more than half of the steps that it might: what would take the rest is not begun.
+// refusals checks that the reasons are real: each refused pod is tried, after all others are bound, on
+// the existing nodes and on every offering by itself. EffortSpent is believed if the plan took more
+// than half of its steps, because the solver starts no step that might take the rest.
 func (c *checker) refusals(plan packing.Plan, t *topology) {
 	r := refuser{topology: t, answers: map[string]string{}, rooms: make([]resources.Amounts, len(c.places))}
 	for i, at := range c.places {
@@ -23,7 +23,7 @@ func (c *checker) refusals(plan packing.Plan, t *topology) {
 	for _, refusal := range plan.Refusals {
 		p, ok := c.pods[refusal.Pod]
 		if !ok {
-			c.broken("pod %s is refused, and nobody asked for it", refusal.Pod)
+			c.broken("pod %s is refused, and is not in the snapshot", refusal.Pod)
 			continue
 		}
 		c.given[refusal.Pod]++
@@ -34,7 +34,7 @@ func (c *checker) refusals(plan packing.Plan, t *topology) {
 			c.broken("pod %s is refused for want of effort, and only %d of %d steps were made", refusal.Pod, plan.Steps, plan.Effort)
 		case p.Unplannable != "" || names(refusal, packing.EffortSpent, packing.Unplannable):
 		default:
-			// Limits and minValues stand between a pool and what it could buy, which one attempt does not show.
+			// Limits and minValues may keep a pool from launching an offering, which one attempt does not show.
 			buys := !names(refusal, packing.LimitReached, packing.MinValues)
 			if where := r.room(p, buys); where != "" {
 				first := refusal.Reasons[0]
@@ -53,7 +53,7 @@ type refuser struct {
 	*topology
 	answers map[string]string   // by what the pod asks for: where there is room, or ""
 	rooms   []resources.Amounts // by place: what the planned pods take
-	offered []*offer            // everything that may be bought
+	offered []*offer            // everything that may be launched
 	listed  bool
 }
 
@@ -111,13 +111,13 @@ func (r *refuser) offerFor(p *cluster.Pod) string {
 	for _, o := range r.offered {
 		if len(o.lacks(p.Requests)) == 0 && r.accepts(o, demand) && !o.keepsOff(p.HostPorts) &&
 			r.reachable(p.Volumes, o.labels[labelZone]) && r.joins(p, o.labels, -1, o.kinds) {
-			return fmt.Sprintf("a machine of pool %s as %s", o.pool.Name, o)
+			return fmt.Sprintf("a planned node of pool %s as %s", o.pool.Name, o)
 		}
 	}
 	return ""
 }
 
-// list lists what may be bought, pool by pool.
+// list lists the offerings that may be launched, pool by pool.
 func (r *refuser) list() {
 	left := r.instances()
 	for _, name := range slices.Sorted(maps.Keys(r.pools)) {
@@ -144,7 +144,7 @@ func conflicts(ports, taken []cluster.HostPort) bool {
 }
 
 // joins reports whether the rules between pods let the pod onto a node with
-// these labels, now that all others are bound. place is -1 for a machine that the plan does not have, and
+// these labels, now that all others are bound. place is -1 for a planned node that the plan does not have, and
 // daemons are the pods that come to it before.
 func (r *refuser) joins(p *cluster.Pod, labels map[string]string, place int, daemons []*cluster.Kind) bool {
 	c := &r.classes[r.classOf[p]]

@@ -21,7 +21,7 @@ func TestRefusals(t *testing.T) {
 			w.pod("web-1", huge)
 			w.refuse(packing.TooSmall, "web-1")
 		}),
-		"not too large": wrong("pod default/web-1 is refused (TooSmall ), but a machine of pool general as large a spot would take it", func(w *world) {
+		"not too large": wrong("pod default/web-1 is refused (TooSmall ), but a planned node of pool general as large a spot would take it", func(w *world) {
 			w.pod("web-1")
 			w.refuse(packing.TooSmall, "web-1")
 		}),
@@ -101,13 +101,13 @@ func TestRefusals(t *testing.T) {
 		"anti-affinity leaves no zone": right(func(w *world) {
 			w.web(2, apart(zone, "web"))
 			only(w, "a")
-			w.buy("a", "web-1")
+			w.launch("a", "web-1")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
 		"anti-affinity leaves a zone": wrong("b spot "+taken, func(w *world) {
 			w.web(2, apart(zone, "web"))
 			only(w, "a", "b")
-			w.buy("a", "web-1")
+			w.launch("a", "web-1")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
 		"somebody avoids it": right(func(w *world) {
@@ -176,7 +176,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestFits asks of one machine what TestMachines asks of plans.
+// TestFits asks of one planned node what TestMachines asks of plans.
 func TestFits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

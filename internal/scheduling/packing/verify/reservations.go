@@ -9,18 +9,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// choiceOf is the offering as a machine names it.
+// choiceOf is the offering as a planned node names it.
 func choiceOf(typ string, o catalog.Offering) packing.Choice {
 	return packing.Choice{InstanceType: typ, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Reservation: o.Reservation.ID}
 }
 
-// isReserved reports whether the machine may become an instance of a capacity reservation.
+// isReserved reports whether the planned node may become an instance of a capacity reservation.
 func isReserved(at *place) bool {
 	return slices.ContainsFunc(at.offers, func(o *offer) bool { return o.choice.Reservation != "" })
 }
 
-// pinned checks that a machine which takes an instance of a capacity reservation
-// becomes nothing else, and that its NodeClaim says so.
+// pinned checks that a planned node which takes an instance of a capacity reservation has no other
+// offerings, and that its NodeClaim requires the reservation.
 func (c *checker) pinned(m *packing.Machine, at *place) {
 	if !isReserved(at) {
 		return
@@ -38,8 +38,8 @@ func (c *checker) pinned(m *packing.Machine, at *place) {
 	}
 }
 
-// reservations checks that no capacity reservation gets more machines than it
-// has instances left. A claim that nothing has been bought for is yet to take one.
+// reservations checks that no capacity reservation gets more planned nodes than it
+// has instances left. A claim without an instance will take one.
 func (c *checker) reservations() {
 	for _, n := range c.snapshot.Nodes {
 		if id := n.Labels[catalog.LabelReservationID]; id != "" && !n.Joined && n.ProviderID == "" {

@@ -22,9 +22,9 @@ func (w *world) reserve(id, in string, left int) {
 	}
 }
 
-// hold puts pods on a machine that takes an instance of the reservation.
+// hold puts pods on a planned node that takes an instance of the reservation.
 func (w *world) hold(id, in string, pods ...string) *packing.Machine {
-	m := w.buy("", pods...)
+	m := w.launch("", pods...)
 	m.Offerings = []packing.Choice{{InstanceType: "small", Zone: in, CapacityType: catalog.Reserved, Reservation: id}}
 	m.Requirements = []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.In, Values: []string{id}}}
 	return m
@@ -36,7 +36,7 @@ func (w *world) pods(names ...string) {
 	}
 }
 
-// promise adds a claim that nothing has been bought for yet, for an instance of the reservation.
+// promise adds a claim without an instance yet, for an instance of the reservation.
 func (w *world) promise(id string) *cluster.Node {
 	n := w.node("claim-1", "a")
 	n.Joined, n.Initialized = false, false
@@ -101,7 +101,7 @@ func TestReservations(t *testing.T) {
 			w.pods("web-1")
 			w.hold("cr-1", "a", "web-1").Requirements = nil
 		}),
-		"refused, and one is left": wrong("a machine of pool general as small a reserved cr-1 would take it", func(w *world) {
+		"refused, and one is left": wrong("a planned node of pool general as small a reserved cr-1 would take it", func(w *world) {
 			w.reserve("cr-1", "a", 1)
 			w.pod("web-1", selecting(catalog.LabelCapacityType, catalog.Reserved))
 			w.refuse(packing.ReservationFull, "web-1")
@@ -122,7 +122,7 @@ func TestReservations(t *testing.T) {
 	})
 }
 
-// TestRelaxed: minValues give way where they may and must, and the machine says so.
+// TestRelaxed: minValues are relaxed where that is allowed and necessary, and the planned node lists them.
 func TestRelaxed(t *testing.T) {
 	t.Parallel()
 	relax := func(m *packing.Machine, have int) {
@@ -133,31 +133,31 @@ func TestRelaxed(t *testing.T) {
 		w.Pools[0].Requirements, w.Pools[0].Relaxable = in(zone, 3, "a", "b", "c"), true
 	}
 	run(t, map[string]verdict{
-		"kept": right(func(w *world) { pool(w); w.pods("web-1"); w.buy("a b c", "web-1") }),
+		"kept": right(func(w *world) { pool(w); w.pods("web-1"); w.launch("a b c", "web-1") }),
 		"relaxed for a pod": right(func(w *world) {
 			pool(w)
 			w.pod("web-1", selecting(zone, "a", "b"))
-			relax(w.buy("a b", "web-1"), 2)
+			relax(w.launch("a b", "web-1"), 2)
 		}),
 		"relaxed for no reason": wrong("each of its pods alone would keep 3", func(w *world) {
 			pool(w)
 			w.pods("web-1")
-			relax(w.buy("a b", "web-1"), 2)
+			relax(w.launch("a b", "web-1"), 2)
 		}),
 		"relaxed, and kept": wrong("of which it keeps 3 values of 3", func(w *world) {
 			pool(w)
 			w.pods("web-1")
-			relax(w.buy("a b c", "web-1"), 3)
+			relax(w.launch("a b c", "web-1"), 3)
 		}),
-		"not said": wrong("keeps 2 of 3 values of topology.kubernetes.io/zone, and does not say so", func(w *world) {
+		"not said": wrong("keeps 2 of 3 values of topology.kubernetes.io/zone, and does not list that as relaxed", func(w *world) {
 			pool(w)
 			w.pod("web-1", selecting(zone, "a", "b"))
-			w.buy("a b", "web-1")
+			w.launch("a b", "web-1")
 		}),
 		"requires what it lacks": wrong("requires 3 values", func(w *world) {
 			pool(w)
 			w.pod("web-1", selecting(zone, "a", "b"))
-			m := w.buy("a b", "web-1")
+			m := w.launch("a b", "web-1")
 			relax(m, 2)
 			m.Requirements[0].MinValues = 3
 		}),
@@ -165,7 +165,7 @@ func TestRelaxed(t *testing.T) {
 			pool(w)
 			w.Pools[0].Relaxable = false
 			w.pod("web-1", selecting(zone, "a", "b"))
-			relax(w.buy("a b", "web-1"), 2)
+			relax(w.launch("a b", "web-1"), 2)
 		}),
 	})
 }

@@ -26,8 +26,8 @@ func (o *order) search() bool {
 	return false
 }
 
-// complete binds everybody who is left, if that is possible; else it leaves
-// things as they are. state numbers them.
+// complete binds all remaining pods if that is possible, and else changes nothing. state numbers the
+// pods.
 func (o *order) complete(dead map[int]bool, state int) bool {
 	all, radix := true, 1
 	for _, i := range o.members {
@@ -49,7 +49,7 @@ func (o *order) complete(dead map[int]bool, state int) bool {
 	return all
 }
 
-// rebind binds those who can be, so that what is left can be told.
+// rebind binds the pods that can be bound, so that the rest can be reported.
 func (o *order) rebind() {
 	for _, i := range o.members {
 		for g := &o.groups[i]; g.left > 0 && o.obstacle(i) == nil; {

@@ -9,7 +9,7 @@ type tally struct {
 	least   int  // the smallest level; 0 if there are no domains
 }
 
-// newTally counts nobody yet, in so many domains.
+// newTally returns a tally of n domains without pods.
 func newTally(b *bounds, hosts bool) *tally {
 	t := &tally{count: map[int]int{}, levels: map[int]int{}, hosts: hosts}
 	if hosts {

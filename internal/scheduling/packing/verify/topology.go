@@ -12,7 +12,7 @@ type topology struct {
 	groups  []group
 	leaving bool // some node is
 
-	// How the rules stand at the end, with everybody bound who could be.
+	// The state of the rules at the end, when all pods are bound that can be.
 	spreadEnd []*evenness
 	nearEnd   []*nearness
 }

@@ -36,77 +36,77 @@ func TestSpread(t *testing.T) {
 	run(t, map[string]verdict{
 		"two by two": right(func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
-			w.buy("a", "web-1", "web-2")
-			w.buy("b", "web-3", "web-4")
+			w.launch("a", "web-1", "web-2")
+			w.launch("b", "web-3", "web-4")
 		}),
-		"three and one": wrong("pod default/web-1 (one of 3 alike) cannot be bound to machine general-1 in any order: its spread constraint allows 1 more pods in topology.kubernetes.io/zone a than in the emptiest domain, there could be 2", func(w *world) {
+		"three and one": wrong("pod default/web-1 (one of 3 alike) cannot be bound to planned node general-1 in any order: its spread constraint allows 1 more pods in topology.kubernetes.io/zone a than in the emptiest domain, there could be 2", func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
-			w.buy("a", "web-1", "web-2", "web-3")
-			w.buy("b", "web-4")
+			w.launch("a", "web-1", "web-2", "web-3")
+			w.launch("b", "web-4")
 		}),
 		"three and one with a skew of 2": right(func(w *world) {
 			w.web(4, spread(zone, 2, "web"))
-			w.buy("a", "web-1", "web-2", "web-3")
-			w.buy("b", "web-4")
+			w.launch("a", "web-1", "web-2", "web-3")
+			w.launch("b", "web-4")
 		}),
 		"a wish is no demand": right(func(w *world) {
 			w.web(4, spread(zone, 1, "web", soft))
-			w.buy("a", "web-1", "web-2", "web-3", "web-4")
+			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 			w.node("n1", "b")
 		}),
 		"the zone of a cordoned node counts": wrong("topology.kubernetes.io/zone b than in the emptiest domain, there could be 2", func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
 		}),
 		"that of a leaving one does not, when it has gone": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Leaving = true
 		}),
 		"nor that of a cordoned one for a spread that honors taints": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web", honorTaints))
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
 		}),
 		"an empty zone counts": wrong(skewed, func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
-			w.buy("a", "web-1", "web-2")
-			w.buy("b", "web-3", "web-4")
+			w.launch("a", "web-1", "web-2")
+			w.launch("b", "web-3", "web-4")
 			w.node("n1", "c")
 		}),
 		"a zone that others may open": wrong(skewed, func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
 			w.pod("db-1")
-			w.buy("a", "web-1", "web-2")
-			w.buy("b", "web-3", "web-4")
-			w.buy("a b c", "db-1")
+			w.launch("a", "web-1", "web-2")
+			w.launch("b", "web-3", "web-4")
+			w.launch("a b c", "db-1")
 		}),
 		"a machine for others in those zones": right(func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
 			w.pod("db-1")
-			w.buy("a", "web-1", "web-2")
-			w.buy("b", "web-3", "web-4")
-			w.buy("a b", "db-1")
+			w.launch("a", "web-1", "web-2")
+			w.launch("b", "web-3", "web-4")
+			w.launch("a b", "db-1")
 		}),
 		"an undecided machine is wrong in one of its zones": wrong(skewed, func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.node("n1", "a", stays("web", 1))
 			w.node("n2", "b")
-			w.buy("a b", "web-1", "web-2")
+			w.launch("a b", "web-1", "web-2")
 		}),
 		"an undecided machine is right in both": right(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
 			w.node("n1", "a", stays("web", 1))
 			w.node("n2", "b", stays("web", 1))
-			w.buy("a b", "web-1")
+			w.launch("a b", "web-1")
 		}),
 		"two undecided machines in one zone": wrong(skewed, func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
 			w.node("n1", "a")
 			w.node("n2", "b")
-			w.buy("a b", "web-1")
-			w.buy("a b", "web-2")
+			w.launch("a b", "web-1")
+			w.launch("a b", "web-2")
 		}),
 		"residents count": wrong(skewed, func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
@@ -146,48 +146,48 @@ func TestSpread(t *testing.T) {
 		}),
 		"without the label": wrong("spread constraint needs the label rack", func(w *world) {
 			w.web(1, spread("rack", 1, "web"))
-			w.buy("a", "web-1")
+			w.launch("a", "web-1")
 		}),
 		"with the label in some offerings only": wrong("spread constraint needs the label rack", func(w *world) {
 			w.web(1, spread("rack", 1, "web"))
 			w.Market["default"].Types[0].Labels["rack"] = "r1"
-			w.buy("a", "web-1").Offerings = append(w.plan.Machines[0].Offerings, choice("large", "a", catalog.OnDemand))
+			w.launch("a", "web-1").Offerings = append(w.plan.Machines[0].Offerings, choice("large", "a", catalog.OnDemand))
 		}),
 		"by way of paying": wrong(skewed, func(w *world) {
 			w.web(4, spread(catalog.LabelCapacityType, 1, "web"))
-			w.buy("a", "web-1", "web-2", "web-3")
-			w.buy("", "web-4").Offerings = append(w.plan.Machines[1].Offerings, choice("small", "a", catalog.Spot))
+			w.launch("a", "web-1", "web-2", "web-3")
+			w.launch("", "web-4").Offerings = append(w.plan.Machines[1].Offerings, choice("small", "a", catalog.Spot))
 		}),
 
 		"hosts: one each": right(func(w *world) {
 			w.web(3, spread(hostname, 1, "web"))
-			w.buy("a b", "web-1")
-			w.buy("a b", "web-2")
-			w.buy("a b", "web-3")
+			w.launch("a b", "web-1")
+			w.launch("a b", "web-2")
+			w.launch("a b", "web-3")
 		}),
 		"hosts: two and none": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			w.pod("db-1")
-			w.buy("a", "web-1", "web-2")
-			w.buy("a", "db-1")
+			w.launch("a", "web-1", "web-2")
+			w.launch("a", "db-1")
 		}),
 		"hosts: all on one": right(func(w *world) {
 			w.web(4, spread(hostname, 1, "web"))
-			w.buy("a", "web-1", "web-2", "web-3", "web-4")
+			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 		}),
 		"hosts: one is there, empty": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
-			w.buy("a", "web-1", "web-2")
+			w.launch("a", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
 		"hosts: one is there that the pods cannot use": right(func(w *world) {
 			w.web(2, spread(hostname, 1, "web"), selecting(zone, "b"))
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
 		"hosts: it counts all the same": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web", anyNode), selecting(zone, "b"))
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
 		"hosts: it counts by its name": wrong(skewed, func(w *world) {
@@ -195,7 +195,7 @@ func TestSpread(t *testing.T) {
 			for i := range w.Pods {
 				w.Pods[i].Required = []requirements.Requirements{{hostname: requirements.NoneOf("n2")}}
 			}
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
 		"hosts: its name rules it out": right(func(w *world) {
@@ -203,77 +203,77 @@ func TestSpread(t *testing.T) {
 			for i := range w.Pods {
 				w.Pods[i].Required = []requirements.Requirements{{hostname: requirements.NoneOf("n1")}}
 			}
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
 		"hosts: a tainted one counts": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = taint("x")
 		}),
 		"hosts: a tainted one does not, if taints are honoured": right(func(w *world) {
 			w.web(2, spread(hostname, 1, "web", honorTaints))
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = taint("x")
 		}),
 		"hosts: a taint that is tolerated": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web", honorTaints))
 			w.tolerate("x", 0, 1)
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a").Taints = taint("x")
 		}),
 		"hosts: a machine that may suit": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"), selecting(zone, "a"))
 			w.pod("db-1")
-			w.buy("a", "web-1", "web-2")
-			w.buy("a b", "db-1")
+			w.launch("a", "web-1", "web-2")
+			w.launch("a b", "db-1")
 		}),
 		"hosts: a machine that cannot": right(func(w *world) {
 			w.web(2, spread(hostname, 1, "web"), selecting(zone, "a"))
 			w.pod("db-1")
-			w.buy("a", "web-1", "web-2")
-			w.buy("b c", "db-1")
+			w.launch("a", "web-1", "web-2")
+			w.launch("b c", "db-1")
 		}),
 
 		"fewer domains than there should be": wrong("as there may be only 2 domains of the 3 that it wants", func(w *world) {
 			w.web(4, spread(zone, 1, "web", minDomains(3)))
-			w.buy("a", "web-1", "web-2")
-			w.buy("b", "web-3", "web-4")
+			w.launch("a", "web-1", "web-2")
+			w.launch("b", "web-3", "web-4")
 		}),
 		"just enough domains": right(func(w *world) {
 			w.web(6, spread(zone, 1, "web", minDomains(3)))
-			w.buy("a", "web-1", "web-2")
-			w.buy("b", "web-3", "web-4")
-			w.buy("c", "web-5", "web-6")
+			w.launch("a", "web-1", "web-2")
+			w.launch("b", "web-3", "web-4")
+			w.launch("c", "web-5", "web-6")
 		}),
 		"domains that may fall together": wrong(skewed, func(w *world) {
 			w.web(4, spread(zone, 2, "web", minDomains(2)))
-			w.buy("a b", "web-1", "web-2")
-			w.buy("a b", "web-3", "web-4")
+			w.launch("a b", "web-1", "web-2")
+			w.launch("a b", "web-3", "web-4")
 		}),
 		"as many hosts as there should be": right(func(w *world) {
 			w.web(4, spread(hostname, 1, "web", minDomains(2)))
-			w.buy("a b", "web-1", "web-2")
-			w.buy("a b", "web-3", "web-4")
+			w.launch("a b", "web-1", "web-2")
+			w.launch("a b", "web-3", "web-4")
 		}),
 
 		"a leaving node is no domain for long": right(func(w *world) {
 			w.web(4, spread(hostname, 1, "web"))
 			w.node("n1", "a").Leaving = true
 			w.node("n2", "a", stays("web", 2))
-			w.buy("a", "web-1", "web-2", "web-3")
+			w.launch("a", "web-1", "web-2", "web-3")
 			w.place("n2", "web-4")
 		}),
 		"pods that stay on a leaving node count": wrong(skewed, func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
 			w.node("n1", "a", stays("web", 3)).Leaving = true
 			w.node("n2", "b", stays("web", 1))
-			w.buy("a", "web-1")
+			w.launch("a", "web-1")
 		}),
 		"and keep their host a domain": wrong(skewed, func(w *world) {
 			w.web(3, spread(hostname, 1, "web"))
 			w.node("n1", "a", stays("web", 1)).Leaving = true
-			w.buy("a", "web-1", "web-2", "web-3")
+			w.launch("a", "web-1", "web-2", "web-3")
 		}),
 		"a pod that moves counts where it goes": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
@@ -281,35 +281,35 @@ func TestSpread(t *testing.T) {
 			for i := range w.Pods {
 				w.Pods[i].Node = "n1"
 			}
-			w.buy("a", "web-1")
-			w.buy("b", "web-2")
+			w.launch("a", "web-1")
+			w.launch("b", "web-2")
 		}),
 		"a leaving node helps to reach the number of domains while it is there": right(func(w *world) {
 			w.web(2, spread(zone, 1, "web", minDomains(2)))
 			w.node("n1", "a").Leaving = true
-			w.buy("b", "web-1")
-			w.buy("c", "web-2")
+			w.launch("b", "web-1")
+			w.launch("c", "web-2")
 		}),
 		"it does not, if taints are honoured": wrong("of the 2 that it wants", func(w *world) {
 			w.web(2, spread(zone, 1, "web", minDomains(2), honorTaints))
 			w.node("n1", "a").Leaving = true
-			w.buy("b", "web-1", "web-2")
+			w.launch("b", "web-1", "web-2")
 		}),
 		"a leaving host with pods, besides an empty host": wrong(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			w.node("n1", "a", stays("web", 1)).Leaving = true
 			w.node("n2", "a")
-			w.buy("a", "web-1", "web-2")
+			w.launch("a", "web-1", "web-2")
 		}),
 		"an undecided machine takes its pods along into a domain of its own": right(func(w *world) {
 			w.web(3, spread(zone, 1, "web"))
-			w.buy("a b", "web-1")
-			w.buy("a", "web-2", "web-3")
+			w.launch("a b", "web-1")
+			w.launch("a", "web-2", "web-3")
 		}),
 		"an undecided machine is a domain more, wherever it is": right(func(w *world) {
 			w.web(4, spread(zone, 1, "web", minDomains(2)))
-			w.buy("a b", "web-1", "web-2")
-			w.buy("c", "web-3", "web-4")
+			w.launch("a b", "web-1", "web-2")
+			w.launch("c", "web-3", "web-4")
 		}),
 	})
 }

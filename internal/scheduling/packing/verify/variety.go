@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// minValues checks that the machine keeps as many values of a label as its pool
-// asks for, or says how many it does keep where they may give way. A machine on an
-// instance of a capacity reservation has nothing to choose from.
+// minValues checks that the planned node keeps as many values of a label as its pool requires, or
+// lists how many it keeps where minValues may be relaxed. A planned node on an instance of a capacity
+// reservation has only one offering.
 func (c *checker) minValues(m *packing.Machine, pool *cluster.Pool, at *place) {
 	if isReserved(at) {
 		return
@@ -41,7 +41,7 @@ func (c *checker) variety(m *packing.Machine, pool *cluster.Pool, at *place, key
 	case have < asked && !pool.Relaxable:
 		c.broken("%s keeps %d values of %s, the pool asks for %d", at.name, have, key, asked)
 	case have < asked && (i < 0 || m.Relaxed[i].Have != have):
-		c.broken("%s keeps %d of %d values of %s, and does not say so", at.name, have, asked, key)
+		c.broken("%s keeps %d of %d values of %s, and does not list that as relaxed", at.name, have, asked, key)
 	case have < asked && c.mostAlone(pool, at, key) >= asked:
 		c.broken("%s relaxes minValues of %s, and each of its pods alone would keep %d values", at.name, key, asked)
 	}
@@ -52,11 +52,11 @@ func (c *checker) variety(m *packing.Machine, pool *cluster.Pool, at *place, key
 	}
 }
 
-// mostAlone returns how many values of the label a machine could keep for the
-// one of the pods that leaves the fewest; 0 where that is not for one pod alone to say.
+// mostAlone returns how many values of the label a planned node could keep for the one of the pods that
+// leaves the fewest; 0 if that does not depend on one pod alone.
 func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
 	if len(pool.Limits.Ceiling) > 0 {
-		return 0 // what a machine may become is up to the others
+		return 0 // the offerings depend on the other pods
 	}
 	least := -1
 	for _, p := range at.pods {
@@ -74,13 +74,13 @@ func (c *checker) mostAlone(pool *cluster.Pool, at *place, key string) int {
 			least = n
 		}
 		if hasHole(fit, c.offersLike(pool, at.offers[0])) {
-			return 0 // types, zones and ways of paying cannot be combined freely
+			return 0 // types, zones and capacity types cannot be combined freely
 		}
 	}
 	return least
 }
 
-// offersLike returns all that the pool could buy by price for a node with the same labels of its own.
+// offersLike returns all that the pool could launch by price for a node with the same labels of its own.
 func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	var name identity
 	name.labels(like.extra)
@@ -96,7 +96,7 @@ func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	return out
 }
 
-// hasHole reports whether a type, a zone and a way of paying that are among the
+// hasHole reports whether a type, a zone and a capacity type that are among the
 // offers make one that is among all, and not among them.
 func hasHole(offers, all []*offer) bool {
 	types, zones, ways := map[string]bool{}, map[string]bool{}, map[string]bool{}

@@ -81,8 +81,8 @@ func (w *world) place(node string, pods ...string) {
 	}
 }
 
-// buy puts pods on a machine that keeps small machines, on demand, of some zones: "a b".
-func (w *world) buy(zones string, pods ...string) *packing.Machine {
+// launch puts pods on a planned node that keeps small on-demand offerings of some zones: "a b".
+func (w *world) launch(zones string, pods ...string) *packing.Machine {
 	m := packing.Machine{Name: fmt.Sprintf("general-%d", len(w.plan.Machines)+1), Pool: "general", NodeClass: "default"}
 	for z := range strings.FieldsSeq(zones) {
 		m.Offerings = append(m.Offerings, choice("small", z, catalog.OnDemand))
@@ -120,8 +120,8 @@ func (w *world) check() []string {
 		}
 	}
 	broken := verify.Check(w.Snapshot, w.Market, w.plan)
-	// Worlds have machines without pods as domains without pods: that is a fault of a plan, but not of what it does with its pods.
-	return slices.DeleteFunc(broken, func(s string) bool { return strings.HasSuffix(s, "is bought for nobody") })
+	// Worlds have planned nodes without pods as domains without pods: that is a fault of a plan, but not of what it does with its pods.
+	return slices.DeleteFunc(broken, func(s string) bool { return strings.HasSuffix(s, "has no pods") })
 }
 
 // verdict is a case: a world, and parts of the sentences about it; none if the plan is right.
@@ -270,7 +270,7 @@ func (w *world) port(pod int, n int32) {
 	w.Pods[pod].HostPorts = []cluster.HostPort{{IP: "0.0.0.0", Port: n, Protocol: "TCP"}}
 }
 
-// attach lets a node of every type have so many volumes.
+// attach sets how many volumes a node of every type can attach.
 func (w *world) attach(n int64) {
 	for i := range w.Market["default"].Types {
 		w.Market["default"].Types[i].Volumes = n
@@ -281,7 +281,7 @@ func (w *world) disks(pod int, n int64) {
 	w.Pods[pod].Requests = w.Pods[pod].Requests.With(ebs, n)
 }
 
-// slots lets the first node have so many volumes, some of which it has.
+// slots sets how many volumes the first node can attach, and how many it has.
 func (w *world) slots(most, used int64) {
 	w.Nodes[0].Allocatable = w.Nodes[0].Allocatable.With(ebs, most)
 	w.Nodes[0].Requested = w.Nodes[0].Requested.With(ebs, used)

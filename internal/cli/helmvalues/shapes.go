@@ -1,0 +1,118 @@
+package helmvalues
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Types of values of the chart.
+const (
+	shapeMapping = "a mapping"
+	shapeList    = "a list"
+	shapeBool    = "true or false"
+	shapeWhole   = "a whole number"
+	shapeText    = "a text"
+)
+
+// chartShapes returns the types of values of Joiner's chart, by path. Paths that are not listed accept text. TestChartShapes compares
+// them with the chart.
+func chartShapes() map[string]string {
+	out := map[string]string{}
+	for shape, paths := range map[string]string{
+		shapeMapping: `
+			additionalAnnotations additionalLabels affinity affinity.nodeAffinity affinity.podAffinity affinity.podAntiAffinity controller
+			controller.healthProbe controller.image controller.metrics controller.resources controller.resources.limits controller.resources.requests
+			controller.securityContext crds dnsConfig global networkPolicy nodeSelector podAnnotations podDisruptionBudget podLabels
+			podSecurityContext postInstallHook rbac service service.annotations serviceAccount serviceAccount.annotations serviceMonitor
+			serviceMonitor.additionalLabels serviceMonitor.endpointConfig settings settings.awsFeatureGates settings.featureGates strategy
+			strategy.rollingUpdate webhook
+		`,
+		shapeList: `
+			additionalClusterRoleRules controller.env controller.envFrom controller.extraVolumeMounts controller.resources.claims
+			controller.sidecarContainer controller.sidecarVolumeMounts dnsConfig.nameservers dnsConfig.options dnsConfig.searches extraVolumes
+			imagePullSecrets logErrorOutputPaths logOutputPaths networkPolicy.egress networkPolicy.from serviceMonitor.metricRelabelings
+			serviceMonitor.relabelings tolerations topologySpreadConstraints
+		`,
+		shapeBool: `
+			crds.apply hostNetwork networkPolicy.enabled networkPolicy.restrictEgress rbac.aggregate rbac.create serviceAccount.create
+			serviceMonitor.enabled settings.awsFeatureGates.nodeClassCEL settings.disableClusterStateObservability settings.disableDryRun
+			settings.eksControlPlane settings.enableZonalShift settings.featureGates.capacityBuffer settings.featureGates.nodeOverlay
+			settings.featureGates.nodeRepair settings.featureGates.reservedCapacity settings.featureGates.spotToSpotConsolidation
+			settings.featureGates.staticCapacity settings.ignoreDRARequests settings.isolatedVPC
+		`,
+		shapeWhole: `
+			controller.healthProbe.port controller.metrics.port replicas revisionHistoryLimit serviceMonitor.sampleLimit terminationGracePeriodSeconds
+		`,
+	} {
+		for path := range strings.FieldsSeq(paths) {
+			out[path] = shape
+		}
+	}
+	return out
+}
+
+// misshapen returns a sentence about each value of a type that the chart refuses, sorted by path.
+func misshapen(tree map[string]any) []string {
+	shapes := chartShapes()
+	var out []string
+	var visit func(tree map[string]any, path string)
+	visit = func(tree map[string]any, path string) {
+		for _, name := range slices.Sorted(maps.Keys(tree)) {
+			value := tree[name]
+			want, is := shapes[path+name], shapeOf(value)
+			switch {
+			case value == nil:
+			case want != "" && want != is:
+				text := fmt.Sprintf("value %s is %s: want %s", path+name, is, want)
+				if is == shapeText && (want == shapeBool || want == shapeWhole) {
+					text += ", without quotes"
+				}
+				out = append(out, text)
+			case is == shapeMapping:
+				visit(value.(map[string]any), path+name+".")
+			}
+		}
+	}
+	visit(tree, "")
+	return out
+}
+
+// shapeOf returns the type of a value.
+func shapeOf(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		return shapeMapping
+	case []any:
+		return shapeList
+	case bool:
+		return shapeBool
+	case float64:
+		if v == float64(int64(v)) {
+			return shapeWhole
+		}
+		return "a number"
+	}
+	return shapeText
+}
+
+// chartName returns the name of a setting in the charts: batchMaxDuration for the flag batch-max-duration.
+func chartName(flag string) string {
+	var b strings.Builder
+	for i, word := range strings.Split(flag, "-") {
+		short, ok := abbreviations[word]
+		switch {
+		case i == 0:
+			b.WriteString(word)
+		case ok:
+			b.WriteString(short)
+		default:
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}
+
+// abbreviations are the words that the charts' names write in capitals.
+var abbreviations = map[string]string{"api": "API", "ca": "CA", "dra": "DRA", "enis": "ENIs", "vpc": "VPC"}

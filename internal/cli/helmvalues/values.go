@@ -1,0 +1,188 @@
+// Package helmvalues reads values files of Karpenter's and Joiner's Helm charts for joiner migrate.
+//
+// In: values files and the shapes that the chart allows.
+// Out: the settings that they make, and the values that no chart knows.
+// Never: a call.
+package helmvalues
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/internal/cli/message"
+	"github.com/joiner-sh/joiner/internal/config"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/migration"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// chartValues are the Helm values of Karpenter's chart.
+type chartValues struct {
+	Flat    map[string]string   // by path; nil: no file was given
+	environ []string            // environment of the container that the chart renders
+	problem string              // the values that Joiner's chart refuses, as a sentence; empty: none
+	left    []migration.Ignored // values of charts before 1.0, which both charts ignore
+}
+
+// ReadValues reads files of Helm values. A later file overrides an earlier one.
+func ReadValues(files []string) (chartValues, error) {
+	if len(files) == 0 {
+		return chartValues{}, nil
+	}
+	out := chartValues{Flat: map[string]string{}}
+	var wrong []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return out, fmt.Errorf("read values: %w", message.Plain(err))
+		}
+		var tree map[string]any
+		var list []any
+		switch err := yaml.UnmarshalStrict(text, &tree); {
+		case err != nil && yaml.Unmarshal(text, &list) == nil:
+			return out, fmt.Errorf("read values: %s is not a file of values: it is a list, and should be a mapping", file)
+		case err != nil:
+			return out, fmt.Errorf("read values: %s is not a file of values: %s", file, message.OneLine(err.Error()))
+		}
+		if _, isManifest := tree["apiVersion"]; isManifest {
+			return out, fmt.Errorf("read values: %s is not a file of values but a manifest: give it with -f", file)
+		}
+		flatten(tree, "", out.Flat)
+		wrong = append(wrong, misshapen(tree)...)
+	}
+	out.left = takeLeftovers(out.Flat)
+	out.environ, out.problem = environOf(out.Flat)
+	if len(wrong) > 0 {
+		out.problem = "the chart refuses them: " + strings.Join(wrong, "; ")
+	}
+	return out, nil
+}
+
+// takeLeftovers removes the values of Karpenter's charts before 1.0, and returns them with their replacements.
+func takeLeftovers(flat map[string]string) []migration.Ignored {
+	var out []migration.Ignored
+	for _, l := range config.Leftovers() {
+		for _, path := range slices.Sorted(maps.Keys(flat)) {
+			if path != l.Path && !strings.HasPrefix(path, l.Path+".") {
+				continue
+			}
+			if strings.HasSuffix(path, "clusterName") && flat["settings.clusterName"] == "" {
+				flat["settings.clusterName"] = flat[path] // as our chart does
+			}
+			out = append(out, migration.Ignored{Setting: path, Value: flat[path], Says: "a value of Karpenter's charts before 1.0, which its chart ignores, too: " + l.Says})
+			delete(flat, path)
+		}
+	}
+	return out
+}
+
+// flatten writes the values of tree by their paths into a map. A list becomes one value, its items joined with commas.
+func flatten(tree map[string]any, path string, into map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		switch v := tree[name].(type) {
+		case map[string]any:
+			flatten(v, path+name+".", into)
+		case []any:
+			var items []string
+			for _, item := range v {
+				items = append(items, fmt.Sprint(item))
+			}
+			into[path+name] = strings.Join(items, ",")
+		case nil:
+		default:
+			into[path+name] = fmt.Sprint(v)
+		}
+	}
+}
+
+// environOf returns the environment that the chart renders from its values, and a sentence about a setting that Joiner's chart does not have.
+func environOf(flat map[string]string) (environ []string, problem string) {
+	variables := map[string]string{} // by the chart's name
+	for _, s := range slices.Concat(config.All(), config.Unsupported()) {
+		variables[chartName(s.Flag)] = s.Variable
+	}
+	var gates []string
+	for _, path := range slices.Sorted(maps.Keys(flat)) {
+		setting, isSetting := strings.CutPrefix(path, "settings.")
+		switch gate, isGate := strings.CutPrefix(path, "settings.featureGates."); {
+		case path == "logLevel", path == "logOutputPaths", path == "logErrorOutputPaths":
+			environ = append(environ, variables[path]+"="+flat[path])
+		case !isSetting:
+		case isGate:
+			gates = append(gates, strings.ToUpper(gate[:1])+gate[1:]+"="+flat[path])
+		case strings.HasPrefix(setting, "awsFeatureGates."):
+			name := strings.TrimPrefix(setting, "awsFeatureGates.")
+			environ = append(environ, "AWS_FEATURE_GATES="+strings.ToUpper(name[:1])+name[1:]+"="+flat[path])
+		default:
+			variable, ok := variables[setting]
+			if !ok {
+				problem = fmt.Sprintf("the chart has no value %s%s", path, suggest.Hint(setting, slices.Collect(maps.Keys(variables))))
+				continue
+			}
+			environ = append(environ, variable+"="+flat[path])
+		}
+	}
+	if len(gates) > 0 {
+		environ = append(environ, "FEATURE_GATES="+strings.Join(gates, ","))
+	}
+	return environ, problem
+}
+
+// installed returns the controller that the chart renders from the values.
+func (v chartValues) installed() kube.Installed {
+	out := kube.Installed{Controller: migration.Controller{Product: migration.Karpenter, Version: v.Flat["controller.image.tag"], Account: v.Flat["serviceAccount.name"],
+		Role: v.Flat["serviceAccount.annotations.eks.amazonaws.com/role-arn"]}, Environ: v.environ}
+	_, _ = fmt.Sscan(v.Flat["replicas"], &out.Replicas) // no number: not known
+	return out
+}
+
+// SettingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings; of settings with an
+// error only the cluster name is set.
+func SettingsOf(seen *migration.Installation, installed []kube.Installed, chart chartValues) config.Settings {
+	isTheirs := func(i kube.Installed) bool { return i.Product == migration.Karpenter }
+	if chart.Flat != nil && !slices.ContainsFunc(installed, isTheirs) {
+		installed = append(installed, chart.installed())
+	}
+	var own config.Settings
+	for _, i := range installed {
+		c := i.Controller
+		settings, notes, err := config.FromProcess(i.Args, i.Environ)
+		if err != nil {
+			c.Problem = message.OneLine(err.Error())
+			own.ClusterName = cmp.Or(own.ClusterName, variableOf(i.Environ, "CLUSTER_NAME"))
+		} else if c.Product == migration.Karpenter {
+			own = settings
+		}
+		if c.Product == migration.Karpenter && chart.problem != "" {
+			c.Problem = strings.TrimSuffix(chart.problem+"; "+c.Problem, "; ") // a misspelt value is why another is not set
+		}
+		for _, n := range notes {
+			c.Ignored = append(c.Ignored, migration.Ignored{Setting: n.Setting, Value: n.Value, Says: n.Says})
+		}
+		if c.Product == migration.Karpenter {
+			c.Ignored = append(c.Ignored, chart.left...)
+		}
+		c.Queue = settings.InterruptionQueue
+		if settings.LeaderElection {
+			c.Lease = cmp.Or(settings.LeaderElectionNamespace, c.Namespace) + "/" + settings.LeaderElectionName
+		}
+		seen.Controllers = append(seen.Controllers, c)
+	}
+	return own
+}
+
+// variableOf returns the value of a variable in an environment; empty if it is not set.
+func variableOf(environ []string, name string) string {
+	for _, v := range environ {
+		if key, value, _ := strings.Cut(v, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}

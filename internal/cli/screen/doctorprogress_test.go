@@ -1,0 +1,47 @@
+package screen
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// TestProgress: the source being read is shown with its duration: on a terminal in one line that is updated, elsewhere in a line for each slow
+// item.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		isTerminal bool
+		want       string
+	}{
+		"on a terminal": {true, "\rreading pods (1 s)\r" + "\rreading eks:DescribeCluster prod and 1 more (4 s)\r" + "\rreading sts (5 s)                                \r"},
+		"elsewhere":     {false, "still reading eks:DescribeCluster prod (3 s)\nread eks:DescribeCluster prod after 4 s\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+			p := NewProgress(&out, func() time.Time { return at })
+			p.isTerminal = c.isTerminal
+			p.Note("pods", false)
+			p.show() // nothing yet
+			at = at.Add(time.Second)
+			p.show()
+			p.Note("pods", true)
+			p.show() // nothing is being read
+			p.Note("eks:DescribeCluster prod", false)
+			at = at.Add(3 * time.Second)
+			p.Note("sts", false)
+			p.show()
+			at = at.Add(time.Second)
+			p.Note("eks:DescribeCluster prod", true)
+			p.show()
+			if out.String() != c.want {
+				t.Errorf("it shows\n%q\nwant\n%q", out.String(), c.want)
+			}
+		})
+	}
+	var none *Progress
+	none.Note("pods", false)
+	none.Watch()()
+}

@@ -1,0 +1,240 @@
+// Package screen writes findings of doctor and migrate, and their progress, for a terminal.
+//
+// In: findings of diagnosis and of migration.
+// Out: text for a person, wrapped at the width of the terminal.
+// Never: a judgement; what a finding says comes from the checks.
+package screen
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/cli/message"
+	"github.com/joiner-sh/joiner/internal/cli/output"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+)
+
+// Limits of the text output. Evidence is shortened to fit into screenLines, the height of a default terminal; fixes never are.
+const (
+	screenLines = 24
+	mostLines   = 2  // of evidence for one cause
+	mostCauses  = 20 // that are printed
+	mostNames   = 4  // of subjects in a line
+	mostUnknown = 3
+)
+
+// cause groups findings with the same check and sentence, but different subjects.
+type cause struct {
+	diagnosis.Finding
+	subjects []string
+	fix      []string // steps that correct the cause, of all subjects
+	look     []string // steps that only show something
+	follows  []diagnosis.Finding
+}
+
+// causes groups findings by cause, in the order of their first findings. Findings that follow from a cause are listed under it.
+func causes(worst []diagnosis.Finding) []*cause {
+	var out []*cause
+	find := func(is func(*cause) bool) *cause {
+		if i := slices.IndexFunc(out, is); i >= 0 {
+			return out[i]
+		}
+		return nil
+	}
+	for _, f := range worst {
+		if root := find(func(c *cause) bool { return f.Follows != "" && c.Check == f.Follows && c.Unused == f.Unused }); root != nil {
+			root.follows = append(root.follows, f)
+			continue
+		}
+		c := find(func(c *cause) bool {
+			return c.Check == f.Check && c.Cause == f.Cause && c.Verdict == f.Verdict && c.Certainty == f.Certainty && c.Unused == f.Unused
+		})
+		if c == nil {
+			c = &cause{Finding: f}
+			out = append(out, c)
+		} else {
+			c.Evidence = append(slices.Clone(c.Evidence), f.Evidence...)
+		}
+		if f.Subject != "" && !slices.Contains(c.subjects, f.Subject) {
+			c.subjects = append(c.subjects, f.Subject)
+		}
+		c.fix = withSteps(c.fix, f.Fix.Correction().Steps())
+		c.look = withSteps(c.look, f.Fix.Only(fix.Look).Steps())
+	}
+	return out
+}
+
+// withSteps appends the steps that lines does not have yet.
+func withSteps(lines []string, steps []fix.Step) []string {
+	for _, s := range steps {
+		if line := s.String(); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// Findings returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence. The worst cause comes
+// first; causes of EC2NodeClasses that no NodePool uses come last. The last lines name the systems that could not be read.
+func Findings(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) string {
+	all := causes(diagnosis.Worst(findings))
+	tail := closing(findings, unseen, truncated)
+	var out []string
+	for i, c := range all {
+		if i == mostCauses {
+			out = append(out, fmt.Sprintf("and %s more: -o json has them", output.Count(len(all)-i, "cause")))
+			break
+		}
+		block := append(c.lines(true), "")
+		if i > 0 && len(out)+len(block)+len(tail) > screenLines {
+			block = c.lines(false)
+		}
+		out = append(out, block...)
+	}
+	return strings.Join(append(out, tail...), "\n") + "\n"
+}
+
+// FindingInFull returns the block of one finding, with all of its evidence.
+func FindingInFull(f diagnosis.Finding) []string {
+	return append(causes([]diagnosis.Finding{f})[0].lines(true), "")
+}
+
+// lines returns the block of a cause, without evidence and page unless isRoomy.
+func (c *cause) lines(isRoomy bool) []string {
+	head := fmt.Sprintf("%s %s, %s", c.Check, c.Verdict, c.Certainty)
+	if len(c.subjects) > 0 {
+		head += ": " + joined(c.subjects)
+	}
+	if c.Unused {
+		head += " (no NodePool uses it)"
+	}
+	out := []string{message.OneLine(head), "  " + message.OneLine(c.Cause)}
+	for i, line := range c.Evidence {
+		if i == mostLines && len(c.Evidence) > mostLines+1 || !isRoomy {
+			if isRoomy {
+				out = append(out, fmt.Sprintf("  seen  and %d more lines", len(c.Evidence)-i))
+			}
+			break
+		}
+		out = append(out, "  seen  "+message.OneLine(line))
+	}
+	for _, part := range []struct {
+		label string
+		lines []string
+	}{{"  fix   ", c.fix}, {"  look  ", c.look}} {
+		label := part.label
+		for _, line := range part.lines {
+			out, label = append(out, label+message.OneLine(line)), "        "
+		}
+	}
+	for i, f := range c.follows {
+		if i == mostLines && len(c.follows) > mostLines+1 {
+			out = append(out, fmt.Sprintf("  then  and %d more findings follow", len(c.follows)-i))
+			break
+		}
+		out = append(out, "  then  "+inShort(f))
+	}
+	if isRoomy {
+		out = append(out, "  more  "+c.Page)
+	}
+	return out
+}
+
+// joined lists subjects by kind: "EC2NodeClass a, b; NodePool c".
+func joined(subjects []string) string {
+	var kinds []string
+	names := map[string][]string{}
+	for _, s := range subjects {
+		kind, name, _ := strings.Cut(s, " ")
+		if names[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		names[kind] = append(names[kind], name)
+	}
+	var out []string
+	for _, kind := range kinds {
+		all := names[kind]
+		text := kind + " " + strings.Join(all[:min(len(all), mostNames)], ", ")
+		if len(all) > mostNames {
+			text += fmt.Sprintf(" and %d more", len(all)-mostNames)
+		}
+		out = append(out, strings.TrimSpace(text))
+	}
+	return strings.Join(out, "; ")
+}
+
+// inShort returns a finding as one line.
+func inShort(f diagnosis.Finding) string {
+	text := fmt.Sprintf("%s %s", f.Check, f.Verdict)
+	if f.Subject != "" {
+		text += ", " + f.Subject
+	}
+	return message.OneLine(text + ": " + f.Cause)
+}
+
+// closing returns the last lines of the output: the checks that could not run, grouped by reason, the number of passed checks, and the
+// systems that could not be read.
+func closing(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) []string {
+	fine, reasons := map[string]bool{}, map[string][]string{}
+	bad, open := map[string]bool{}, map[string]bool{}
+	for _, f := range findings {
+		switch f.Verdict {
+		case diagnosis.Fine:
+			fine[f.Check] = true
+		case diagnosis.Unknown:
+			bad[f.Check], open[f.Check] = true, true
+			if slices.ContainsFunc(unseen, func(u diagnosis.Unseen) bool { return u.Explains(f) }) {
+				continue // reported once, below
+			}
+			if !slices.Contains(reasons[f.Cause], f.Check) {
+				reasons[f.Cause] = append(reasons[f.Cause], f.Check)
+			}
+		default:
+			bad[f.Check] = true
+		}
+	}
+	var out []string
+	all := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
+		if d := len(reasons[b]) - len(reasons[a]); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	for i, why := range all {
+		if i == mostUnknown && len(all) > mostUnknown {
+			out = append(out, fmt.Sprintf("and more reasons, %d, why checks could not be made: -o json has them", len(all)-i))
+			break
+		}
+		out = append(out, message.OneLine(fmt.Sprintf("not judged: %s (%s)", why, listed(reasons[why]))))
+	}
+	for _, cut := range truncated {
+		out = append(out, message.OneLine("only a part was read: "+cut))
+	}
+	good := 0
+	for check := range fine {
+		if !bad[check] {
+			good++
+		}
+	}
+	sum := output.Count(good, "check") + " fine"
+	if len(open) > 0 {
+		sum += fmt.Sprintf(", %d could not be made", len(open))
+	}
+	out = append(out, sum)
+	for _, u := range unseen {
+		out = append(out, message.OneLine(u.String()))
+	}
+	return out
+}
+
+// listed names the first few checks and the number of the others.
+func listed(checks []string) string {
+	const most = 4
+	if len(checks) <= most {
+		return strings.Join(checks, ", ")
+	}
+	return fmt.Sprintf("%s and %d more checks", strings.Join(checks[:most-1], ", "), len(checks)-most+1)
+}

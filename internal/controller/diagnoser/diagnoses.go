@@ -1,0 +1,344 @@
+package diagnoser
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
+	"github.com/joiner-sh/joiner/internal/doctor/collector"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// Diagnoser finds out why nodes do not join: for EC2NodeClasses before anything is launched, and for claims that are late.
+// All share one report, so that a thousand late claims cost as many AWS calls as one. Its methods may be called
+// concurrently, and on nil, which knows nothing.
+type Diagnoser struct {
+	Doors   collector.Doors // with a rate limit apart from that of launches; Late is set for each report
+	Cache   client.Reader
+	Cluster loop.NodeReader
+	Holds   *poolhealth.LaunchBackoff
+	Batch   *loop.Batch   // ended at once when a cause is fixed
+	After   time.Duration // a claim is late when its instance has no Node this long after its launch
+	Tell    loop.EventRecorder
+	Drip    *loop.RateLimitedRecorder // for events on pods and claims, of which there may be thousands; nil: they are emitted at once
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     loop.Clock
+
+	mu       sync.Mutex
+	report   report
+	Verdicts map[types.UID]Verdict
+	cured    map[types.UID]time.Time // since when the cause that kept a late claim from joining is no longer found
+	waiting  map[string]time.Time    // by UID and generation: since when a class waits for its first report
+	Woken    chan event.GenericEvent // classes to be reconciled
+	Late     chan event.GenericEvent // claims to be reconciled
+}
+
+// Intervals between collections of evidence. They are shorter while something is wrong, so that a fix is noticed soon, and
+// shortest just after a new finding, when the user may be fixing it.
+const (
+	againTold    = 5 * time.Second
+	justTold     = time.Minute
+	AgainSick    = 20 * time.Second
+	againHealthy = 10 * time.Minute
+	againAtLeast = 2 * time.Second // between two
+	lookEvery    = time.Second     // for late claims, in the cache
+)
+
+// mostNews is how many objects can wait to be reconciled because of one report.
+const mostNews = 4096
+
+// report is the result of one collection of evidence.
+type report struct {
+	at       time.Time // when the collection started; zero: there is none yet
+	since    time.Time // since when the findings in ahead are the same
+	evidence diagnosis.Evidence
+	findings []diagnosis.Finding
+	ahead    map[string][]diagnosis.Finding // by class: findings that are certain without an instance
+	classes  map[string]string              // by name: fingerprints of the classes that the report covers
+}
+
+// lateClaim is a claim whose instance has no Node although Diagnoses.After has passed since its launch.
+type lateClaim struct {
+	claim  *karpv1.NodeClaim
+	pool   string
+	class  string
+	id     string // of the instance
+	bought time.Time
+}
+
+// lateScan is what a pass sees in the cache.
+type lateScan struct {
+	late    []lateClaim
+	classes map[string]string // by name: fingerprints of the classes whose subnets, security groups and images are known
+	pools   map[string]*karpv1.NodePool
+}
+
+// Start scans for late claims until ctx ends.
+func (d *Diagnoser) Start(ctx context.Context) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := d.Pass(ctx); err != nil && ctx.Err() == nil {
+			d.Log.Error("cannot look for nodes that do not join", "error", err.Error())
+		}
+	}
+}
+
+// Pass runs one scan.
+func (d *Diagnoser) Pass(ctx context.Context) error {
+	defer loop.Working(ctx, loop.LoopDiagnoses, "").End()
+	// 1. read
+	if err := d.Holds.Recall(ctx); err != nil {
+		return err
+	}
+	seen, err := d.see(ctx)
+	if err != nil {
+		return err
+	}
+	if now := d.Now.Now(); d.isDue(now, seen) {
+		d.collect(ctx, now, seen)
+	}
+	// 2. decide
+	verdicts := d.judge(seen)
+	// 3. act
+	d.hold(seen, verdicts)
+	// 4. tell
+	d.tell(ctx, seen, verdicts)
+	return nil
+}
+
+// see finds the late claims, and the classes that can be judged.
+func (d *Diagnoser) see(ctx context.Context) (lateScan, error) {
+	out := lateScan{classes: map[string]string{}, pools: map[string]*karpv1.NodePool{}}
+	var classes awsv1.EC2NodeClassList
+	if err := d.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return out, fmt.Errorf("list ec2nodeclasses: %w", err)
+	}
+	for i := range classes.Items {
+		if c := &classes.Items[i]; c.DeletionTimestamp == nil && isResolved(c) {
+			out.classes[c.Name] = fingerprint(c)
+		}
+	}
+	var pools karpv1.NodePoolList
+	if err := d.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return out, fmt.Errorf("list nodepools: %w", err)
+	}
+	for i := range pools.Items {
+		out.pools[pools.Items[i].Name] = &pools.Items[i]
+	}
+	var claims karpv1.NodeClaimList
+	if err := d.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return out, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	now := d.Now.Now()
+	for i := range claims.Items {
+		one, ok := d.isLate(&claims.Items[i], now)
+		if !ok {
+			continue
+		}
+		nodes, err := d.Cluster.NodesOf(ctx, one.claim.Status.ProviderID)
+		if err != nil {
+			return out, err
+		}
+		// A Node that does not belong to the instance does not hide that the instance's own Node is missing.
+		registered, _ := one.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		if len(nodes) == 0 || registered.Reason == lifecycle.WaitIdentity {
+			out.late = append(out.late, one)
+		}
+	}
+	return out, nil
+}
+
+// isLate reports whether the instance of the claim should have joined by now. It reads nothing but the claim.
+func (d *Diagnoser) isLate(claim *karpv1.NodeClaim, now time.Time) (lateClaim, bool) {
+	seen := nodestate.ClaimSeen(claim)
+	if !seen.Launched || seen.Registered || claim.DeletionTimestamp != nil || !nodestate.IsServed(claim.Spec.NodeClassRef) {
+		return lateClaim{}, false
+	}
+	bought := seen.Bought
+	if bought.IsZero() {
+		bought = seen.Created
+	}
+	id := claim.Status.ProviderID
+	return lateClaim{claim, claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, id[strings.LastIndexByte(id, '/')+1:], bought},
+		!now.Before(bought.Add(d.After))
+}
+
+// isResolved reports whether the subnets, security groups and images of the class are known.
+func isResolved(c *awsv1.EC2NodeClass) bool {
+	return len(c.Status.Subnets) > 0 && len(c.Status.SecurityGroups) > 0 && len(c.Status.AMIs) > 0
+}
+
+// fingerprint returns a text that changes when the class changes in a way that matters for joining.
+func fingerprint(c *awsv1.EC2NodeClass) string {
+	parts := []string{string(c.UID), c.Spec.Role, c.Status.InstanceProfile, c.Spec.ResolvedAMIFamily()}
+	if public := c.Spec.AssociatePublicIPAddress; public != nil {
+		parts = append(parts, fmt.Sprint("public ", *public))
+	}
+	for _, s := range c.Status.Subnets {
+		parts = append(parts, s.ID)
+	}
+	for _, g := range c.Status.SecurityGroups {
+		parts = append(parts, g.ID)
+	}
+	for _, a := range c.Status.AMIs {
+		parts = append(parts, a.ID)
+	}
+	return strings.Join(parts, " ")
+}
+
+// isDue reports whether evidence has to be collected.
+func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(seen.classes) == 0 && len(seen.late) == 0 {
+		return false
+	}
+	age := now.Sub(d.report.at)
+	switch {
+	case d.report.at.IsZero():
+		return true
+	case age < againAtLeast:
+		return false
+	case !maps.Equal(seen.classes, d.report.classes):
+		return true
+	case age >= againHealthy:
+		return true
+	case age >= againTold && len(d.report.ahead) > 0 && now.Sub(d.report.since) < justTold:
+		return true
+	case age >= AgainSick:
+		return len(seen.late) > 0 || len(d.report.ahead) > 0 || d.Holds.AnyExplained()
+	}
+	// A claim has become late since, and no known finding explains it.
+	return slices.ContainsFunc(seen.late, func(l lateClaim) bool {
+		return l.bought.Add(d.After).After(d.report.at) && len(d.report.about(l)) == 0
+	})
+}
+
+// collect asks, and publishes what came of it.
+func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
+	doors := d.Doors
+	doors.Now, doors.Late = d.Now.Now, map[string]bool{}
+	for _, l := range seen.late {
+		doors.Late[l.id] = true
+	}
+	d.Metrics.Diagnoses.Inc()
+	found := collector.Collect(ctx, doors)
+	if ctx.Err() != nil {
+		return // the process is stopping, and missing answers mean nothing
+	}
+	r := report{at: now, evidence: found, findings: checks.Diagnose(found), ahead: checks.Preflight(found), classes: seen.classes}
+	d.mu.Lock()
+	before := d.report
+	r.since = r.at
+	if maps.EqualFunc(before.ahead, r.ahead, func(a, b []diagnosis.Finding) bool { return allOf(a) == allOf(b) }) {
+		r.since = before.since
+	}
+	d.report = r
+	clear(d.waiting)
+	d.mu.Unlock()
+	for name, looked := range seen.classes {
+		if before.classes[name] != looked || allOf(before.ahead[name]) != allOf(r.ahead[name]) {
+			d.wake(&d.Woken, &awsv1.EC2NodeClass{}, name)
+		}
+	}
+}
+
+// about returns the findings that concern a late claim, the root cause first.
+func (r report) about(l lateClaim) []diagnosis.Finding {
+	quest := diagnosis.Scope{Class: l.class, Instance: l.id}
+	for _, i := range r.evidence.Instances.Value {
+		if i.ID == l.id {
+			quest.Subnet = i.Subnet
+		}
+	}
+	return diagnosis.Joining(r.findings, quest)
+}
+
+// wake has an object reconciled by its loop. If the channel is full, the object is skipped: its loop reconciles it anyway,
+// later.
+func (d *Diagnoser) wake(to *chan event.GenericEvent, object client.Object, name string) {
+	object.SetName(name)
+	select {
+	case d.Channel(to) <- event.GenericEvent{Object: object}:
+	default:
+	}
+}
+
+// Channel creates the channel on first use.
+func (d *Diagnoser) Channel(c *chan event.GenericEvent) chan event.GenericEvent {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if *c == nil {
+		*c = make(chan event.GenericEvent, mostNews)
+	}
+	return *c
+}
+
+// pending returns the pods that the claim was made for and that have no node, the first few.
+func (d *Diagnoser) pending(ctx context.Context, pods []string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, id := range pods {
+		namespace, name, _ := strings.Cut(id, "/")
+		pod := &corev1.Pod{}
+		if err := d.Cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err == nil && pod.Spec.NodeName == "" {
+			out = append(out, pod)
+		}
+		if len(out) == mostTold {
+			break
+		}
+	}
+	return out
+}
+
+// DiagnosisPatience is how long one query of a report may take, including the wait for its rate limit.
+const DiagnosisPatience = 2 * time.Minute
+
+// AheadPatience is how long a new class waits for the first report about it. After that it is used without one, so that slow
+// checks do not keep pods pending.
+const AheadPatience = 15 * time.Second
+
+// Ahead returns the findings that certainly keep nodes of the class from joining. known is true if the last report covers
+// the class in its present state. isOver is true if it does, or if the class has waited long enough for a report.
+func (d *Diagnoser) Ahead(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, known, isOver bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	looked, seen := d.report.classes[class.Name]
+	if seen && looked == fingerprint(class) {
+		return d.report.ahead[class.Name], true, true
+	}
+	key := fmt.Sprint(class.UID, " ", class.Generation)
+	since, waits := d.waiting[key]
+	if !waits {
+		if d.waiting == nil {
+			d.waiting = map[string]time.Time{}
+		}
+		since = now
+		d.waiting[key] = now
+	}
+	return nil, false, !now.Before(since.Add(AheadPatience))
+}

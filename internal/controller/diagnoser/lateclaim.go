@@ -1,0 +1,236 @@
+package diagnoser
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// mostTold is how many of the pods that wait for one claim are told why.
+const mostTold = 20
+
+// Verdict is why a claim is late, as its condition reports it.
+type Verdict struct {
+	Check   string // "AUTH-5"; empty: no cause was found
+	Message string
+	Known   bool // the cause is certain, so that other instances of the pool will not join either
+	ahead   bool // and the check finds it without an instance
+}
+
+// reason returns the check as the reason of a condition, which must not contain a hyphen.
+func (v Verdict) reason() string {
+	if v.Check == "" {
+		return lifecycle.WaitNode
+	}
+	return poolhealth.ReasonOfCheck(v.Check)
+}
+
+// allOf returns a text that differs whenever the findings differ.
+func allOf(findings []diagnosis.Finding) string {
+	var b strings.Builder
+	for _, f := range findings {
+		b.WriteString(f.Check + f.Cause + f.Fix.String())
+	}
+	return b.String()
+}
+
+// judge says of each late claim why it is late.
+func (d *Diagnoser) judge(seen lateScan) map[types.UID]Verdict {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make(map[types.UID]Verdict, len(seen.late))
+	for _, l := range seen.late {
+		if d.report.at.IsZero() {
+			continue
+		}
+		out[l.claim.UID] = d.report.verdict(l, d.After)
+	}
+	return out
+}
+
+func (r report) verdict(l lateClaim, after time.Duration) Verdict {
+	about := r.about(l)
+	if len(about) == 0 {
+		console := fix.Of("", fix.Call("ec2", "get-console-output", fix.P("--region", fix.Region(r.evidence.Region)), fix.P("--latest"), fix.P("--output", fix.Text("text")),
+			fix.P("--instance-id", fix.Instance(l.id))))
+		text := "the instance has not joined the cluster within " + after.String() + ", and no check of joiner doctor finds a cause. " +
+			"docs/checks/READY-3.md explains how to read its console output: " + console.String()
+		if gaps := diagnosis.Gaps(r.evidence); len(gaps) > 0 {
+			text = "the instance has not joined the cluster within " + after.String() + ", and why is not known: allow the controller " + strings.Join(gaps, ", ")
+		}
+		return Verdict{Message: text}
+	}
+	first := about[0]
+	v := Verdict{Check: first.Check, Message: loop.FindingText(first),
+		Known: first.Verdict == diagnosis.Broken && first.Certainty != diagnosis.Possible}
+	for _, f := range r.ahead[l.class] {
+		v.ahead = v.ahead || f.Check == first.Check
+	}
+	return v
+}
+
+// Verdict returns reason and message for the condition Registered of a claim that waits for its Node. After a start it
+// returns what a previous process wrote, until there is a report.
+func (d *Diagnoser) Verdict(claim *karpv1.NodeClaim) (reason, message string, ok bool) {
+	if d == nil {
+		return "", "", false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v, known := d.Verdicts[claim.UID]; known {
+		return v.reason(), v.Message, true
+	}
+	c, _ := claim.StatusConditions().Find(karpv1.ConditionRegistered)
+	return c.Reason, c.Message, d.report.at.IsZero() && poolhealth.IsOfCheck(c)
+}
+
+// WillNotJoin returns why the claim will not join as things are, if that is known.
+func (d *Diagnoser) WillNotJoin(claim *karpv1.NodeClaim) (why string, isKnown bool) {
+	if d == nil {
+		return "", false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := d.Verdicts[claim.UID]
+	return v.Message, v.Known
+}
+
+// hold keeps pools from buying more of what certainly does not join, and lets them buy again when the cause is gone.
+func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
+	now := d.Now.Now()
+	for _, l := range seen.late {
+		if v := verdicts[l.claim.UID]; v.Known && l.pool != "" {
+			d.Holds.Explained(now, l.pool, poolhealth.Explained{Check: v.Check, Cause: v.Message, Ahead: v.ahead,
+				Bought: l.bought, Over: l.bought.Add(lifecycle.RegistrationTimeout)})
+		}
+	}
+	d.mu.Lock()
+	r := d.report
+	d.mu.Unlock()
+	for pool, check := range d.Holds.ExplainedAhead() {
+		p := seen.pools[pool]
+		if p == nil || r.at.IsZero() || !nodestate.IsServed(p.Spec.Template.Spec.NodeClassRef) || !r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
+			continue
+		}
+		d.Holds.Anew(pool)
+		d.Log.Info("what kept nodes from joining is gone", "nodePool", pool, "check", check)
+		if d.Batch != nil {
+			d.Batch.Hurry("mended " + pool)
+		}
+	}
+}
+
+// clears reports whether a check that had a finding about a class has none any more. A check that cannot run clears nothing.
+func (r report) clears(class, check string) bool {
+	judged := false
+	for _, f := range r.findings {
+		if f.Check != check {
+			continue
+		}
+		judged = true
+		bears := f.Subject == "" || f.Subject == "EC2NodeClass "+class
+		if f.Verdict == diagnosis.Unknown && bears {
+			return false
+		}
+	}
+	for _, f := range r.ahead[class] {
+		if f.Check == check {
+			return false
+		}
+	}
+	return judged
+}
+
+// tell says what is news: to the claims by their conditions and events, to their pools and pods by events, to the log and the metrics.
+func (d *Diagnoser) tell(ctx context.Context, seen lateScan, verdicts map[types.UID]Verdict) {
+	d.mu.Lock()
+	before := d.Verdicts
+	d.Verdicts = verdicts
+	d.cure(seen.late, before)
+	d.mu.Unlock()
+	logged := map[string]int{}
+	for _, l := range seen.late {
+		v, judged := verdicts[l.claim.UID]
+		if !judged {
+			continue
+		}
+		c, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		if c.Reason != v.reason() || c.Message != v.Message {
+			d.wake(&d.Late, &karpv1.NodeClaim{}, l.claim.Name)
+		}
+		if was, known := before[l.claim.UID]; known && was.Check == v.Check || !known && c.Reason == v.reason() && poolhealth.IsOfCheck(c) {
+			continue // this process or a previous one has reported it
+		}
+		d.Metrics.JoinFailures.WithLabelValues(orUnknown(v.Check), l.pool).Inc()
+		logged[l.pool+"\n"+v.Check+"\n"+v.Message]++
+		d.tellOne(ctx, seen, l, v)
+	}
+	for text, n := range logged {
+		part := strings.SplitN(text, "\n", 3)
+		d.Log.Warn("instances have not joined the cluster in time", "nodePool", part[0], "nodeClaims", n, "check", part[1], "cause", part[2])
+	}
+}
+
+// cure records for which late claims the cause is gone, compared with the verdicts before, or with those that a previous
+// process wrote on their conditions. The lock must be held. Claims that one fix cures have one time: they are replaced
+// together, see Claims.outdated.
+func (d *Diagnoser) cure(late []lateClaim, before map[types.UID]Verdict) {
+	cured, now := map[types.UID]time.Time{}, d.Now.Now()
+	for _, l := range late {
+		id := l.claim.UID
+		v, isJudged := d.Verdicts[id]
+		was, wasJudged := before[id]
+		said, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
+		switch since, isCured := d.cured[id]; {
+		case !isJudged || v.Known:
+		case isCured:
+			cured[id] = since
+		case was.Known || !wasJudged && poolhealth.IsOfCheck(said):
+			cured[id] = now
+		}
+	}
+	d.cured = cured
+}
+
+// CuredAt returns since when the cause that kept a late claim from joining is gone; the zero time if none was known or it is
+// still there. isKnown reports whether a cause is known now.
+func (d *Diagnoser) CuredAt(claim *karpv1.NodeClaim) (since time.Time, isKnown bool) {
+	if d == nil {
+		return time.Time{}, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cured[claim.UID], d.Verdicts[claim.UID].Known
+}
+
+func (d *Diagnoser) tellOne(ctx context.Context, seen lateScan, l lateClaim, v Verdict) {
+	later := d.Tell.Tell
+	if d.Drip != nil {
+		later = d.Drip.Later
+	}
+	later(l.claim, kube.ReasonNotJoining, v.Message)
+	if pool := seen.pools[l.pool]; pool != nil {
+		d.Tell.Tell(pool, kube.ReasonNotJoining, "Instances do not join the cluster: "+v.Message)
+	}
+	for _, pod := range d.pending(ctx, kube.PodsOf(l.claim)) {
+		later(pod, kube.ReasonNotJoining, "The node that is meant for the pod does not join the cluster: "+v.Message)
+	}
+}
+
+func orUnknown(check string) string {
+	if check == "" {
+		return "unknown"
+	}
+	return check
+}

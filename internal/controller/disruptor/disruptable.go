@@ -1,0 +1,214 @@
+package disruptor
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// DisruptableConditionWriter records why each node is not disrupted, and after a while writes it to the Disruptable condition of its NodeClaim, which
+// joiner explain node reads. Its methods are safe for concurrent use, and accept a nil receiver, which records nothing.
+type DisruptableConditionWriter struct {
+	Objects loop.ObjectWriter
+	Tell    loop.EventRecorder
+	Metrics *metrics.Metrics
+
+	mu     sync.Mutex
+	heard  map[staySource][]disruption.Stay
+	nodes  map[string]staying // by node name
+	newest loop.NewestVersions
+}
+
+// staySource is a source of reasons. If several sources name one node, the first one counts.
+type staySource int
+
+const (
+	stayDrifted staySource = iota // drifted nodes that stay for another reason than a budget
+	stayDriftRoom
+	stayEmpty
+	staySaving
+	staySavingRoom
+	stayWorth
+	staySources
+)
+
+// staying is a node that stays.
+type staying struct {
+	disruption.Stay
+	since time.Time // for this cause
+
+	said    disruption.Cause // on the condition, as written by this process; empty if not written yet
+	written time.Time
+}
+
+// How long a cause must last to be written, how often a text is written anew whose cause is the same, and how many conditions
+// are written at a time: pods that come and go must not make a write each.
+const (
+	StaySettles = 30 * time.Second
+	stayRepeats = 15 * time.Minute
+	stayWrites  = 50
+)
+
+// Note replaces the reasons of a source.
+func (s *DisruptableConditionWriter) Note(source staySource, stays ...disruption.Stay) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.heard == nil {
+		s.heard = map[staySource][]disruption.Stay{}
+	}
+	s.heard[source] = stays
+}
+
+// Write updates records, metrics and conditions at now.
+func (s *DisruptableConditionWriter) Write(ctx context.Context, snapshot cluster.Snapshot, claims map[string]*karpv1.NodeClaim, now time.Time) error {
+	if s == nil {
+		return nil
+	}
+	due := s.update(snapshot, claims, now)
+	var group errgroup.Group
+	group.SetLimit(nodestate.ParallelClaims)
+	for _, d := range due {
+		group.Go(func() error {
+			written, err := s.Objects.PatchClaim(ctx, d.claim, func(c *karpv1.NodeClaim) { writeStay(c, d.stay, now) })
+			if kube.WhatNext(err) == kube.Gone {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			s.newest.Note(written)
+			s.tell(d, now)
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// dueStay is a condition to write, or to remove if it has no cause.
+type dueStay struct {
+	claim *karpv1.NodeClaim
+	node  string
+	stay  disruption.Stay
+	since time.Time
+}
+
+// update merges the reasons of all sources, and returns the conditions to write, those with the longest lasting cause first.
+func (s *DisruptableConditionWriter) update(snapshot cluster.Snapshot, claims map[string]*karpv1.NodeClaim, now time.Time) []dueStay {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	current := map[string]disruption.Stay{}
+	for source := range staySources {
+		for _, stay := range s.heard[source] {
+			if _, ok := current[stay.Node]; !ok {
+				current[stay.Node] = stay
+			}
+		}
+	}
+	nodes := map[string]staying{}
+	counts := map[disruption.Cause]int{}
+	var due []dueStay
+	for i := range snapshot.Nodes {
+		n := &snapshot.Nodes[i]
+		claim := claims[n.Claim]
+		if claim == nil {
+			continue
+		}
+		if claim.DeletionTimestamp != nil {
+			counts[disruption.Leaving]++
+			continue
+		}
+		claim = s.newest.Of(claim)
+		stay := current[n.Name]
+		if n.Leaving || !n.Initialized {
+			stay = disruption.Stay{} // not a candidate anyway
+		}
+		entry := s.nodes[n.Name]
+		if entry.Cause != stay.Cause || entry.since.IsZero() {
+			entry.since = now
+		}
+		entry.Stay = stay
+		nodes[n.Name] = entry
+		counts[countedCause(n, stay)]++
+		if entry.isDue(claim, now) {
+			due = append(due, dueStay{claim, n.Name, stay, entry.since})
+		}
+	}
+	s.nodes = nodes
+	for _, cause := range append(disruption.Causes(), disruption.Undecided, disruption.Leaving, disruption.NotInitialized) {
+		s.Metrics.Staying.WithLabelValues(string(cause)).Set(float64(counts[cause]))
+	}
+	slices.SortFunc(due, func(a, b dueStay) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.node, b.node)) })
+	return due[:min(len(due), stayWrites)]
+}
+
+// countedCause returns the cause under which a node is counted, and which joiner explain node shows.
+func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
+	switch {
+	case stay.Cause != "":
+		return stay.Cause
+	case n.Leaving:
+		return disruption.Leaving
+	case !n.Initialized:
+		return disruption.NotInitialized
+	}
+	return disruption.Undecided
+}
+
+// isDue reports whether the claim's condition differs from a cause that has lasted for a while.
+func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
+	c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable)
+	switch {
+	case e.Cause == "":
+		return ok && now.Sub(e.since) >= StaySettles
+	case now.Sub(e.since) < StaySettles:
+		return false
+	case !ok || c.Reason != string(e.Cause):
+		return true
+	}
+	return c.Message != e.Sentence() && now.Sub(e.written) >= stayRepeats
+}
+
+// writeStay writes the Disruptable condition to the claim.
+func writeStay(claim *karpv1.NodeClaim, stay disruption.Stay, now time.Time) {
+	if stay.Cause == "" {
+		claim.StatusConditions().Remove(karpv1.ConditionDisruptable)
+		return
+	}
+	claim.StatusConditions().Set(now, metav1.Condition{
+		Type: karpv1.ConditionDisruptable, Status: metav1.ConditionFalse, Reason: string(stay.Cause), Message: stay.Sentence(),
+	})
+}
+
+// tell remembers what was written, and says it. That pods came or went a short while ago is nothing to be told of.
+func (s *DisruptableConditionWriter) tell(d dueStay, now time.Time) {
+	s.mu.Lock()
+	entry := s.nodes[d.node]
+	isNews := entry.said != d.stay.Cause
+	entry.said, entry.written = d.stay.Cause, now
+	s.nodes[d.node] = entry
+	s.mu.Unlock()
+	if !isNews || d.stay.Cause == "" || d.stay.Cause == disruption.TooSoon {
+		return
+	}
+	reason := kube.ReasonDisruptionBlocked
+	if d.stay.Cause.IsOfMoney() {
+		reason = kube.ReasonUnconsolidatable
+	}
+	s.Tell.Tell(d.claim, reason, d.stay.Sentence())
+}

@@ -1,0 +1,221 @@
+package disruptor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// objectReader reads the objects behind a snapshot.
+type objectReader interface {
+	Objects(ctx context.Context) (kube.Objects, error)
+}
+
+// Emptiness removes nodes that run nothing but DaemonSet pods and other pods that run on every node.
+type Emptiness struct {
+	Cluster nodestate.Snapshots
+	Reader  objectReader
+	Live    loop.LiveReader
+	Market  nodestate.Markets
+	Solve   nodestate.Solver
+	Objects loop.ObjectWriter
+	Pods    *nodestate.PodWatch
+	Gate    *nodestate.DisruptionLock // shared with Moves
+	Ledger  *kube.Ledger              // of the Provisioner
+	Pauses  *loop.Pauses
+	Staying *DisruptableConditionWriter
+	Tell    loop.EventRecorder
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+
+	// proposed are the nodes of the last proposal. A node is removed when it is proposed twice in a row, so that a pod that
+	// kube-scheduler is just binding to it is seen.
+	proposed map[string]bool
+	IsNews   bool                        // some of them were not in the one before
+	told     map[string]disruption.Cause // why each node stayed, last time
+}
+
+// Intervals of the loop. The second check of a node that was found empty comes sooner than a first one: a node is deleted at
+// most three seconds and two checks after its last pod is gone.
+const (
+	EmptinessEvery = 2 * time.Second
+	EmptinessAgain = time.Second
+	quietEvery     = 10 * time.Second
+)
+
+// Start runs the loop until ctx ends.
+func (e *Emptiness) Start(ctx context.Context) error {
+	timer := time.NewTimer(EmptinessEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		begun := time.Now()
+		err := e.Pass(ctx, begun)
+		timer.Reset(e.Pause(time.Since(begun)))
+		if err != nil && !errors.Is(err, context.Canceled) {
+			next, hint := loop.SortError(err)
+			if next != kube.Reread && next != kube.Gone {
+				e.Metrics.Failures.WithLabelValues("disruption", string(next)).Inc()
+				e.Log.Error("cannot look for empty nodes", "error", err.Error(), "hint", hint)
+			}
+		}
+	}
+}
+
+// Pause returns the time between the end of a pass that lasted took and the next one. After a long pass, a quarter of the
+// interval is left to other loops.
+func (e *Emptiness) Pause(took time.Duration) time.Duration {
+	every := EmptinessEvery
+	if e.IsNews {
+		every = EmptinessAgain
+	}
+	return max(every-took, every/4)
+}
+
+func (e *Emptiness) Pass(ctx context.Context, now time.Time) error {
+	defer loop.Working(ctx, loop.LoopEmptiness, "").End()
+	looked := time.Now()
+	// 1. read
+	objects, err := e.Reader.Objects(ctx)
+	if err != nil || len(objects.Claims) == 0 {
+		return err
+	}
+	market := e.Market.Market(now)
+	snapshot, err := e.Cluster.Snapshot(ctx, now, market)
+	if err != nil || market == nil {
+		return err
+	}
+	books := nodestate.ReadBooks(objects, e.Pods, e.Pauses.Current(ctx, now), now)
+	in := disruption.Input{
+		Snapshot: snapshot, Policies: books.Policies, Records: books.Records(snapshot), Now: now,
+	}
+	if anyEmpty(snapshot) && len(snapshot.Pods) > 0 {
+		in.Plan = e.Solve(snapshot, market)
+	}
+	flights := flightsOf(objects.Claims, e.Ledger.Claims(), objects.Nodes)
+	// 2. decide
+	proposal, leaving := e.choose(in, flights, books)
+	leaving = withNodes(leaving, objects.Nodes)
+	nodestate.CountEvaluation(e.Metrics, disruption.Empty, nodestate.KindEmpty, looked)
+	// 3. act, 4. report
+	e.Pods.Keep(books.Nodes)
+	e.report(proposal)
+	e.Staying.Note(stayEmpty, proposal.Stays...)
+	// Removals go first: they need not wait until the quiet times of all other nodes are written.
+	return errors.Join(e.remove(ctx, leaving, now), e.noteQuiet(ctx, snapshot, books, now))
+}
+
+// countInvalid counts the nodes that the last pass proposed and this one does not, because pods came to them in between.
+// Nodes that were deleted since are not counted.
+func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Proposal) {
+	again := map[string]bool{}
+	for _, move := range proposal.Moves {
+		for _, node := range move.Nodes {
+			again[node] = true
+		}
+	}
+	for i := range in.Snapshot.Nodes {
+		n := &in.Snapshot.Nodes[i]
+		if e.proposed[n.Name] && !again[n.Name] && !n.Leaving && !in.Records[n.Name].Going {
+			e.Metrics.Invalid.WithLabelValues(nodestate.KindEmpty).Inc()
+		}
+	}
+}
+
+// choose says which nodes may go, and which of them do: those that were proposed this time and the last.
+func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, b nodestate.Records) (disruption.Proposal, []emptyNode) {
+	e.Gate.Enter()
+	defer e.Gate.Leave()
+	begunIn(in, flights, b.Claims, e.Gate)
+	proposal := disruption.Propose(in)
+	e.countInvalid(in, proposal)
+	by := nodestate.NodesByName(in.Snapshot)
+	before := e.proposed
+	e.proposed, e.IsNews = map[string]bool{}, false
+	var out []emptyNode
+	for _, move := range proposal.Moves {
+		for _, node := range move.Nodes {
+			e.proposed[node] = true
+			e.IsNews = e.IsNews || !before[node]
+			claim := b.Claims[by[node].Claim]
+			if !before[node] || claim == nil {
+				continue
+			}
+			e.Gate.Reserve(claim.UID)
+			out = append(out, emptyNode{node: node, claim: claim, move: move})
+		}
+	}
+	return proposal, out
+}
+
+// noteQuiet writes on the claims when a pod last came or left, so that it is known after a restart too, and whether
+// consolidation may consider them.
+func (e *Emptiness) noteQuiet(ctx context.Context, s cluster.Snapshot, b nodestate.Records, now time.Time) error {
+	var group errgroup.Group
+	group.SetLimit(nodestate.ParallelClaims)
+	for _, n := range s.Nodes {
+		claim, policy := b.Claims[n.Claim], b.Policies[n.Pool]
+		if claim == nil || !n.Initialized || n.Leaving || claim.DeletionTimestamp != nil || e.Gate.Going(claim.UID, now) {
+			continue
+		}
+		touched := e.Pods.Touched(claim.Status.NodeName)
+		isNews := policy.After != nil && *policy.After > 0 && touched.Sub(claim.Status.LastPodEventTime.Time) >= quietEvery
+		due := policy.After != nil && !now.Before(nodestate.QuietSince(claim, touched).Add(*policy.After))
+		if !isNews && due == claim.StatusConditions().IsTrue(karpv1.ConditionConsolidatable) {
+			continue
+		}
+		group.Go(func() error {
+			_, err := e.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) {
+				if isNews {
+					c.Status.LastPodEventTime.Time = touched
+				}
+				if due {
+					c.StatusConditions().SetTrue(now, karpv1.ConditionConsolidatable)
+				} else {
+					c.StatusConditions().Remove(karpv1.ConditionConsolidatable)
+				}
+			})
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// report logs why empty nodes stay when the cause has changed.
+func (e *Emptiness) report(p disruption.Proposal) {
+	nodestate.CountRooms(e.Metrics, p.Rooms)
+	told := map[string]disruption.Cause{}
+	for _, s := range p.Stays {
+		told[s.Node] = s.Cause
+		if e.told[s.Node] == s.Cause {
+			continue
+		}
+		e.Log.Debug("empty node stays", "Node", s.Node, "cause", string(s.Cause), "detail", s.Detail)
+	}
+	e.told = told
+	nodestate.CountEligible(e.Metrics, disruption.Empty, len(p.Vacant()))
+}
+
+func anyEmpty(s cluster.Snapshot) bool {
+	for _, n := range s.Nodes {
+		if n.Claim != "" && n.Initialized && !n.Leaving && len(n.Pods) == 0 {
+			return true
+		}
+	}
+	return false
+}

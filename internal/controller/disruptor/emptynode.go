@@ -1,0 +1,120 @@
+package disruptor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// emptyNode is an empty node that is about to be removed.
+type emptyNode struct {
+	node   string
+	object *corev1.Node // nil: the cache no longer has it
+	claim  *karpv1.NodeClaim
+	move   disruption.Move // that it is part of
+}
+
+// withNodes fills in the Node objects.
+func withNodes(leaving []emptyNode, nodes []*corev1.Node) []emptyNode {
+	for i := range leaving {
+		for _, n := range nodes {
+			if n.Name == leaving[i].node {
+				leaving[i].object = n
+			}
+		}
+	}
+	return leaving
+}
+
+// remove deletes the claims of nodes.
+func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Time) error {
+	begun := time.Now()
+	var group errgroup.Group
+	group.SetLimit(nodestate.ParallelClaims)
+	for _, l := range leaving {
+		group.Go(func() error {
+			stays, err := e.removeOne(ctx, l, now)
+			if stays {
+				e.Gate.Forget(l.claim.UID)
+				return err
+			}
+			e.Gate.Note(l.claim.UID, now.Add(time.Since(begun))) // earlier removals may have taken a while
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// removeOne deletes the claim of a node, unless a pod has come to it: then the node stays. A deletion cannot be taken back, and evicts
+// who is there; so the Node is closed to new pods first, and the API server is asked for those that kube-scheduler has bound since the
+// cache was read. A busy kube-scheduler binds dozens in that time. If the claim cannot be deleted, for
+// example because of a conflict, the Node is opened again: the next pass would take a closed Node for one that is already being removed.
+func (e *Emptiness) removeOne(ctx context.Context, l emptyNode, now time.Time) (stays bool, err error) {
+	if l.object == nil {
+		return false, e.deleteEmpty(ctx, l, now)
+	}
+	closed, err := e.closeEmpty(ctx, l)
+	if closed == nil || err != nil {
+		return true, err
+	}
+	if err := e.deleteEmpty(ctx, l, now); err != nil {
+		_, openErr := e.Objects.PatchNode(ctx, closed, nodestate.OpenNode)
+		return true, errors.Join(err, openErr)
+	}
+	return false, nil
+}
+
+// deleteEmpty deletes the claim, and tells why.
+func (e *Emptiness) deleteEmpty(ctx context.Context, l emptyNode, now time.Time) error {
+	claim, err := e.Objects.PatchClaim(ctx, l.claim, func(c *karpv1.NodeClaim) {
+		c.StatusConditions().Set(now, nodestate.DisruptionReason(l.move.Reason))
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.Objects.Delete(ctx, claim); err != nil {
+		return err
+	}
+	reason := strings.ToLower(string(l.move.Reason))
+	nodestate.PodLoss{Claim: claim, Reason: reason}.Count(e.Metrics)
+	nodestate.MoveMark{Reason: l.move.Reason, Nodes: 1}.Count(e.Metrics, []*karpv1.NodeClaim{claim})
+	e.Tell.Tell(claim, kube.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(l.move.Reason))
+	e.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", l.move.Pool, "reason", reason, "Node", l.node,
+		"providerID", claim.Status.ProviderID)
+	return nil
+}
+
+// closeEmpty closes the Node to new pods and returns it. Where it is not empty after all, or where that cannot be read, it is opened
+// again, and nil is returned.
+func (e *Emptiness) closeEmpty(ctx context.Context, l emptyNode) (*corev1.Node, error) {
+	closed, err := e.Objects.PatchNode(ctx, l.object, nodestate.CloseNode)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := e.Live.PodsNow(ctx, l.node)
+	came := 0
+	for _, pod := range pods {
+		if kube.NeedsPlace(pod) {
+			came++
+		}
+	}
+	if err == nil && came == 0 {
+		return closed, nil
+	}
+	_, openErr := e.Objects.PatchNode(ctx, closed, nodestate.OpenNode)
+	if err = errors.Join(err, openErr); err != nil {
+		return nil, err
+	}
+	e.Metrics.Invalid.WithLabelValues(nodestate.KindEmpty).Inc()
+	e.Log.Info("kept an empty Node: pods were bound to it before its removal", "Node", l.node, "NodeClaim", l.claim.Name, "nodePool", l.move.Pool, "pods", came)
+	return nil, nil
+}

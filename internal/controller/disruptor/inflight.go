@@ -1,0 +1,258 @@
+package disruptor
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// InFlightMove is a move that is in progress, as the objects show it.
+type InFlightMove struct {
+	Mark    nodestate.MoveMark
+	Leaving []*karpv1.NodeClaim     // claims with the mark, sorted by name
+	coming  []*karpv1.NodeClaim     // their replacements, sorted by name
+	nodes   map[string]*corev1.Node // by claim: the Nodes of leaving
+	problem string                  // what is wrong with the mark
+
+	Pods map[string][]*corev1.Pod // by Node, of all Nodes; shared by all flights
+}
+
+// flightsOf returns the moves that are recorded on the claims. late are claims that the cache may not show yet. The moves
+// are sorted by ID.
+func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlightMove {
+	byID := map[string]*InFlightMove{}
+	known := map[string]bool{}
+	for _, c := range claims {
+		known[string(c.UID)] = true
+		m, err := nodestate.MoveOf(c)
+		if m == nil {
+			continue
+		}
+		f := byID[m.ID]
+		if f == nil {
+			f = &InFlightMove{Mark: *m, nodes: map[string]*corev1.Node{}}
+			byID[m.ID] = f
+		}
+		if err != nil {
+			f.problem = err.Error()
+		}
+		f.Leaving = append(f.Leaving, c)
+	}
+	come := func(c *karpv1.NodeClaim) {
+		if f := byID[c.Annotations[nodestate.AnnotationReplaces]]; f != nil {
+			f.coming = append(f.coming, c)
+		}
+	}
+	for _, c := range claims {
+		come(c)
+	}
+	for _, c := range late {
+		if !known[string(c.UID)] {
+			come(c)
+		}
+	}
+	byName := map[string]*corev1.Node{}
+	for _, n := range nodes {
+		byName[n.Name] = n
+	}
+	var out []*InFlightMove
+	for _, f := range byID {
+		for _, c := range f.Leaving {
+			if n := byName[c.Status.NodeName]; kube.IsNodeOf(c, n) {
+				f.nodes[c.Name] = n
+			}
+		}
+		slices.SortFunc(f.Leaving, byClaimName)
+		slices.SortFunc(f.coming, byClaimName)
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b *InFlightMove) int { return strings.Compare(a.Mark.ID, b.Mark.ID) })
+	return out
+}
+
+func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) }
+
+// seen returns the flight as replacement.Next needs it, except for what needs a plan. late knows claims that do not join;
+// nil: nothing is known.
+func (f *InFlightMove) seen(late *diagnoser.Diagnoser) replacement.Seen {
+	out := replacement.Seen{Begun: f.Mark.Begun, Wanted: f.Mark.Claims, Off: f.problem}
+	for _, c := range f.Leaving {
+		out.Leaving = append(out.Leaving, replacement.Leaver{Claim: c.Name, Is: f.leavingOf(c)})
+	}
+	for _, c := range f.coming {
+		out.Coming = append(out.Coming, comerOf(c, late))
+	}
+	return out
+}
+
+func comerOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.Comer {
+	conditions := c.StatusConditions()
+	out := replacement.Comer{Claim: c.Name, Is: replacement.OnItsWay}
+	why, isDoomed := late.WillNotJoin(c)
+	registered, _ := conditions.Find(karpv1.ConditionRegistered)
+	switch {
+	case c.DeletionTimestamp != nil:
+		out.Is = replacement.Lost
+	case conditions.IsTrue(karpv1.ConditionInitialized):
+		out.Is = replacement.Ready
+	case registered.Status == "True":
+		initialized, _ := conditions.Find(karpv1.ConditionInitialized)
+		out.Joined, out.Why = registered.LastTransitionTime.Time, initialized.Message
+	case isDoomed:
+		out.Is, out.Why = replacement.Doomed, why
+	}
+	return out
+}
+
+func (f *InFlightMove) leavingOf(c *karpv1.NodeClaim) replacement.Leaving {
+	m, _ := nodestate.MoveOf(c)
+	node := f.nodes[c.Name]
+	switch {
+	case c.DeletionTimestamp != nil && m.Committed:
+		return replacement.Deleted
+	case c.DeletionTimestamp != nil:
+		return replacement.Taken
+	case m.Committed:
+		return replacement.Committed
+	case node == nil || !nodestate.IsOpen(node):
+		return replacement.Closed // without a Node there is nothing to close
+	}
+	return replacement.Marked
+}
+
+// isReady reports whether all replacements are ready.
+func (f *InFlightMove) isReady(s replacement.Seen) bool {
+	ready := 0
+	for _, c := range s.Coming {
+		if c.Is == replacement.Ready {
+			ready++
+		}
+	}
+	return ready == s.Wanted
+}
+
+// blocked returns which pod of the leaving nodes could not be evicted now, or has no ready node to go to; empty if there is
+// none. A PodDisruptionBudget that allows no eviction at the moment does not block a move: the drain waits for it. unbound
+// are pods that kube-scheduler would leave pending.
+func (f *InFlightMove) blocked(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
+	lost := homeless(s, plan, unbound)
+	for _, c := range f.Leaving {
+		node := f.nodes[c.Name]
+		if node == nil || c.DeletionTimestamp != nil {
+			continue
+		}
+		isEventual := f.Mark.Reason == disruption.Drifted && c.Spec.TerminationGracePeriod != nil
+		for _, pod := range f.Pods[node.Name] {
+			p := nodestate.DrainPod(pod)
+			why := lost[p.ID()]
+			if p.Protected(now) && !isEventual {
+				why = "asks not to be disrupted"
+			}
+			if why != "" && p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero() {
+				return "pod " + p.ID() + " " + why
+			}
+		}
+	}
+	return ""
+}
+
+// homeless says of pods, by "namespace/name", why they have no place that is ready.
+func homeless(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) map[string]string {
+	ready, lost := map[string]bool{}, map[string]string{}
+	for i := range s.Nodes {
+		ready[s.Nodes[i].Name] = s.Nodes[i].Initialized && !s.Nodes[i].Leaving
+	}
+	for id := range unbound {
+		lost[id] = "would be left without a place by kube-scheduler"
+	}
+	for i := range plan.Refusals {
+		lost[plan.Refusals[i].Pod] = "has no place to go to"
+	}
+	for _, p := range plan.Placements {
+		if !ready[p.Node] {
+			lost[p.Pod] = "has its next place on a node that is not ready"
+		}
+	}
+	for i := range plan.Machines {
+		for _, id := range plan.Machines[i].Pods {
+			lost[id] = "has no place to go to but a node that would be bought"
+		}
+	}
+	return lost
+}
+
+// saving returns what the move saves per hour: the price of its nodes less that of their replacements; false if a price is
+// not known.
+func (f *InFlightMove) saving(types nodestate.TypeMarket) (catalog.Price, bool) {
+	old, ok1 := priceOfClaims(types, f.Leaving)
+	fresh, ok2 := priceOfClaims(types, f.coming)
+	return old - fresh, ok1 && ok2
+}
+
+// priceOfClaims returns the hourly price of the claims' instances; false if one of them is not known.
+func priceOfClaims(types nodestate.TypeMarket, claims []*karpv1.NodeClaim) (catalog.Price, bool) {
+	var sum catalog.Price
+	for _, c := range claims {
+		b := nodestate.CostSum{Market: types, Pool: c.Labels[karpv1.LabelNodePool]}
+		b.Add(c)
+		if b.Sum == 0 {
+			return 0, false
+		}
+		sum += b.Sum
+	}
+	return sum, true
+}
+
+// podsByNode returns the pods that matter to moves, by the name of their Node; pods without a Node are under the empty name.
+func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
+	out := map[string][]*corev1.Pod{}
+	for _, p := range o.Pods {
+		out[p.Spec.NodeName] = append(out[p.Spec.NodeName], p)
+	}
+	return out
+}
+
+// IsInTurn reports whether the pods of the move are evicted one after the other, now or soon. A move that takes longer than
+// staleAfter does not count.
+func (f *InFlightMove) IsInTurn(now time.Time) bool {
+	if len(f.Mark.Turns) == 0 || now.Sub(f.Mark.Begun) > nodestate.StaleAfter {
+		return false
+	}
+	return slices.ContainsFunc(f.Leaving, func(c *karpv1.NodeClaim) bool {
+		return c.DeletionTimestamp == nil || slices.ContainsFunc(f.Pods[c.Status.NodeName], func(p *corev1.Pod) bool { return slices.Contains(f.Mark.Turns, nodestate.PodID(p)) })
+	})
+}
+
+// Stale returns by name the nodes that have been leaving for longer than staleAfter.
+func (s *DisruptionInput) Stale() map[string]bool {
+	since := map[string]time.Time{} // by claim
+	for _, f := range s.Flights {
+		for _, c := range f.Leaving {
+			since[c.Name] = f.Mark.Begun
+		}
+	}
+	out := map[string]bool{}
+	for i := range s.In.Snapshot.Nodes {
+		n := &s.In.Snapshot.Nodes[i]
+		at, is := since[n.Claim]
+		if c := s.Claims[n.Claim]; c != nil && c.DeletionTimestamp != nil && (!is || c.DeletionTimestamp.Time.Before(at)) {
+			at, is = c.DeletionTimestamp.Time, true
+		}
+		if n.Leaving && is && s.In.Now.Sub(at) > nodestate.StaleAfter {
+			out[n.Name] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,232 @@
+package disruptor
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// begin writes a move on its claims, makes those that take their place, and closes the nodes, in that order: a plan that sees
+// the nodes closed sees where their pods go as well. Whatever fails is undone by the next round.
+func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving []*karpv1.NodeClaim, nodes []*corev1.Node, buy func(annotations map[string]string) error, now time.Time) error {
+	err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.Put(c, now) })
+	for _, c := range leaving {
+		m.Gate.Note(c.UID, m.Now.Now()) // starting the moves before this one may have taken a while
+	}
+	if err != nil {
+		return err
+	}
+	m.Metrics.Moves.Begun.WithLabelValues(string(mark.Reason)).Inc()
+	mark.Count(m.Metrics, leaving)
+	m.Log.Info("begun to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes, "newNodes", mark.Claims, "pods", mark.Pods,
+		"savingPerHour", mark.Saving, "Nodes", nodeNames(nodes))
+	if err := buy(map[string]string{nodestate.AnnotationReplaces: mark.ID}); err != nil {
+		return err
+	}
+	return m.onNodes(ctx, nodes, nodestate.CloseNode)
+}
+
+// buy makes the claims of a plan's machines.
+func (m *Disruptor) buy(ctx context.Context, machines []packing.Machine, annotations map[string]string) error {
+	for _, created := range m.Claims.CreateReplacements(ctx, machines, annotations) {
+		if created.Err != nil {
+			return created.Err
+		}
+		m.Metrics.Claims.Created.WithLabelValues("disrupted", created.Machine.Pool, "false").Inc()
+		m.Log.Info("created NodeClaim", "NodeClaim", created.Claim.Name, "nodePool", created.Machine.Pool, "move", annotations[nodestate.AnnotationReplaces],
+			"pods", len(created.Machine.Pods), "instanceTypes", nodestate.TypesOf(created.Machine, 5), "pricePerHour", created.Machine.Price().String())
+	}
+	return nil
+}
+
+// act does the next step of a move.
+func (m *Disruptor) act(ctx context.Context, f *InFlightMove, seen replacement.Seen, step replacement.Step, now time.Time) error {
+	switch step.Action {
+	case replacement.Wait:
+		m.tellWait(f, step)
+		return nil
+	case replacement.Close:
+		return m.onNodes(ctx, f.open(), nodestate.CloseNode)
+	case replacement.Commit:
+		if err := m.commit(ctx, f, now); err != nil {
+			return err
+		}
+		return m.delete(ctx, f, now)
+	case replacement.Delete:
+		return m.delete(ctx, f, now)
+	case replacement.Undo:
+		return m.undo(ctx, f, step, now)
+	}
+	return nil
+}
+
+// open returns the Nodes of the move that are not tainted.
+func (f *InFlightMove) open() []*corev1.Node {
+	var out []*corev1.Node
+	for _, n := range f.nodes {
+		if nodestate.IsOpen(n) && n.DeletionTimestamp == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// commit marks the move as committed on its claims: from then on it is not undone.
+func (m *Disruptor) commit(ctx context.Context, f *InFlightMove, now time.Time) error {
+	mark := f.Mark
+	mark.Committed = true
+	var left []*karpv1.NodeClaim
+	for _, c := range f.Leaving {
+		if own, _ := nodestate.MoveOf(c); !own.Committed && c.DeletionTimestamp == nil {
+			left = append(left, c)
+		}
+	}
+	if err := m.onAll(ctx, left, func(c *karpv1.NodeClaim) { mark.Put(c, now) }); err != nil {
+		return err
+	}
+	m.Travel.Moved(now, mark.Reason, left, f.Pods)
+	for i, c := range f.Leaving {
+		f.Leaving[i] = m.newest.Of(c)
+	}
+	return nil
+}
+
+// delete deletes the claims of a committed move.
+func (m *Disruptor) delete(ctx context.Context, f *InFlightMove, now time.Time) error {
+	var group errgroup.Group
+	group.SetLimit(nodestate.ParallelClaims)
+	for _, c := range f.Leaving {
+		if c.DeletionTimestamp != nil {
+			continue
+		}
+		m.Gate.Note(c.UID, now)
+		group.Go(func() error { return m.Objects.Delete(ctx, c) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	m.tellDone(f, now)
+	return nil
+}
+
+// undo removes the taint from the nodes of a move, deletes the replacements that are of no use, and removes the annotations.
+// In this order a controller that restarts in between finds what is left to do.
+func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
+	if err := m.onNodes(ctx, f.closed(), nodestate.OpenNode); err != nil {
+		return err
+	}
+	if err := m.giveBack(ctx, f, step, now); err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(f.Leaving), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
+	if err := m.onAll(ctx, left, nodestate.DropReason); err != nil {
+		return err
+	}
+	for i, c := range left {
+		left[i] = m.newest.Of(c)
+	}
+	if err := m.onAll(ctx, left, nodestate.DropMove); err != nil {
+		return err
+	}
+	for _, c := range f.Leaving {
+		m.Gate.Forget(c.UID)
+	}
+	m.hold(f, step.Reason, now)
+	m.tellUndone(f, step.Reason)
+	return nil
+}
+
+// giveBack deletes the claims that were made in place of others and are of no use, but those that the step keeps. That one joined and was
+// not fit is remembered before: afterwards nobody knows.
+func (m *Disruptor) giveBack(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
+	for _, c := range f.coming {
+		if c.DeletionTimestamp != nil || slices.Contains(step.Keep, c.Name) || f.isUsed(c, now) {
+			continue
+		}
+		if slices.Contains(step.Unfit, c.Name) {
+			if err := m.Drift.Failed(ctx, c, step.Reason, now); err != nil {
+				return err
+			}
+		}
+		if err := m.Objects.Delete(ctx, c); err != nil {
+			return err
+		}
+		m.Ledger.Forget(c.UID)
+	}
+	return nil
+}
+
+// isUsed reports whether pods other than DaemonSet pods run on a replacement.
+func (f *InFlightMove) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
+	return c.Status.NodeName != "" && slices.ContainsFunc(f.Pods[c.Status.NodeName], func(pod *corev1.Pod) bool {
+		p := nodestate.DrainPod(pod)
+		return p.MustLeave(now) && !p.Daemon
+	})
+}
+
+// closed returns the Nodes of the move that are tainted because of it, and for no other reason.
+func (f *InFlightMove) closed() []*corev1.Node {
+	var out []*corev1.Node
+	for _, c := range f.Leaving {
+		if c.DeletionTimestamp != nil || c.Annotations[nodestate.AnnotationInterrupted] != "" || !nodestate.ReplacingSince(c).IsZero() {
+			continue
+		}
+		if n := f.nodes[c.Name]; n != nil && n.DeletionTimestamp == nil && !nodestate.IsOpen(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// onAll patches claims in parallel. A claim that no longer exists is no error.
+func (m *Disruptor) onAll(ctx context.Context, claims []*karpv1.NodeClaim, change func(*karpv1.NodeClaim)) error {
+	var group errgroup.Group
+	group.SetLimit(nodestate.ParallelClaims)
+	for _, c := range claims {
+		group.Go(func() error {
+			written, err := m.Objects.PatchClaim(ctx, c, change)
+			if kube.WhatNext(err) == kube.Gone {
+				return nil
+			}
+			if err == nil {
+				m.newest.Note(written)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// onNodes patches Nodes in parallel. A Node that no longer exists is no error.
+func (m *Disruptor) onNodes(ctx context.Context, nodes []*corev1.Node, change func(*corev1.Node)) error {
+	var group errgroup.Group
+	group.SetLimit(nodestate.ParallelClaims)
+	for _, n := range nodes {
+		group.Go(func() error {
+			_, err := m.Objects.PatchNode(ctx, n, change)
+			if kube.WhatNext(err) == kube.Gone {
+				return nil
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func nodeNames(nodes []*corev1.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.Name)
+	}
+	slices.Sort(out)
+	return out
+}

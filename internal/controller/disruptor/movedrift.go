@@ -1,0 +1,135 @@
+package disruptor
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/provisioner"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// freshen begins to replace nodes that have drifted, as many as the budgets allow.
+func (m *Disruptor) freshen(ctx context.Context, s *DisruptionInput, now time.Time) error {
+	looked := time.Now()
+	moves := m.drifting(ctx, s, now)
+	nodestate.CountEvaluation(m.Metrics, disruption.Drifted, "", looked)
+	return m.BeginAll(ctx, s, disruption.Drifted, moves, now)
+}
+
+// drifting are the moves by which drifted nodes go now. Those of static pools, which need no plan, are begun.
+func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.Time) []consolidation.Move {
+	granted, others := m.grantDrifted(s, now)
+	if len(granted) == 0 {
+		return nil
+	}
+	granted = m.refreshStatic(ctx, s, granted, now)
+	moves, later := m.timely(s, consolidation.Replace(m.Weighing(s, granted), granted), now)
+	m.Staying.Note(stayDriftRoom, slices.Concat(others, later)...)
+	m.release(s, granted, moves)
+	return moves
+}
+
+// grantDrifted returns the nodes that are to be replaced now because they have drifted; nobody else gets their place. And it returns why
+// others stay that the budgets have no room for, or that have moved too often.
+func (m *Disruptor) grantDrifted(s *DisruptionInput, now time.Time) (granted []string, others []disruption.Stay) {
+	m.Gate.Enter()
+	defer m.Gate.Leave()
+	begunIn(s.In, s.Flights, s.Claims, m.Gate)
+	nodes, stays := disruption.Candidates(s.In, disruption.Drifted)
+	nodes, tired := m.settled(s, disruption.Drifted, nodes, false)
+	nodestate.CountEligible(m.Metrics, disruption.Drifted, len(nodes))
+	nodes, later := m.inWaves(s, nodes)
+	m.Staying.Note(stayDrifted, slices.Concat(stays, tired, later)...)
+	m.Staying.Note(stayDriftRoom)
+	if len(nodes) == 0 {
+		_, _, rooms := disruption.Grant(s.In, disruption.Drifted, nil)
+		nodestate.CountRooms(m.Metrics, rooms)
+		return nil, nil
+	}
+	m.oldestFirst(s, nodes)
+	wishes := make([][]string, len(nodes))
+	for i, n := range nodes {
+		wishes[i] = []string{n}
+	}
+	granted, waiting, rooms := disruption.Grant(s.In, disruption.Drifted, wishes)
+	nodestate.CountRooms(m.Metrics, rooms)
+	granted, tired = m.settled(s, disruption.Drifted, granted, true)
+	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
+	m.reserve(s, granted)
+	return granted, slices.Concat(waiting, tired)
+}
+
+// timely returns the moves that can come to their end, and why other nodes stay that have something to wait for: a pool for which nothing is
+// bought at the moment, or a node that is not ready yet, perhaps what was bought for a move of theirs before. They are looked at again with
+// the next look. Nodes with a pod that has no place are left alone for a while.
+func (m *Disruptor) timely(s *DisruptionInput, found consolidation.Result, now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
+	by := nodestate.NodesByName(s.In.Snapshot)
+	for _, stuck := range found.Stuck {
+		n := by[stuck.Node]
+		if n == nil {
+			continue
+		}
+		if until, why := m.Holds.Held(now, n.Pool); !until.IsZero() {
+			later = append(later, disruption.Stay{Node: n.Name, Cause: disruption.InWaves, Until: until, Detail: "nothing is bought for its NodePool: " + why})
+			continue
+		}
+		m.holdStuck(s.Claims[n.Claim], provisioner.Explain(stuck.Refusal), now)
+	}
+	for _, move := range found.Moves {
+		at := slices.IndexFunc(move.Placements, func(p packing.Placement) bool { return by[p.Node] == nil || !by[p.Node].Initialized })
+		if at < 0 {
+			moves = append(moves, move)
+			continue
+		}
+		for _, name := range move.Nodes {
+			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves,
+				Detail: "pod " + move.Placements[at].Pod + " would go to node " + move.Placements[at].Node + ", which is not ready yet"})
+		}
+	}
+	return moves, later
+}
+
+// inWaves returns those of the drifted nodes that may go now, a few first, then waves, and none that is held; and why the others stay.
+func (m *Disruptor) inWaves(s *DisruptionInput, nodes []string) (allowed []string, later []disruption.Stay) {
+	if m.Drift == nil {
+		return nodes, nil
+	}
+	moving := map[string][]string{}
+	for _, f := range s.Flights {
+		for _, c := range f.Leaving {
+			if pool := c.Labels[karpv1.LabelNodePool]; f.Mark.Reason == disruption.Drifted {
+				moving[pool] = append(moving[pool], c.Status.NodeName)
+			}
+		}
+	}
+	by, ofPool := nodestate.NodesByName(s.In.Snapshot), map[string][]string{}
+	for _, name := range nodes {
+		ofPool[by[name].Pool] = append(ofPool[by[name].Pool], name)
+	}
+	for _, pool := range slices.Sorted(maps.Keys(ofPool)) {
+		first, stays := m.Drift.Waves(pool, ofPool[pool], moving[pool])
+		allowed = append(allowed, first...)
+		for _, name := range slices.Sorted(maps.Keys(stays)) {
+			later = append(later, disruption.Stay{Node: name, Cause: disruption.InWaves, Detail: stays[name]})
+		}
+	}
+	return allowed, later
+}
+
+// oldestFirst sorts nodes by when they drifted.
+func (m *Disruptor) oldestFirst(s *DisruptionInput, nodes []string) {
+	since := map[string]time.Time{}
+	by := nodestate.NodesByName(s.In.Snapshot)
+	for _, name := range nodes {
+		if c, ok := s.Claims[by[name].Claim].StatusConditions().Find(karpv1.ConditionDrifted); ok {
+			since[name] = c.LastTransitionTime.Time
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b string) int { return since[a].Compare(since[b]) })
+}

@@ -1,0 +1,83 @@
+package disruptor
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// tellWait says what a move waits for, once.
+func (m *Disruptor) tellWait(f *InFlightMove, step replacement.Step) {
+	if m.told[f.Mark.ID] == step.Reason {
+		return
+	}
+	if m.told == nil {
+		m.told = map[string]string{}
+	}
+	m.told[f.Mark.ID] = step.Reason
+	for _, c := range f.Leaving {
+		m.Tell.Tell(c, kube.ReasonWaitingReadiness, f.Mark.Said()+"; it waits: "+step.Reason)
+	}
+	m.Log.Info("move waits", "move", f.Mark.ID, "cause", step.Reason, "newNodeClaims", f.claimNames())
+}
+
+// tellDone counts a move that was done, with what it turned out to save.
+func (m *Disruptor) tellDone(f *InFlightMove, now time.Time) {
+	reason, took := string(f.Mark.Reason), now.Sub(f.Mark.Begun).Seconds()
+	m.Metrics.Moves.Ended.WithLabelValues(reason, "done").Inc()
+	m.Metrics.Took.WithLabelValues(reason).Observe(took)
+	saving, known := f.saving(m.Types)
+	if f.Mark.Saving > 0 && known && saving > 0 {
+		m.Metrics.Saving.WithLabelValues("promised").Add(f.Mark.Saving)
+		m.Metrics.Saving.WithLabelValues("realised").Add(saving.Dollars())
+	}
+	for _, c := range f.Leaving {
+		nodestate.PodLoss{Claim: c, Reason: strings.ToLower(reason), Pods: f.Mark.Pods / max(f.Mark.Nodes, 1)}.Count(m.Metrics)
+		m.Tell.Tell(c, kube.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+f.Mark.Said())
+	}
+	m.Log.Info("moved", "move", f.Mark.ID, "reason", reason, "Nodes", f.nodeNames(), "newNodeClaims", f.claimNames(), "pods", f.Mark.Pods,
+		"promisedPerHour", f.Mark.Saving, "realisedPerHour", saving.Dollars(), "seconds", took)
+}
+
+// tellUndone says why a move came to nothing.
+func (m *Disruptor) tellUndone(f *InFlightMove, why string) {
+	m.Metrics.Moves.Ended.WithLabelValues(string(f.Mark.Reason), "undone").Inc()
+	decision, kind, found := f.Mark.Decision()
+	m.Metrics.Moves.Failed.WithLabelValues(decision, kind, found).Inc()
+	for _, c := range f.Leaving {
+		m.Tell.Tell(c, kube.ReasonMoveUndone, f.Mark.Said()+"; it was undone: "+why)
+	}
+	m.Log.Warn("undid a move", "move", f.Mark.ID, "reason", string(f.Mark.Reason), "cause", why, "Nodes", f.nodeNames(), "newNodeClaims", f.claimNames())
+}
+
+// tellStays says how many nodes stay for which reason, when that changes: candidates are those that were looked at, and moves
+// what was found.
+func (m *Disruptor) tellStays(stays []disruption.Stay, candidates []string, moves []consolidation.Move) {
+	counts := map[disruption.Cause]int{}
+	for _, s := range stays {
+		counts[s.Cause]++
+	}
+	left := len(candidates)
+	for i := range moves {
+		left -= len(moves[i].Nodes)
+	}
+	if left > 0 {
+		counts[disruption.Worth] = left
+	}
+	var text []string
+	for _, cause := range slices.Sorted(maps.Keys(counts)) {
+		text = append(text, string(cause)+": "+strconv.Itoa(counts[cause]))
+	}
+	if said := strings.Join(text, ", "); said != m.Search.told {
+		m.Search.told = said
+		m.Log.Info("looked at all nodes for moves that save money", "moves", len(moves), "nodesThatStay", said)
+	}
+}

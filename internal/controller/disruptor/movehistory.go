@@ -1,0 +1,187 @@
+package disruptor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// tripStore persists the records of moved pods.
+type tripStore interface {
+	Read(ctx context.Context) (string, error)
+	Write(ctx context.Context, text string) error
+}
+
+// MoveHistory records which workloads' pods were moved off which kind of node, and which nodes must stay because of it. Its methods
+// are safe for concurrent use, and accept a nil receiver, which records nothing and keeps no node.
+type MoveHistory struct {
+	Store tripStore
+	Log   *slog.Logger
+
+	mu      sync.Mutex
+	Trips   disruption.Trips
+	read    bool // the records of an earlier process were read
+	news    bool // there are unsaved records
+	written time.Time
+	told    string // the last logged error
+}
+
+// MoveHistoryInterval is the shortest interval between writes. A crash loses the records of that time.
+const MoveHistoryInterval = 10 * time.Second
+
+// Recall reads the records of an earlier process once, and saves new ones. While they cannot be read it returns an error, and no voluntary
+// disruption may start: the same pods might be moved again.
+func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.read {
+		text, err := t.Store.Read(ctx)
+		switch {
+		case errors.Is(err, kube.ErrTripsUnreadable):
+			t.Log.Warn("what is known of pods that were moved cannot be read, and is forgotten", "error", err.Error())
+		case err != nil:
+			return err
+		}
+		known, unread := disruption.DecodeTrips(text)
+		if unread > 0 {
+			t.Log.Warn("some of what is known of pods that were moved cannot be read", "lines", unread)
+		}
+		t.Trips, t.read = t.Trips.Add(now, known...), true
+	}
+	if !t.news || now.Sub(t.written) < MoveHistoryInterval {
+		return nil
+	}
+	t.written = now
+	err := t.Store.Write(ctx, t.Trips.Encode())
+	if err == nil {
+		t.news, t.told = false, ""
+		return nil
+	}
+	if text := err.Error(); text != t.told && ctx.Err() == nil {
+		t.told = text
+		_, hint := loop.SortError(err)
+		t.Log.Warn("cannot write which pods were moved; a restart would forget it", "error", text, "hint", hint)
+	}
+	return nil
+}
+
+// Moved records that the pods of the claims' Nodes leave at now; pods has the pods of all Nodes by Node name.
+func (t *MoveHistory) Moved(now time.Time, reason disruption.Reason, claims []*karpv1.NodeClaim, pods map[string][]*corev1.Pod) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := map[string]int{}
+	for _, list := range pods {
+		for workload, n := range WorkloadsOf(list) {
+			all[workload] += n
+		}
+	}
+	var trips []disruption.Trip
+	for _, c := range claims {
+		counts := loadOf(c, pods)
+		for _, workload := range slices.Sorted(maps.Keys(counts)) {
+			trips = append(trips, disruption.Trip{
+				At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], All: all[workload], Shape: ShapeOf(c), Reason: reason,
+			})
+		}
+	}
+	t.news = t.news || len(trips) > 0
+	t.Trips = t.Trips.Add(now, trips...)
+}
+
+// Stays returns which of the nodes must stay, and why. With together set, all of them would leave, in this order.
+func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s TravelScene, together bool) []disruption.Stay {
+	if t == nil || len(nodes) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	trips := slices.Concat(t.Trips, s.begun(in.Now))
+	t.mu.Unlock()
+	traffic := disruption.Traffic{Reason: reason, Pods: map[string]int{}, Limits: map[string]int{}, Together: together, Now: in.Now}
+	for pool, p := range in.Policies {
+		traffic.Limits[pool] = p.MovesPerHour
+	}
+	for _, list := range s.Pods {
+		for workload, n := range WorkloadsOf(list) {
+			traffic.Pods[workload] += n
+		}
+	}
+	by := nodestate.NodesByName(in.Snapshot)
+	for _, name := range nodes {
+		n := by[name]
+		if n == nil || s.Claims[n.Claim] == nil {
+			continue
+		}
+		c := s.Claims[n.Claim]
+		traffic.Loads = append(traffic.Loads, disruption.Load{Node: name, Pool: n.Pool, Shape: ShapeOf(c), Pods: loadOf(c, s.Pods)})
+	}
+	return trips.Stays(traffic)
+}
+
+// TravelScene is the input of Stays beside the snapshot.
+type TravelScene struct {
+	Claims map[string]*karpv1.NodeClaim // by name
+	Pods   map[string][]*corev1.Pod     // as podsByNode returns them
+}
+
+// begun are the trips of moves that are not committed yet: they are noted when they are, but are to be counted from the start, or two
+// moves that wait for their nodes would each take what is left of an hour's.
+func (s TravelScene) begun(now time.Time) []disruption.Trip {
+	var out []disruption.Trip
+	for _, name := range slices.Sorted(maps.Keys(s.Claims)) {
+		c := s.Claims[name]
+		mark, err := nodestate.MoveOf(c)
+		if mark == nil || err != nil || mark.Committed || c.DeletionTimestamp != nil {
+			continue
+		}
+		counts := loadOf(c, s.Pods)
+		for _, workload := range slices.Sorted(maps.Keys(counts)) {
+			out = append(out, disruption.Trip{At: now, Workload: workload, Pods: counts[workload], Shape: ShapeOf(c), Reason: mark.Reason})
+		}
+	}
+	return out
+}
+
+// loadOf counts the movable pods of the claim's Node by workload.
+func loadOf(c *karpv1.NodeClaim, pods map[string][]*corev1.Pod) map[string]int {
+	if c.Status.NodeName == "" {
+		return nil
+	}
+	return WorkloadsOf(pods[c.Status.NodeName])
+}
+
+// WorkloadsOf counts the movable pods by workload. Pods without a controller do not come again, and are left out.
+func WorkloadsOf(pods []*corev1.Pod) map[string]int {
+	out := map[string]int{}
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil || !kube.NeedsPlace(pod) {
+			continue
+		}
+		if workload := kube.Workload(pod); workload != "" {
+			out[workload]++
+		}
+	}
+	return out
+}
+
+// ShapeOf returns the shape of the claim's node: pool, instance type, zone and capacity type.
+func ShapeOf(c *karpv1.NodeClaim) string {
+	return disruption.Shape(c.Labels[karpv1.LabelNodePool], c.Labels[corev1.LabelInstanceTypeStable], c.Labels[corev1.LabelTopologyZone], c.Labels[karpv1.LabelCapacityType])
+}

@@ -1,0 +1,336 @@
+package disruptor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// replacementMaker creates replacement NodeClaims.
+type replacementMaker interface {
+	CreateReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) []kube.Created
+	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
+}
+
+// Disruptor replaces drifted nodes and nodes whose pods cost less elsewhere, and completes the moves that it has started.
+// The replacements are initialized before the first pod is evicted. A move that cannot complete is undone.
+type Disruptor struct {
+	Cluster   nodestate.Snapshots
+	Reader    objectReader
+	Market    nodestate.Markets
+	Types     nodestate.TypeMarket
+	Solve     nodestate.Solver
+	Claims    replacementMaker
+	Ledger    *kube.Ledger
+	Holds     *poolhealth.LaunchBackoff // of the Provisioner: they hold back replacements too
+	Objects   loop.ObjectWriter
+	Diagnoses *diagnoser.Diagnoser // finds claims that will not join; nil disables this
+	Pods      *nodestate.PodWatch
+	Pauses    *loop.Pauses
+	Travel    *MoveHistory
+	Staying   *DisruptableConditionWriter // shared with Emptiness
+	Gate      *nodestate.DisruptionLock   // shared with Emptiness
+	Batch     *loop.Batch
+	Tell      loop.EventRecorder
+	Metrics   *metrics.Metrics
+	Log       *slog.Logger
+	Now       loop.Clock
+
+	// Drift limits which drifted nodes may go now; nil: only the budgets do.
+	Drift *driftcheck.Reconciler
+
+	// SpotToSpot allows to replace spot instances with cheaper spot instances.
+	SpotToSpot bool
+
+	newest  loop.NewestVersions
+	held    map[types.UID]holding   // claims of moves that were undone
+	blocked map[string]blockage     // by ID of the move
+	told    map[string]string       // the logged reason why each move waits, by its ID
+	strays  map[types.UID]time.Time // tainted Nodes without a known cause, and since when
+	Search  searching
+}
+
+// holding excludes a claim from moves for a while.
+type holding struct {
+	until time.Time
+	cause string
+	times int // consecutive moves of it that were undone
+}
+
+// blockage is why a move cannot continue.
+type blockage struct {
+	cause string
+	since time.Time
+}
+
+// How often moves are led on while there are some, how often the nodes are looked at for others at most and at least, and
+// how long nodes of a move that was undone are left alone: so long the first time, and twice as long each time after that.
+const (
+	advanceEvery = time.Second
+	searchEvery  = 10 * time.Second
+	searchLeast  = 5 * time.Minute
+	searchShare  = 4 // the pause after a scan is this many times its duration
+	HoldFirst    = 2 * time.Minute
+	HoldMost     = time.Hour
+)
+
+// Start runs the loop until ctx ends.
+func (m *Disruptor) Start(ctx context.Context) error {
+	for _, kind := range []string{nodestate.KindSingle, nodestate.KindMulti} {
+		m.Metrics.Timeouts.WithLabelValues(kind).Add(0) // creates the series, so that alerts can refer to it
+	}
+	ticker := time.NewTicker(advanceEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		m.complain(m.Advance(ctx))
+		m.complain(m.Look(ctx))
+	}
+}
+
+func (m *Disruptor) complain(err error) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	if next, hint := loop.SortError(err); next != kube.Reread && next != kube.Gone {
+		m.Metrics.Failures.WithLabelValues("moves", string(next)).Inc()
+		m.Log.Error("cannot move pods off nodes", "error", err.Error(), "hint", hint)
+	}
+}
+
+// Advance does the next step of each move.
+func (m *Disruptor) Advance(ctx context.Context) error {
+	defer loop.Working(ctx, loop.LoopMoves, "").End()
+	// 1. read
+	now := m.Now.Now()
+	objects, err := m.Reader.Objects(ctx)
+	if err != nil {
+		return err
+	}
+	flights := m.flights(objects)
+	m.Metrics.Active.Set(float64(len(flights)))
+	m.forget(objects, flights)
+	errs := []error{m.clear(ctx, objects, now)}
+	if len(flights) == 0 {
+		return errors.Join(errs...)
+	}
+	seen, err := m.see(ctx, flights, objects, now)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	for i, f := range flights {
+		// 2. decide
+		step := replacement.Next(seen[i], now)
+		// 3. act, 4. report
+		errs = append(errs, m.act(ctx, f, seen[i], step, now))
+	}
+	return errors.Join(errs...)
+}
+
+// flights returns the moves in progress.
+func (m *Disruptor) flights(o kube.Objects) []*InFlightMove {
+	claims := make([]*karpv1.NodeClaim, 0, len(o.Claims))
+	for _, c := range o.Claims {
+		if nodestate.IsServed(c.Spec.NodeClassRef) {
+			claims = append(claims, m.newest.Of(c))
+		}
+	}
+	out := flightsOf(claims, m.Ledger.Claims(), o.Nodes)
+	if len(out) > 0 {
+		pods := podsByNode(o)
+		for _, f := range out {
+			f.Pods = pods
+		}
+	}
+	return out
+}
+
+// see collects the input of replacement.Next for each move. A plan is made only if a move needs to know whether its pods can be placed.
+func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o kube.Objects, now time.Time) ([]replacement.Seen, error) {
+	seen := make([]replacement.Seen, len(flights))
+	isDue := false
+	paused := m.Pauses.Current(ctx, now)
+	w := userIntent{policies: nodestate.PoliciesOf(o, paused.Wanted(), now), kept: nodestate.KeptOf(o)}
+	for i, f := range flights {
+		seen[i] = f.seen(m.Diagnoses)
+		if slices.ContainsFunc(seen[i].Coming, func(c replacement.Comer) bool { return !c.Joined.IsZero() }) {
+			seen[i].FitWithin = loop.FitWithin(o.Claims, f.coming)
+		}
+		if seen[i].Off == "" {
+			seen[i].Off = m.off(f, w)
+		}
+		isDue = isDue || seen[i].Revocable() && f.isReady(seen[i])
+	}
+	if !isDue {
+		return seen, nil
+	}
+	market := m.Market.Market(now)
+	if why := unsaid(paused, market); why != "" {
+		for i := range flights {
+			seen[i].Blocked, seen[i].BlockedSince = why, now // the move waits, and is not undone because of it
+		}
+		return seen, nil
+	}
+	s, err := m.Cluster.Snapshot(ctx, now, market)
+	if err != nil {
+		return seen, err
+	}
+	var plan packing.Plan
+	if len(s.Pods) > 0 {
+		plan = m.Solve(s, market)
+	}
+	unbound := unboundOf(flights, seen, s, plan)
+	for i, f := range flights {
+		if f.isReady(seen[i]) {
+			seen[i].Blocked, seen[i].BlockedSince = m.block(f, f.blocked(s, plan, unbound, now), now)
+		}
+	}
+	return seen, nil
+}
+
+// unsaid returns what must be known before a move continues and is not known yet: after a start, or while an API does not answer.
+// Empty if all is known.
+func unsaid(paused loop.PauseState, market catalog.Market) string {
+	switch {
+	case market == nil:
+		return "it is not known yet what can be bought"
+	case paused.IsUnread:
+		return "it cannot be read whether all NodePools are paused"
+	}
+	return ""
+}
+
+// unboundOf returns the pods of nodes ready to leave that kube-scheduler, which does not know the plan, could not schedule.
+func unboundOf(flights []*InFlightMove, seen []replacement.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
+	var nodes, turns []string
+	for i, f := range flights {
+		if !f.isReady(seen[i]) {
+			continue
+		}
+		turns = append(turns, f.Mark.Turns...)
+		for _, c := range f.Leaving {
+			if n := f.nodes[c.Name]; n != nil && c.DeletionTimestamp == nil {
+				nodes = append(nodes, n.Name)
+			}
+		}
+	}
+	out := map[string]bool{}
+	for _, id := range consolidation.Unschedulable(s, plan, nodes, turns) {
+		out[id] = true
+	}
+	return out
+}
+
+// block records the time since when something blocks the move.
+func (m *Disruptor) block(f *InFlightMove, cause string, now time.Time) (string, time.Time) {
+	if cause == "" {
+		delete(m.blocked, f.Mark.ID)
+		return "", time.Time{}
+	}
+	b, ok := m.blocked[f.Mark.ID]
+	if !ok {
+		b.since = now
+	}
+	b.cause = cause
+	if m.blocked == nil {
+		m.blocked = map[string]blockage{}
+	}
+	m.blocked[f.Mark.ID] = b
+	return b.cause, b.since
+}
+
+// forget drops the records of claims and moves that no longer exist.
+func (m *Disruptor) forget(o kube.Objects, flights []*InFlightMove) {
+	if len(m.held)+len(m.blocked)+len(m.told) == 0 {
+		return
+	}
+	claims := map[types.UID]bool{}
+	for _, c := range o.Claims {
+		claims[c.UID] = true
+	}
+	for uid := range m.held {
+		if !claims[uid] {
+			delete(m.held, uid)
+		}
+	}
+	known := map[string]bool{}
+	for _, f := range flights {
+		known[f.Mark.ID] = true
+	}
+	for id := range m.blocked {
+		if !known[id] {
+			delete(m.blocked, id)
+		}
+	}
+	for id := range m.told {
+		if !known[id] {
+			delete(m.told, id)
+		}
+	}
+}
+
+// hold excludes the nodes of a move that was undone from moves for a while.
+func (m *Disruptor) hold(f *InFlightMove, why string, now time.Time) {
+	if m.held == nil {
+		m.held = map[types.UID]holding{}
+	}
+	for _, c := range f.Leaving {
+		h := m.held[c.UID]
+		if now.Sub(h.until) > HoldMost { // the last hold ended long ago
+			h.times = 0
+		}
+		h.times++
+		h.cause = why
+		h.until = now.Add(min(HoldFirst<<min(h.times-1, 10), HoldMost))
+		m.held[c.UID] = h
+	}
+}
+
+// nodeNames returns the names of the leaving nodes, for logs.
+func (f *InFlightMove) nodeNames() string {
+	var out []string
+	for _, c := range f.Leaving {
+		out = append(out, c.Status.NodeName)
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+func (f *InFlightMove) claimNames() string {
+	var out []string
+	for _, c := range f.coming {
+		out = append(out, c.Name)
+	}
+	return strings.Join(out, ",")
+}
+
+// holdStuck holds back a node whose pods cannot be placed.
+func (m *Disruptor) holdStuck(claim *karpv1.NodeClaim, why string, now time.Time) {
+	if claim != nil {
+		m.hold(&InFlightMove{Leaving: []*karpv1.NodeClaim{claim}}, why, now)
+		m.Gate.Forget(claim.UID)
+	}
+}

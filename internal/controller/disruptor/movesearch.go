@@ -1,0 +1,411 @@
+package disruptor
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// searching is the state of the scans for moves.
+type searching struct {
+	Next time.Time // the next scan is not before
+	last uint64    // fingerprint of the input of the last scan
+	full time.Time // time of the last scan that found nothing
+	told string    // the last logged counts of nodes that stay
+
+	steady consolidation.ChurnDetector
+
+	blockers time.Time // when deadlocks were counted last
+}
+
+// DisruptionInput is one look at the cluster, with all that says who may go.
+type DisruptionInput struct {
+	In      disruption.Input
+	market  catalog.Market
+	objects kube.Objects
+	Claims  map[string]*karpv1.NodeClaim // by name
+	Flights []*InFlightMove
+	pods    map[string][]*corev1.Pod // by Node; nil until needed
+	// steady: no pod has come or gone for a while; restless: pods come and go all the time. See consolidation.ChurnDetector.
+	steady, restless bool
+}
+
+// Look begins moves: of nodes that have drifted, and of those whose pods cost less elsewhere.
+func (m *Disruptor) Look(ctx context.Context) error {
+	now := m.Now.Now()
+	if now.Before(m.Search.Next) {
+		return nil
+	}
+	m.Search.Next = now.Add(searchEvery)
+	defer loop.Working(ctx, loop.LoopSearch, "").End()
+	if err := errors.Join(m.Travel.Recall(ctx, now), m.Holds.Recall(ctx)); err != nil {
+		return err
+	}
+	s, err := m.Scenery(ctx, now)
+	if err == nil && s != nil {
+		err = m.freshen(ctx, s, now)
+	}
+	if err != nil || s == nil {
+		return err
+	}
+	return m.Save(ctx, now)
+}
+
+// DisruptionInput reads all that a choice rests on; nil as long as it is not known what can be bought.
+func (m *Disruptor) Scenery(ctx context.Context, now time.Time) (*DisruptionInput, error) {
+	objects, err := m.Reader.Objects(ctx)
+	if err != nil || len(objects.Claims) == 0 {
+		return nil, err
+	}
+	market := m.Market.Market(now)
+	if market == nil {
+		return nil, nil
+	}
+	snapshot, err := m.Cluster.Snapshot(ctx, now, market)
+	if err != nil {
+		return nil, err
+	}
+	snapshot.Pools = m.Holds.Marked(snapshot.Pools, now)
+	b := nodestate.ReadBooks(objects, m.Pods, m.Pauses.Current(ctx, now), now)
+	out := &DisruptionInput{market: market, objects: objects, Claims: b.Claims, In: disruption.Input{
+		Snapshot: snapshot, Policies: b.Policies, Records: b.Records(snapshot), Drifted: map[string]string{}, Now: now,
+	}}
+	if len(snapshot.Pods) > 0 {
+		out.In.Plan = m.Solve(snapshot, market)
+	}
+	out.Flights = m.flights(objects)
+	begunIn(out.In, out.Flights, out.Claims, m.Gate)
+	for i := range snapshot.Nodes {
+		n := &snapshot.Nodes[i]
+		claim := b.Claims[n.Claim]
+		if claim == nil {
+			continue
+		}
+		if c, ok := claim.StatusConditions().Find(karpv1.ConditionDrifted); ok && c.Status == "True" {
+			out.In.Drifted[n.Name] = c.Reason
+		}
+		if h, ok := m.held[claim.UID]; ok && now.Before(h.until) {
+			r := out.In.Records[n.Name]
+			r.Held, r.HeldCause = h.until, h.cause
+			out.In.Records[n.Name] = r
+		}
+	}
+	return out, nil
+}
+
+// begunIn marks the nodes that are leaving already, and holds back their replacements.
+func begunIn(in disruption.Input, flights []*InFlightMove, claims map[string]*karpv1.NodeClaim, gate *nodestate.DisruptionLock) {
+	going, made := map[string]bool{}, map[string]bool{}
+	for _, f := range flights {
+		for _, c := range f.Leaving {
+			going[c.Name] = true
+		}
+		for _, c := range f.coming {
+			made[c.Name] = true
+		}
+	}
+	for i := range in.Snapshot.Nodes {
+		n := &in.Snapshot.Nodes[i]
+		r, ok := in.Records[n.Name]
+		if !ok || claims[n.Claim] == nil {
+			continue
+		}
+		r.Going = r.Going || going[n.Claim] || gate.Going(claims[n.Claim].UID, in.Now)
+		if made[n.Claim] {
+			r.Held, r.HeldCause = in.Now.Add(searchEvery), "pods are on their way to it"
+		}
+		in.Records[n.Name] = r
+	}
+}
+
+// settled returns those of the nodes whose pods may be moved again, and why the others stay. Together: all that are left will go.
+func (m *Disruptor) settled(s *DisruptionInput, reason disruption.Reason, nodes []string, together bool) ([]string, []disruption.Stay) {
+	if s.pods == nil {
+		s.pods = podsByNode(s.objects)
+	}
+	stays := m.Travel.Stays(s.In, reason, nodes, TravelScene{s.Claims, s.pods}, together)
+	stay := map[string]bool{}
+	for _, one := range stays {
+		stay[one.Node] = true
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(name string) bool { return stay[name] }), stays
+}
+
+// countDeadlocks sets the metric of what blocks the draining of nodes until a user fixes it, at most every deadlocksEvery.
+func (m *Disruptor) countDeadlocks(o kube.Objects, now time.Time) {
+	if now.Sub(m.Search.blockers) < deadlocksEvery {
+		return
+	}
+	m.Search.blockers = now
+	for kind, n := range kube.Deadlocks(o.Blockers(now)) {
+		m.Metrics.Deadlocks.WithLabelValues(string(kind)).Set(float64(n))
+	}
+}
+
+// deadlocksEvery is how often deadlocks are counted.
+const deadlocksEvery = time.Minute
+
+// worthTheirPrice are the nodes that could have gone, and that none of the moves takes.
+func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.Stay {
+	goes := nodestate.NodesOfMoves(moves)
+	var out []disruption.Stay
+	for _, name := range nodes {
+		if !goes[name] {
+			out = append(out, disruption.Stay{Node: name, Cause: disruption.Worth})
+		}
+	}
+	return out
+}
+
+// withRoom returns those of the nodes of whose pools one more may leave to save money, and why the others stay: nobody needs to
+// Look at what could not be begun.
+func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (some []string, stays []disruption.Stay) {
+	full, by := map[string]disruption.Room{}, nodestate.NodesByName(s.In.Snapshot)
+	for _, room := range rooms {
+		if room.Nodes == 0 {
+			full[room.Pool] = room
+		}
+	}
+	for _, name := range nodes {
+		if room, ok := full[by[name].Pool]; ok {
+			stays = append(stays, disruption.Stay{Node: name, Cause: disruption.Budgeted, Detail: room.Budget, Until: room.Until})
+		} else {
+			some = append(some, name)
+		}
+	}
+	return some, stays
+}
+
+// Save begins moves that save money. All nodes are looked at without holding anybody up; what is chosen is looked at again.
+func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
+	looked := time.Now()
+	s, err := m.Scenery(ctx, now)
+	if err != nil || s == nil {
+		return err
+	}
+	nodes, stays := disruption.Candidates(s.In, disruption.Underutilized)
+	nodes, tired := m.settled(s, disruption.Underutilized, nodes, false)
+	nodestate.CountEligible(m.Metrics, disruption.Underutilized, len(nodes))
+	_, _, rooms := disruption.Grant(s.In, disruption.Underutilized, nil)
+	nodestate.CountRooms(m.Metrics, rooms)
+	nodes, full := s.withRoom(nodes, rooms)
+	m.Staying.Note(staySaving, slices.Concat(stays, tired, full)...)
+	m.complain(m.Staying.Write(ctx, s.In.Snapshot, s.Claims, now))
+	m.countDeadlocks(s.objects, now)
+	m.Search.steady.Observe(s.In.Snapshot, now)
+	s.steady, s.restless = m.Search.steady.IsLow(now), m.Search.steady.IsHigh(now)
+	mark := s.fingerprint(nodes)
+	if slices.ContainsFunc(s.Flights, func(f *InFlightMove) bool { return f.IsInTurn(now) }) {
+		return nil // nodes that leave now take away room that a move would count on; the recorded reasons to stay remain valid
+	}
+	if len(nodes) == 0 || mark == m.Search.last && now.Sub(m.Search.full) < searchLeast {
+		nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, looked)
+		return nil
+	}
+	begun := time.Now()
+	found := consolidation.Find(m.Weighing(s, nodes))
+	took := time.Since(begun)
+	m.Metrics.Search.Observe(took.Seconds())
+	m.Search.Next = now.Add(max(searchEvery, searchShare*took))
+	m.Search.last, m.Search.full = mark, now
+	nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, looked)
+	if found.Waits {
+		return nil // the recorded reasons to stay remain valid
+	}
+	nodestate.CountWeighed(m.Metrics, s.In, found)
+	m.tellStays(stays, nodes, found.Moves)
+	m.Staying.Note(stayWorth, worthTheirPrice(nodes, found.Moves)...)
+	m.Staying.Note(staySavingRoom)
+	if len(found.Moves) == 0 {
+		return nil
+	}
+	m.Search.last = 0
+	return m.Choose(ctx, found.Moves)
+}
+
+// Choose starts the moves that the budgets allow, if they are still valid.
+func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) error {
+	now := m.Now.Now()
+	s, err := m.Scenery(ctx, now)
+	if err != nil || s == nil {
+		return err
+	}
+	s.steady, s.restless = m.Search.steady.IsLow(now), m.Search.steady.IsHigh(now)
+	nodes, granted := m.grantMoves(s, moves, now)
+	var confirmed []consolidation.Move
+	if len(granted) > 0 {
+		confirmed = consolidation.Revalidate(m.Weighing(s, nodes), granted).Moves
+	}
+	nodestate.CountInvalid(m.Metrics, moves, loop.SetOf(nodes), granted, confirmed)
+	m.release(s, granted, confirmed)
+	if len(confirmed) == 0 {
+		m.holdBest(s, moves, loop.SetOf(granted), now)
+	}
+	return m.BeginAll(ctx, s, disruption.Underutilized, confirmed, now)
+}
+
+// holdBest leaves the nodes of the best move alone for a while that were granted, where none was confirmed: the same would be found in each look, and nothing
+// else.
+func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, granted map[string]bool, now time.Time) {
+	by := nodestate.NodesByName(s.In.Snapshot)
+	for i := range moves {
+		if slices.ContainsFunc(moves[i].Nodes, func(name string) bool { return !granted[name] }) {
+			continue
+		}
+		var claims []*karpv1.NodeClaim
+		for _, name := range moves[i].Nodes {
+			claims = append(claims, s.Claims[by[name].Claim])
+		}
+		m.hold(&InFlightMove{Leaving: claims}, "what was found for it was not found when it was looked at again", now)
+		return
+	}
+}
+
+// grantMoves returns the nodes that may go, and those of the moves' that the budgets allow; nobody else gets their place.
+func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move, now time.Time) (nodes, granted []string) {
+	m.Gate.Enter()
+	defer m.Gate.Leave()
+	begunIn(s.In, s.Flights, s.Claims, m.Gate)
+	nodes, _ = disruption.Candidates(s.In, disruption.Underutilized)
+	nodes, _ = m.settled(s, disruption.Underutilized, nodes, false)
+	may := loop.SetOf(nodes)
+	var wishes [][]string
+	for _, move := range moves {
+		if !slices.ContainsFunc(move.Nodes, func(n string) bool { return !may[n] }) {
+			wishes = append(wishes, move.Nodes)
+		}
+	}
+	var waiting, tired []disruption.Stay
+	var rooms []disruption.Room
+	granted, waiting, rooms = disruption.Grant(s.In, disruption.Underutilized, wishes)
+	nodestate.CountRooms(m.Metrics, rooms)
+	granted, tired = m.settled(s, disruption.Underutilized, granted, true)
+	m.Staying.Note(staySavingRoom, slices.Concat(waiting, tired)...)
+	m.reserve(s, granted)
+	return nodes, granted
+}
+
+// reserve keeps others from choosing the nodes, or from using up what the budgets have granted to them. Only who has entered the gate may.
+func (m *Disruptor) reserve(s *DisruptionInput, nodes []string) {
+	by := nodestate.NodesByName(s.In.Snapshot)
+	for _, name := range nodes {
+		m.Gate.Reserve(s.Claims[by[name].Claim].UID)
+	}
+}
+
+// release gives back what was reserved for nodes that none of the moves takes.
+func (m *Disruptor) release(s *DisruptionInput, nodes []string, moves []consolidation.Move) {
+	goes := nodestate.NodesOfMoves(moves)
+	by := nodestate.NodesByName(s.In.Snapshot)
+	for _, name := range nodes {
+		if !goes[name] {
+			m.Gate.Forget(s.Claims[by[name].Claim].UID)
+		}
+	}
+}
+
+// Weighing is what consolidation looks at.
+func (m *Disruptor) Weighing(s *DisruptionInput, nodes []string) consolidation.Input {
+	out := consolidation.Input{
+		Snapshot: disruption.WithoutVacant(s.In), Market: s.market, Nodes: map[string]consolidation.Candidate{}, Rules: map[string]consolidation.Rule{}, MaxRemovals: map[string]int{},
+		SpotToSpot: m.SpotToSpot, Stale: s.Stale(), LowChurn: s.steady, HighChurn: s.restless, OneAtATime: true,
+	}
+	by := nodestate.NodesByName(s.In.Snapshot)
+	for _, name := range nodes {
+		n := by[name]
+		price, _ := priceOfClaims(m.Types, []*karpv1.NodeClaim{s.Claims[n.Claim]})
+		out.Nodes[name] = consolidation.Candidate{Price: price, Cost: s.In.Records[name].Cost}
+	}
+	_, _, rooms := disruption.Grant(s.In, disruption.Underutilized, nil)
+	for _, room := range rooms {
+		out.MaxRemovals[room.Pool] = room.Nodes
+	}
+	for pool, p := range s.In.Policies {
+		out.Rules[pool] = consolidation.Rule{LeastSaving: p.LeastSaving, LeastShare: p.LeastShare, LeastWorth: p.Method.LeastWorth()}
+	}
+	return out
+}
+
+// BeginAll begins moves, one after the other, but those that would buy what is not bought now. An error ends only the move that it
+// befell.
+func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason disruption.Reason, moves []consolidation.Move, now time.Time) error {
+	byName := map[string]*corev1.Node{}
+	for _, n := range s.objects.Nodes {
+		byName[n.Name] = n
+	}
+	by, usual := nodestate.NodesByName(s.In.Snapshot), loop.UsualJoin(s.objects.Claims)
+	for _, move := range moves {
+		if !m.Holds.Allows(move.Machines, now) {
+			m.release(s, move.Nodes, nil)
+			continue
+		}
+		var claims []*karpv1.NodeClaim
+		var nodes []*corev1.Node
+		for _, name := range move.Nodes {
+			claim := m.newest.Of(s.Claims[by[name].Claim])
+			claims = append(claims, claim)
+			if node := byName[claim.Status.NodeName]; kube.IsNodeOf(claim, node) {
+				nodes = append(nodes, node)
+			}
+		}
+		mark := nodestate.MoveMark{
+			ID: nodestate.MoveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.Machines), Pods: move.Pods, Turns: move.EvictionOrder,
+		}
+		if reason == disruption.Underutilized {
+			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usual).Seconds()))
+		}
+		m.complain(m.begin(ctx, mark, claims, nodes, func(a map[string]string) error { return m.buy(ctx, move.Machines, a) }, now))
+	}
+	return nil
+}
+
+// fingerprint changes when a look could find something else: other candidates, other pods on them, or other prices, or when it is worth looking closer.
+func (s *DisruptionInput) fingerprint(nodes []string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(fingerprintSeed)
+	text := func(parts ...string) {
+		for _, p := range parts {
+			_, _ = h.WriteString(p)
+			_ = h.WriteByte(0)
+		}
+	}
+	text(nodes...)
+	text(strconv.FormatBool(s.steady), strconv.FormatBool(s.restless))
+	for i := range s.In.Snapshot.Nodes {
+		n := &s.In.Snapshot.Nodes[i]
+		text(n.Name, strconv.FormatBool(n.Leaving), strconv.FormatBool(n.Initialized))
+		for k := range n.Pods {
+			text(n.Pods[k].UID)
+		}
+	}
+	for i := range s.In.Snapshot.Pods {
+		text(s.In.Snapshot.Pods[i].UID)
+	}
+	for _, class := range slices.Sorted(maps.Keys(s.market)) {
+		text(class)
+		for _, t := range s.market[class].Types {
+			for _, o := range t.Offerings {
+				text(o.Price.String(), strconv.FormatBool(o.Available))
+			}
+		}
+	}
+	return h.Sum64()
+}
+
+// fingerprintSeed is shared by all fingerprints of this process.
+var fingerprintSeed = maphash.MakeSeed()

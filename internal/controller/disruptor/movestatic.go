@@ -1,0 +1,67 @@
+package disruptor
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// refreshStatic begins to replace those of the drifted nodes that belong to static pools, each by one more node of its pool,
+// and returns the others. A pool whose limits.nodes has no room for one more waits.
+func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes []string, now time.Time) (others []string) {
+	pools, claims := map[string]*karpv1.NodePool{}, map[string]int{}
+	for _, p := range s.objects.Pools {
+		pools[p.Name] = p
+	}
+	for _, c := range s.objects.Claims {
+		claims[c.Labels[karpv1.LabelNodePool]]++
+	}
+	by := nodestate.NodesByName(s.In.Snapshot)
+	for _, name := range nodes {
+		pool := pools[by[name].Pool]
+		claim := s.Claims[by[name].Claim]
+		switch {
+		case pool == nil || pool.Spec.Replicas == nil:
+			others = append(others, name)
+			continue
+		case nodestate.NodeLimit(pool) != nil && claims[pool.Name] >= *nodestate.NodeLimit(pool):
+			m.holdStuck(claim, "limits.nodes of its NodePool leaves no room for its replacement", now)
+			continue
+		case !m.Holds.Allows([]packing.Machine{{Pool: pool.Name}}, now):
+			m.Gate.Forget(claim.UID)
+			continue // launches for its pool are backed off, which is reported elsewhere
+		}
+		claims[pool.Name]++
+		leaving := []*karpv1.NodeClaim{m.newest.Of(claim)}
+		mark := nodestate.MoveMark{ID: nodestate.MoveID(leaving, now), Reason: disruption.Drifted, Begun: now.UTC(), Nodes: 1, Claims: 1, Pods: len(by[name].Pods)}
+		m.complain(m.begin(ctx, mark, leaving, s.nodesOf(leaving), func(a map[string]string) error {
+			created, err := m.Claims.CreateStaticReplacement(ctx, pool.Name, a)
+			if err == nil {
+				m.Metrics.Claims.Created.WithLabelValues("disrupted", pool.Name, "false").Inc()
+				m.Log.Info("created NodeClaim", "NodeClaim", created.Name, "nodePool", pool.Name, "move", mark.ID, "cause", "spec.replicas")
+			}
+			return err
+		}, now))
+	}
+	return others
+}
+
+// nodesOf are the Nodes of claims.
+func (s *DisruptionInput) nodesOf(claims []*karpv1.NodeClaim) []*corev1.Node {
+	var out []*corev1.Node
+	for _, c := range claims {
+		for _, n := range s.objects.Nodes {
+			if kube.IsNodeOf(c, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}

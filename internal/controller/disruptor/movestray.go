@@ -1,0 +1,66 @@
+package disruptor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// StrayAfter is how long a Node must have been tainted without a known cause before the taint is removed.
+// The cause may have been written a moment ago, and the cache may not show it yet.
+const StrayAfter = time.Minute
+
+// clear removes the disrupted taint from Nodes that no move or deletion drains, and the DisruptionReason condition from their claims.
+// Such Nodes are left when a move was undone before the cache showed the taint, and when another controller was uninstalled during a move.
+func (m *Disruptor) clear(ctx context.Context, o kube.Objects, now time.Time) error {
+	claims := map[string]*karpv1.NodeClaim{} // by provider ID
+	for _, c := range o.Claims {
+		if nodestate.IsServed(c.Spec.NodeClassRef) && c.Status.ProviderID != "" {
+			claims[c.Status.ProviderID] = m.newest.Of(c)
+		}
+	}
+	strays := map[types.UID]time.Time{}
+	var nodes []*corev1.Node
+	var marked []*karpv1.NodeClaim
+	for _, n := range o.Nodes {
+		claim := claims[n.Spec.ProviderID]
+		if claim == nil || !kube.IsNodeOf(claim, n) || n.DeletionTimestamp != nil || !isStray(n, claim) || m.Gate.Going(claim.UID, now) {
+			continue
+		}
+		since, known := m.strays[n.UID]
+		if !known {
+			since = now
+		}
+		strays[n.UID] = since
+		if now.Sub(since) < StrayAfter {
+			continue
+		}
+		nodes, marked = append(nodes, n), append(marked, claim)
+	}
+	m.strays = strays
+	if len(nodes) == 0 {
+		return nil
+	}
+	err := errors.Join(m.onNodes(ctx, nodes, nodestate.OpenNode), m.onAll(ctx, marked, nodestate.DropReason))
+	if err != nil {
+		for _, n := range nodes {
+			strays[n.UID] = now // a refused patch is not retried at once
+		}
+		return err
+	}
+	m.Log.Info("opened Nodes that were closed to be emptied, and that nobody empties", "Nodes", nodeNames(nodes))
+	return nil
+}
+
+// isStray reports whether the Node is tainted or its claim has a DisruptionReason, and nothing drains it.
+func isStray(n *corev1.Node, claim *karpv1.NodeClaim) bool {
+	_, hasReason := claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
+	return (!nodestate.IsOpen(n) || hasReason) && claim.DeletionTimestamp == nil && !nodestate.IsOnItsWayOut(claim) && claim.Annotations[nodestate.AnnotationInterrupted] == ""
+}

@@ -1,0 +1,64 @@
+package disruptor
+
+import (
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+)
+
+// off says why nobody wants the move any more; empty if it is wanted. Users may change their mind for as long as it takes a machine to come.
+func (m *Disruptor) off(f *InFlightMove, w userIntent) string {
+	for _, c := range f.Leaving {
+		if c.DeletionTimestamp != nil {
+			continue
+		}
+		why := w.against(c, f.Mark.Reason)
+		if why == "" && f.Mark.Reason == disruption.Drifted {
+			why = m.driftsNoMore(c, w)
+		}
+		if why != "" {
+			return why
+		}
+	}
+	if saving, known := f.saving(m.Types); f.Mark.Reason == disruption.Underutilized && known && saving <= 0 {
+		return "it would save nothing any more: prices have changed"
+	}
+	return ""
+}
+
+// driftsNoMore says why the claim's node is not to go for drift any more; empty if it is.
+func (m *Disruptor) driftsNoMore(c *karpv1.NodeClaim, w userIntent) string {
+	pool := c.Labels[karpv1.LabelNodePool]
+	switch held := m.Drift.Held(pool); {
+	case w.policies[pool].ObserveDrift:
+		return "NodePool " + pool + " only observes drift now"
+	case held != "":
+		return held
+	case !c.StatusConditions().IsTrue(karpv1.ConditionDrifted):
+		return "node " + c.Status.NodeName + " does not drift any more"
+	}
+	return ""
+}
+
+// userIntent are what users say of moves while these are on their way.
+type userIntent struct {
+	policies map[string]disruption.Policy // by pool
+	kept     map[string]string            // by Node: which object asked to keep it
+}
+
+// against says why the claim's node is not to go for the reason; empty if nobody minds.
+func (w userIntent) against(c *karpv1.NodeClaim, reason disruption.Reason) string {
+	pool := c.Labels[karpv1.LabelNodePool]
+	p, known := w.policies[pool]
+	wrong, isForbidden := p.Forbidden(reason)
+	switch kept := w.kept[c.Status.NodeName]; {
+	case p.Paused != "":
+		return "NodePool " + pool + " was paused: " + p.Paused
+	case kept != "":
+		return "node " + c.Status.NodeName + " is kept by " + kept
+	case isForbidden:
+		return "NodePool " + pool + " does not allow it any more: " + wrong.String()
+	case known && reason == disruption.Underutilized && (p.After == nil || !p.Method.Allows(reason)):
+		return "NodePool " + pool + " wants no node taken away to save money any more"
+	}
+	return ""
+}

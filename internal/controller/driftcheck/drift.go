@@ -1,0 +1,320 @@
+package driftcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// driftWriter writes the results of drift detection.
+type driftWriter interface {
+	PatchClaim(ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim)) (*karpv1.NodeClaim, error)
+	PatchPool(ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool)) (*karpv1.NodePool, error)
+	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
+}
+
+// instanceLister lists the instances of the cluster.
+type instanceLister interface {
+	Instances(ctx context.Context) ([]ec2.Instance, error)
+}
+
+// Reconciler finds the nodes that no longer match their NodePool and EC2NodeClass, sets conditions on their claims, and decides
+// which of them may be replaced now. It replaces none.
+type Reconciler struct {
+	Cache   client.Reader
+	Fleet   instanceLister
+	Market  *offerings.Catalogs
+	Objects driftWriter
+	// Authority is the cluster's certificate authority in base64, as it goes into drift hashes.
+	Authority string
+	// Reserves is true if capacity reservations are compared too.
+	Reserves bool
+	Breaker  loop.Breaker // zero: the defaults of package drift
+	Tell     loop.EventRecorder
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+	Now      loop.Clock
+
+	failures  loop.Backoff
+	instances map[string]ec2.Instance // by provider ID
+	listed    time.Time               // when EC2 last listed them
+
+	mu    sync.Mutex
+	last  map[string]poolDrift                // by pool, of the last pass
+	fresh map[string]map[string]drift.Failure // by pool and target: failures that the cache may not show yet
+}
+
+// Timing of the loop.
+const (
+	driftEvery  = 5 * time.Second
+	DriftListed = time.Minute
+	DriftSoak   = time.Minute
+	youngFor    = 2*lifecycle.RegistrationTimeout + DriftSoak
+)
+
+// Start runs the loop until ctx ends.
+func (d *Reconciler) Start(ctx context.Context) error {
+	ticker := time.NewTicker(driftEvery)
+	defer ticker.Stop()
+	for {
+		if err := d.Pass(ctx, d.Now.Now()); err != nil && !errors.Is(err, context.Canceled) {
+			next, hint := loop.SortError(err)
+			if next != kube.Reread && next != kube.Gone {
+				d.Metrics.Failures.WithLabelValues("drift", string(next)).Inc()
+				if _, isNews := d.failures.Fail(d.Now.Now(), "drift", awserr.Lasting(err)); isNews {
+					d.Log.Error("cannot look for drift", "error", err.Error(), "hint", hint)
+				}
+			}
+		} else {
+			d.failures.Clear("drift")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (d *Reconciler) Pass(ctx context.Context, now time.Time) error {
+	defer loop.Working(ctx, loop.LoopDrift, "").End()
+	// 1. read
+	listErr := d.list(ctx, now)
+	seen, err := d.read(ctx, now)
+	if err != nil {
+		return err
+	}
+	// Hashes are written first: everything below is based on them.
+	if err := d.stampAll(ctx, seen); err != nil {
+		return errors.Join(listErr, err)
+	}
+	// 2. decide
+	pools := make(map[string]poolDrift, len(seen.pools))
+	for _, pool := range seen.pools {
+		pools[pool.Name] = d.judge(seen, pool, now)
+	}
+	d.mu.Lock()
+	d.last = pools
+	d.mu.Unlock()
+	// 3. act, 4. report
+	errs := []error{listErr, d.remember(ctx, seen, pools)}
+	for _, pool := range seen.pools {
+		errs = append(errs, d.write(ctx, pools[pool.Name], now))
+	}
+	d.measure(pools)
+	return errors.Join(errs...)
+}
+
+// list refreshes the instances if the last listing is too old. While EC2 does not answer, the last listing is used.
+func (d *Reconciler) list(ctx context.Context, now time.Time) error {
+	if now.Sub(d.listed) < DriftListed {
+		return nil
+	}
+	all, err := d.Fleet.Instances(ctx)
+	if err != nil {
+		return fmt.Errorf("list instances: %w", err)
+	}
+	d.instances, d.listed = make(map[string]ec2.Instance, len(all)), now
+	for _, i := range all {
+		d.instances[i.ProviderID()] = i
+	}
+	return nil
+}
+
+// driftSeen is the input of a pass.
+type driftSeen struct {
+	pools   []*karpv1.NodePool               // those that can drift, sorted by name
+	classes map[string]*awsv1.EC2NodeClass   // by name
+	claims  map[string][]*karpv1.NodeClaim   // by pool: that have a machine and are to stay
+	ready   map[string]bool                  // provider ids of Nodes that are ready
+	ofPool  map[string]drift.Made            // by pool: what it makes nodes from now
+	ofClass map[string]drift.Made            // by class
+	types   map[string]map[string]typeOffers // by pool, by instance type; nil: nobody can say now
+	wishes  map[string]driftWish             // by pool
+}
+
+func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error) {
+	seen := driftSeen{
+		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, ofPool: map[string]drift.Made{},
+		ofClass: map[string]drift.Made{}, types: map[string]map[string]typeOffers{}, wishes: map[string]driftWish{},
+	}
+	var pools karpv1.NodePoolList
+	var classes awsv1.EC2NodeClassList
+	var claims karpv1.NodeClaimList
+	for _, list := range []client.ObjectList{&pools, &classes, &claims} {
+		if err := d.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return seen, fmt.Errorf("look for drift: %w", err)
+		}
+	}
+	var err error
+	if seen.ready, err = nodestate.ReadyNodes(ctx, d.Cache); err != nil {
+		return seen, err
+	}
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		made, err := kube.ClassMade(class, d.Authority)
+		if err != nil {
+			return seen, err
+		}
+		seen.classes[class.Name], seen.ofClass[class.Name] = class, made
+	}
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		if !canDrift(pool, seen.classes) {
+			continue
+		}
+		made, err := kube.PoolMade(pool)
+		if err != nil {
+			return seen, err
+		}
+		seen.pools, seen.ofPool[pool.Name] = append(seen.pools, pool), made
+		seen.wishes[pool.Name] = driftWishOf(pool, now)
+		seen.types[pool.Name] = d.offered(seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name], pool.Name, now)
+	}
+	slices.SortFunc(seen.pools, func(a, b *karpv1.NodePool) int { return compareNames(a, b) })
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if nodestate.IsServed(claim.Spec.NodeClassRef) && claim.DeletionTimestamp == nil && claim.Status.ProviderID != "" {
+			pool := claim.Labels[karpv1.LabelNodePool]
+			seen.claims[pool] = append(seen.claims[pool], claim)
+		}
+	}
+	return seen, nil
+}
+
+// canDrift reports whether nodes of the pool can drift: neither the pool nor its class is being deleted.
+func canDrift(pool *karpv1.NodePool, classes map[string]*awsv1.EC2NodeClass) bool {
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	if !nodestate.IsServed(ref) || pool.DeletionTimestamp != nil {
+		return false
+	}
+	class := classes[ref.Name]
+	return class != nil && class.DeletionTimestamp == nil
+}
+
+func compareNames(a, b client.Object) int {
+	if a.GetName() < b.GetName() {
+		return -1
+	}
+	return 1
+}
+
+// stampAll writes hashes on claims first, then on pools and classes. When the hash version has changed, claims must be
+// updated first, or all of them would seem to drift.
+func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
+	var group errgroup.Group
+	group.SetLimit(nodestate.ParallelClaims)
+	for _, pool := range seen.pools {
+		for _, claim := range seen.claims[pool.Name] {
+			group.Go(func() error { return d.stamp(ctx, claim, pool, seen) })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, pool := range seen.pools {
+		written, err := d.stampPool(ctx, pool, seen.ofPool[pool.Name].Stamp)
+		if err != nil {
+			return err
+		}
+		seen.pools[i] = written
+	}
+	for name, class := range seen.classes {
+		if class.DeletionTimestamp != nil {
+			continue
+		}
+		written, err := d.stampClass(ctx, class, seen.ofClass[name].Stamp)
+		if err != nil {
+			return err
+		}
+		seen.classes[name] = written
+	}
+	return nil
+}
+
+// stamp writes on a claim the hash of what it was made from, if it has none of the present hash version. It takes the
+// present configuration, unless the claim is known to drift. Karpenter does the same.
+func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftSeen) error {
+	ofPool, ofClass := kube.MadeFrom(claim, pool)
+	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]
+	_, drifts := claim.StatusConditions().Find(karpv1.ConditionDrifted)
+	wantPool, wantClass := restamped(ofPool, nowPool, drifts), restamped(ofClass, nowClass, drifts)
+	if wantPool == nil && wantClass == nil {
+		return nil
+	}
+	_, err := d.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { kube.Stamp(c, wantPool, wantClass) })
+	if err != nil && kube.WhatNext(err) == kube.Gone {
+		return nil
+	}
+	return err
+}
+
+// restamped returns what to write on a claim about what it was made from; nil: nothing.
+func restamped(was, is drift.Made, drifts bool) *drift.Made {
+	switch {
+	case is.Stamp.Version == "":
+		return nil
+	case was.Stamp.Version != is.Stamp.Version && !drifts:
+		return &is
+	case was.Stamp.Version != is.Stamp.Version:
+		return &drift.Made{Stamp: drift.Stamp{Hash: was.Stamp.Hash, Version: is.Stamp.Version}}
+	case was.Stamp == is.Stamp && was.Parts == nil:
+		return &is
+	}
+	return nil
+}
+
+// stampPool returns the updated pool, so that later writes of the same pass are based on it.
+func (d *Reconciler) stampPool(ctx context.Context, pool *karpv1.NodePool, s drift.Stamp) (*karpv1.NodePool, error) {
+	if pool.Annotations[karpv1.AnnotationNodePoolHash] == s.Hash && pool.Annotations[karpv1.AnnotationNodePoolHashVersion] == s.Version {
+		return pool, nil
+	}
+	return d.Objects.PatchPool(ctx, pool, func(p *karpv1.NodePool) {
+		Annotate(p, karpv1.AnnotationNodePoolHash, s.Hash)
+		Annotate(p, karpv1.AnnotationNodePoolHashVersion, s.Version)
+	})
+}
+
+func (d *Reconciler) stampClass(ctx context.Context, class *awsv1.EC2NodeClass, s drift.Stamp) (*awsv1.EC2NodeClass, error) {
+	if class.Annotations[awsv1.AnnotationHash] == s.Hash && class.Annotations[awsv1.AnnotationHashVersion] == s.Version {
+		return class, nil
+	}
+	return d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+		Annotate(c, awsv1.AnnotationHash, s.Hash)
+		Annotate(c, awsv1.AnnotationHashVersion, s.Version)
+	})
+}
+
+// Annotate sets an annotation; an empty value removes it.
+func Annotate(o client.Object, key, value string) {
+	all := o.GetAnnotations()
+	if value == "" {
+		delete(all, key)
+		o.SetAnnotations(all)
+		return
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = value
+	o.SetAnnotations(all)
+}

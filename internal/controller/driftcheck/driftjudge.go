@@ -1,0 +1,275 @@
+package driftcheck
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// poolDrift is the result of a pass for a pool.
+type poolDrift struct {
+	pool   *karpv1.NodePool
+	class  *awsv1.EC2NodeClass
+	wish   driftWish
+	nodes  []nodeDrift // by name of the claim
+	hold   drift.Hold
+	isHeld bool   // the breaker is open, and the user has not allowed this mass drift
+	state  string // short hash of what the selectors found in AWS
+	still  string // message of an open breaker that cannot be evaluated again, because AWS has not answered; else empty
+	proven map[string]bool
+	failed map[string]drift.Failure // by target, of the targets that are in use
+	back   []drift.Setback          // images of the class that are held back
+}
+
+// nodeDrift is the result of a pass for a node.
+type nodeDrift struct {
+	claim    *karpv1.NodeClaim
+	verdicts []drift.Verdict
+	unknown  bool           // EC2 has not told what its machine has
+	untold   []drift.Reason // for which nobody can say now whether it drifts
+	target   string         // what one in its place would be made from
+	fit      bool           // for pods, for a while
+	young    bool           // it may still become fit
+}
+
+// driftWish is what a pool's policy says of drift.
+type driftWish struct {
+	disruption.Policy
+	allowed string // token of the mass drift that the user has allowed
+	wrong   string // the part that cannot be parsed, so that nothing is replaced; empty: none
+}
+
+// driftWishOf reads what the pool says of drift, as policyOf does for all who ask.
+func driftWishOf(pool *karpv1.NodePool, now time.Time) driftWish {
+	out := driftWish{Policy: nodestate.PolicyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[nodestate.AnnotationDriftAllow])}
+	if p, is := out.Forbidden(disruption.Drifted); is {
+		out.wrong = p.String()
+	}
+	return out
+}
+
+// typeOffers are the zones and capacity types in which an instance type is offered, regardless of shortages.
+type typeOffers []catalog.Offering
+
+// offered returns the offerings of a class in a pool by instance type; nil as long as EC2 has not answered.
+func (d *Reconciler) offered(class *awsv1.EC2NodeClass, pool string, now time.Time) map[string]typeOffers {
+	market, ok := d.Market.Catalog(class, now)
+	if !ok {
+		return nil
+	}
+	types := market.Of(pool)
+	out := make(map[string]typeOffers, len(types))
+	for _, t := range types {
+		out[t.Name] = t.Offerings
+	}
+	return out
+}
+
+// has reports whether a node with the labels can be launched. For a node that was launched as reserved, on-demand is enough.
+func (t typeOffers) has(labels map[string]string) bool {
+	way := labels[karpv1.LabelCapacityType]
+	return slices.ContainsFunc(t, func(o catalog.Offering) bool {
+		return o.Zone == labels[catalog.LabelZone] && (o.CapacityType == way || way == catalog.Reserved && o.CapacityType == catalog.OnDemand)
+	})
+}
+
+// judge evaluates all nodes of a pool.
+func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) poolDrift {
+	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
+	out := poolDrift{pool: pool, class: class, wish: seen.wishes[pool.Name], proven: map[string]bool{}, failed: map[string]drift.Failure{}}
+	var judged []drift.Judged
+	for _, claim := range seen.claims[pool.Name] {
+		n := d.judgeNode(seen, pool, claim, now)
+		out.nodes = append(out.nodes, n)
+		judged = append(judged, drift.Judged{Name: claim.Name, Verdicts: n.verdicts})
+	}
+	slices.SortFunc(out.nodes, func(a, b nodeDrift) int { return compareNames(a.claim, b.claim) })
+	found := selectedText(class, d.Authority)
+	out.state = drift.Short(found)
+	hold, trips := drift.Trip(judged, found, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
+	out.hold, out.isHeld = hold, trips && out.wish.allowed != hold.Token && !out.wish.ObserveDrift
+	if !trips && !out.wish.ObserveDrift && isUntold(out) {
+		out.still = openBreaker(pool)
+	}
+	failures := d.FailedOf(pool, now)
+	fit := map[string]int{}
+	for _, n := range out.nodes {
+		if n.fit && len(n.verdicts) == 0 {
+			fit[n.target]++
+		}
+	}
+	for _, n := range out.nodes {
+		f, failed := failures[n.target]
+		if failed {
+			out.failed[n.target] = f
+		}
+		out.proven[n.target] = fit[n.target] > len(f.Claims)
+	}
+	memory := MemoryOf(class)
+	_, out.back = memory.Use(memory.Refound(ImagesIn(class)), class.Generation)
+	return out
+}
+
+// isWaiting reports whether a mass drift of the pool waits for the user's approval, for the state that was found in AWS then
+// or for a later one. When the selectors find the former state again, the next mass drift is a new one. The state is stored
+// on the pool, so that a restarted process knows it.
+func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) bool {
+	before := pool.Annotations[nodestate.AnnotationDriftState]
+	return before != "" && (before == state || len(selectionsOf(class).Outside(selectedBy(class))) > 0)
+}
+
+// openBreaker returns the message of a mass drift that waits for the user's approval; empty if none does.
+func openBreaker(pool *karpv1.NodePool) string {
+	c, _ := pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
+	if pool.Annotations[nodestate.AnnotationDriftState] == "" || c.Reason != karpv1.ReasonMassDriftHeld {
+		return ""
+	}
+	return c.Message
+}
+
+// isUntold reports whether it is not known now if nodes of the pool drift that are said to: the class does not find its groups or subnets, or
+// EC2 has not told what a machine has.
+func isUntold(p poolDrift) bool {
+	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(p.nodes, func(n nodeDrift) bool {
+		c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
+		return ok && slices.Contains(n.untold, drift.Reason(c.Reason))
+	})
+}
+
+func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {
+	ofPool, ofClass := kube.MadeFrom(claim, pool)
+	instance, known := d.instances[claim.Status.ProviderID]
+	n := drift.Node{
+		Claim: claim.Name, Labels: claim.Labels, Age: now.Sub(claim.CreationTimestamp.Time), Pool: ofPool, Class: ofClass,
+		Image: claim.Status.ImageID, Known: known, Groups: instance.SecurityGroups, Subnet: instance.SubnetID,
+		Placement: claim.Labels[awsv1.LabelPlacementGroupID],
+	}
+	if d.Reserves {
+		n.Reservation = instance.Reservation.ID
+	}
+	w := d.wishFor(seen, pool, claim)
+	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, w), unknown: !known, untold: drift.Untold(n, w)}
+	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
+	image, _ := ami.For(offerings.ImagesOf(class), claim.Labels)
+	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))
+	initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
+	out.young = claim.DeletionTimestamp == nil && n.Age < youngFor
+	out.fit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= DriftSoak && seen.ready[claim.Status.ProviderID]
+	return out
+}
+
+// wishFor is what is asked for of nodes like the one of the claim. Its own class counts, until the pool's hash says that it has another.
+func (d *Reconciler) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Wish {
+	w := drift.Wish{PoolName: pool.Name, ClassName: claim.Spec.NodeClassRef.Name, Pool: seen.ofPool[pool.Name], Ignored: seen.wishes[pool.Name].IgnoreDrift}
+	for _, r := range pool.Spec.Template.Spec.Requirements {
+		w.Requirements = append(w.Requirements, requirements.Requirement{
+			Key: kube.StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
+	}
+	class := seen.classes[claim.Spec.NodeClassRef.Name]
+	if class == nil || class.DeletionTimestamp != nil {
+		return w
+	}
+	w.Class = seen.ofClass[class.Name]
+	if offered := seen.types[pool.Name]; offered != nil && class.Name == pool.Spec.Template.Spec.NodeClassRef.Name {
+		has := offered[claim.Labels[catalog.LabelInstanceType]].has(claim.Labels)
+		w.Offered = &has
+	}
+	if image, ok := ami.For(offerings.ImagesOf(class), claim.Labels); ok {
+		w.Image = image.ID
+	}
+	w.Groups = groupIDs(class)
+	for _, s := range class.Status.Subnets {
+		w.Subnets = append(w.Subnets, s.ID)
+	}
+	w.Reservations = reservationIDs(class)
+	if group, known := d.Market.Placements.Of(class); known {
+		w.Placement = &group.ID
+	}
+	was, is := selectionsOf(class), selectedBy(class)
+	w.Outside, w.GroupsBefore = was.Outside(is), was.Ever(drift.FieldGroups)
+	if !selectsByTags(class) {
+		// A class that selects by alias, name or parameter follows new releases under it.
+		delete(w.Outside, drift.FieldImages)
+	}
+	return w
+}
+
+func groupIDs(class *awsv1.EC2NodeClass) []string {
+	var out []string
+	for _, g := range class.Status.SecurityGroups {
+		out = append(out, g.ID)
+	}
+	return out
+}
+
+func reservationIDs(class *awsv1.EC2NodeClass) []string {
+	var out []string
+	for _, r := range class.Status.CapacityReservations {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+// selectsByTags reports whether images of the class are selected by tags, which users other than the owner of the class can
+// set.
+func selectsByTags(class *awsv1.EC2NodeClass) bool {
+	return slices.ContainsFunc(class.Spec.AMISelectorTerms, func(t awsv1.AMISelectorTerm) bool { return len(t.Tags) > 0 })
+}
+
+// selectedBy returns what the selectors of a class find now, for the selectors that were evaluated since the last change of
+// the class.
+func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
+	out := drift.Selections{}
+	put := func(condition, field string, terms any, found []string) {
+		c, ok := class.StatusConditions().Find(condition)
+		hash, err := drift.Hash(terms)
+		if !ok || err != nil || c.Status != "True" || c.ObservedGeneration != class.Generation {
+			return
+		}
+		slices.Sort(found)
+		out[field] = drift.Selection{Terms: drift.Short(hash), Found: slices.Compact(found)}
+	}
+	var subnets, images []string
+	for _, s := range class.Status.Subnets {
+		subnets = append(subnets, s.ID)
+	}
+	for _, i := range class.Status.AMIs {
+		images = append(images, i.ID)
+	}
+	put(awsv1.ConditionSecurityGroupsReady, drift.FieldGroups, class.Spec.SecurityGroupSelectorTerms, groupIDs(class))
+	put(awsv1.ConditionSubnetsReady, drift.FieldSubnets, class.Spec.SubnetSelectorTerms, subnets)
+	put(awsv1.ConditionCapacityReservationsReady, drift.FieldReservations, class.Spec.CapacityReservationSelectorTerms, reservationIDs(class))
+	put(awsv1.ConditionAMIsReady, drift.FieldImages, class.Spec.AMISelectorTerms, images)
+	return out
+}
+
+// selectionsOf returns what the selectors of a class found earlier, as stored on the class; nothing if that cannot be read.
+func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
+	var out drift.Selections
+	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationSelected]), &out); err != nil {
+		return nil
+	}
+	return out
+}
+
+// selectedText identifies all that a class finds in AWS, so that the user's approval covers this and nothing else.
+func selectedText(class *awsv1.EC2NodeClass, authority string) string {
+	is := selectedBy(class)
+	return fmt.Sprint(is[drift.FieldGroups].Found, is[drift.FieldSubnets].Found, is[drift.FieldImages].Found, is[drift.FieldReservations].Found, authority)
+}

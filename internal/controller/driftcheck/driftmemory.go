@@ -1,0 +1,286 @@
+package driftcheck
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// mostFailures is how many failed targets a pool remembers.
+const mostFailures = 5
+
+// MemoryOf returns what is stored on a class about its images; the zero value if that cannot be read.
+func MemoryOf(class *awsv1.EC2NodeClass) drift.Memory {
+	var out drift.Memory
+	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationImages]), &out); err != nil {
+		return drift.Memory{}
+	}
+	return out
+}
+
+// FailuresOf returns the failures that are stored on a pool, by target.
+func FailuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
+	var list []drift.Failure
+	out := map[string]drift.Failure{}
+	if err := json.Unmarshal([]byte(pool.Annotations[kube.AnnotationFailed]), &list); err != nil {
+		return out
+	}
+	for _, f := range list {
+		out[f.Target] = f
+	}
+	return out
+}
+
+// FreshFor is how long a failure counts that the cache does not show. It is longer than any lag of the cache, and limited: a
+// user who removes the annotation requests another try.
+const FreshFor = 30 * time.Second
+
+// FailedOf returns the failures of a pool by target, including those that were written a moment ago.
+func (d *Reconciler) FailedOf(pool *karpv1.NodePool, now time.Time) map[string]drift.Failure {
+	out := FailuresOf(pool)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for target, f := range d.fresh[pool.Name] {
+		if now.Sub(f.At) >= FreshFor || len(out[target].Claims) >= len(f.Claims) {
+			delete(d.fresh[pool.Name], target)
+			continue
+		}
+		out[target] = f
+	}
+	return out
+}
+
+// note makes a failure count at once, so that no other replacement with the same target starts before the next pass.
+func (d *Reconciler) note(pool string, f drift.Failure, isProven bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fresh == nil {
+		d.fresh = map[string]map[string]drift.Failure{}
+	}
+	if d.fresh[pool] == nil {
+		d.fresh[pool] = map[string]drift.Failure{}
+	}
+	d.fresh[pool][f.Target] = f
+	last, known := d.last[pool]
+	if !known {
+		return
+	}
+	last.failed, last.proven = maps.Clone(last.failed), maps.Clone(last.proven)
+	last.failed[f.Target], last.proven[f.Target] = f, isProven
+	d.last = maps.Clone(d.last) // the pass that made it still reads it
+	d.last[pool] = last
+}
+
+// keep stores a memory in an annotation; an empty memory removes the annotation.
+func keep(o client.Object, key string, memory any, isEmpty bool) {
+	text, err := json.Marshal(memory)
+	if err != nil || isEmpty { // strings, numbers and times can always be encoded
+		Annotate(o, key, "")
+		return
+	}
+	Annotate(o, key, string(text))
+}
+
+func KeepImages(class *awsv1.EC2NodeClass, m drift.Memory) {
+	keep(class, kube.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
+}
+
+func keepFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
+	list := slices.SortedFunc(maps.Values(byTarget), func(a, b drift.Failure) int { return b.At.Compare(a.At) })
+	keep(pool, kube.AnnotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
+}
+
+// SlotOf returns as text the requirements on instance types that can start an image.
+func SlotOf(requirements []requirements.Requirement) string {
+	var out []string
+	for _, r := range requirements {
+		out = append(out, r.Key+" "+string(r.Operator)+" "+strings.Join(r.Values, ","))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; ")
+}
+
+// ImagesIn returns the images that a class uses.
+func ImagesIn(class *awsv1.EC2NodeClass) []drift.Image {
+	var out []drift.Image
+	for _, i := range offerings.ImagesOf(class) {
+		out = append(out, drift.Image{ID: i.ID, Name: i.Name, Slot: SlotOf(i.Requirements)})
+	}
+	return out
+}
+
+// remember stores what the selectors of classes find, and which images are good: those of nodes that are fit for pods.
+func (d *Reconciler) remember(ctx context.Context, seen driftSeen, pools map[string]poolDrift) error {
+	for _, name := range slices.Sorted(maps.Keys(seen.classes)) {
+		class := seen.classes[name]
+		if class.DeletionTimestamp != nil {
+			continue
+		}
+		drifting := map[string]bool{}
+		was, memory := selectionsOf(class), MemoryOf(class)
+		next := memory
+		for _, pool := range seen.pools {
+			for _, n := range pools[pool.Name].nodes {
+				if n.claim.Spec.NodeClassRef.Name != name {
+					continue
+				}
+				n.mark(drifting)
+				next = prove(next, class, n)
+			}
+		}
+		settled := was.Settle(selectedBy(class), drifting)
+		if settled.Equal(was) && sameMemory(next, memory) {
+			continue
+		}
+		_, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+			keep(c, kube.AnnotationSelected, settled, len(settled) == 0)
+			KeepImages(c, next)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark records the fields of selectors by which the node drifts, or may drift.
+func (n nodeDrift) mark(drifting map[string]bool) {
+	if n.unknown {
+		drifting[drift.FieldGroups], drifting[drift.FieldSubnets] = true, true
+	}
+	for _, v := range n.verdicts {
+		for _, f := range v.Fields {
+			drifting[f] = true
+		}
+	}
+}
+
+// prove records that the image of a node that is fit for pods is good. The image in use takes precedence over earlier ones.
+func prove(m drift.Memory, class *awsv1.EC2NodeClass, n nodeDrift) drift.Memory {
+	inUse, ok := ami.For(offerings.ImagesOf(class), n.claim.Labels)
+	if !n.fit || !ok || n.claim.Status.ImageID == "" {
+		return m
+	}
+	slot := SlotOf(inUse.Requirements)
+	good, known := m.GoodOf(slot)
+	switch {
+	case n.claim.Status.ImageID == inUse.ID && good.ID != inUse.ID:
+		return m.Proved(drift.Image{ID: inUse.ID, Name: inUse.Name, Slot: slot})
+	case !known:
+		return m.Proved(drift.Image{ID: n.claim.Status.ImageID, Slot: slot})
+	}
+	return m
+}
+
+func sameMemory(a, b drift.Memory) bool {
+	return slices.Equal(a.Good, b.Good) && slices.Equal(a.Bad, b.Bad)
+}
+
+// Failed records that the instance of a claim did not become a node that is fit for pods, and why. It is called before
+// anything is done about the claim. The pool stores the failure. If more nodes of the same target are fit than have failed,
+// nothing else happens. Otherwise no more nodes are replaced with that target, and the class marks the image as bad if
+// another one was good. On nil it does nothing.
+func (d *Reconciler) Failed(ctx context.Context, claim *karpv1.NodeClaim, why string, now time.Time) error {
+	if d == nil || claim.Status.ImageID == "" {
+		return nil
+	}
+	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
+	err := d.Cache.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.LabelNodePool]}, pool)
+	if err == nil {
+		err = d.Cache.Get(ctx, client.ObjectKey{Name: claim.Spec.NodeClassRef.Name}, class)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil // the pool or the class is gone
+	}
+	if err != nil {
+		return err
+	}
+	target, fit := d.standing(claim, pool, class)
+	failures := d.FailedOf(pool, now)
+	f := failures[target]
+	if !slices.Contains(f.Claims, claim.Name) { // else a previous process has recorded it
+		f.Claims = append(f.Claims, claim.Name)
+	}
+	f.Target, f.At, f.Image, f.Why = target, now.UTC().Truncate(time.Second), claim.Status.ImageID, claim.Name+": "+why
+	failures[target] = f
+	if _, err := d.Objects.PatchPool(ctx, pool, func(p *karpv1.NodePool) { keepFailures(p, failures) }); err != nil {
+		return err
+	}
+	d.note(pool.Name, f, fit > len(f.Claims))
+	if fit > len(f.Claims) {
+		return nil
+	}
+	return d.condemn(ctx, claim, class, f)
+}
+
+// standing returns what the claim was made from, as a target, and how many nodes of the pool that are fit were made from the same.
+func (d *Reconciler) standing(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass) (target string, fit int) {
+	a := claim.Annotations
+	target = drift.Target(
+		drift.Stamp{Hash: a[karpv1.AnnotationNodePoolHash], Version: a[karpv1.AnnotationNodePoolHashVersion]},
+		drift.Stamp{Hash: a[awsv1.AnnotationHash], Version: a[awsv1.AnnotationHashVersion]}, claim.Status.ImageID, groupIDs(class))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.last[pool.Name].nodes {
+		if n.fit && n.target == target && len(n.verdicts) == 0 {
+			fit++
+		}
+	}
+	return target, fit
+}
+
+// condemn remembers that the image of a claim is bad, if another one was good.
+func (d *Reconciler) condemn(ctx context.Context, claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, f drift.Failure) error {
+	images := offerings.ImagesOf(class)
+	at := slices.IndexFunc(images, func(i ami.Image) bool { return i.ID == claim.Status.ImageID })
+	if at < 0 || claim.Annotations[awsv1.AnnotationHash] != class.Annotations[awsv1.AnnotationHash] {
+		return nil // the class has changed since the claim was made
+	}
+	image := images[at]
+	memory := MemoryOf(class)
+	next := memory.Condemned(drift.Bad{
+		Image: drift.Image{ID: image.ID, Name: image.Name, Slot: SlotOf(image.Requirements)}, Generation: class.Generation, At: f.At, Why: f.Why,
+	})
+	if sameMemory(memory, next) {
+		return nil
+	}
+	if _, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) { KeepImages(c, next) }); err != nil {
+		return err
+	}
+	d.Log.Error("an image is not used any more", "EC2NodeClass", class.Name, "image", image.ID, "NodeClaim", claim.Name, "cause", f.Why)
+	return nil
+}
+
+// stuck records the nodes that have joined and were not initialized in time, once for each target.
+func (d *Reconciler) stuck(ctx context.Context, p poolDrift, now time.Time) error {
+	for _, n := range p.nodes {
+		c := n.claim.StatusConditions()
+		registered, _ := c.Find(karpv1.ConditionRegistered)
+		isStuck := registered.Status == "True" && !c.IsTrue(karpv1.ConditionInitialized) &&
+			now.Sub(registered.LastTransitionTime.Time) >= lifecycle.RegistrationTimeout
+		if _, told := p.failed[n.target]; !isStuck || told || p.proven[n.target] || len(n.verdicts) > 0 {
+			continue
+		}
+		initialized, _ := c.Find(karpv1.ConditionInitialized)
+		if err := d.Failed(ctx, n.claim, fmt.Sprintf("its node has not become fit for pods within %s: %s", lifecycle.RegistrationTimeout, initialized.Message), now); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package driftcheck
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// write stores the results on the pool and its claims: first why nothing is replaced, then what drifts.
+func (d *Reconciler) write(ctx context.Context, p poolDrift, now time.Time) error {
+	if err := d.stuck(ctx, p, now); err != nil {
+		return err
+	}
+	if err := d.writePool(ctx, p, now); err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(nodestate.ParallelClaims)
+	for _, n := range p.nodes {
+		group.Go(func() error { return d.writeClaim(ctx, p, n, now) })
+	}
+	return group.Wait()
+}
+
+// held returns reason and message of the condition that explains why drifted nodes of the pool are not replaced; empty if
+// nothing holds them.
+func (p poolDrift) held() (reason, message string) {
+	if p.isHeld {
+		other := ""
+		if p.wish.allowed != "" {
+			other = fmt.Sprintf(" (%s=%s is about another change)", nodestate.AnnotationDriftAllow, p.wish.allowed)
+		}
+		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. Nothing is replaced for it. If it is meant: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
+			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token, other)
+	}
+	if p.still != "" {
+		return karpv1.ReasonMassDriftHeld, p.still
+	}
+	if len(p.back) > 0 {
+		return karpv1.ReasonImageFailed, SetbackText(p.back, p.class.Name)
+	}
+	for _, n := range p.nodes {
+		f, failed := p.failed[n.target]
+		if _, drifts := drift.First(n.verdicts); drifts && failed && !p.proven[n.target] {
+			return karpv1.ReasonCanaryFailed, fmt.Sprintf("nodes made from what NodePool %s and EC2NodeClass %s now ask for did not become fit for pods, so that no more are replaced by such: %s. "+
+				"Change what is wrong with them; to try once more as they are: kubectl annotate nodepool %s %s-", p.pool.Name, p.class.Name, f.Why, p.pool.Name, kube.AnnotationFailed)
+		}
+	}
+	return "", ""
+}
+
+// stateHeld returns the state found in AWS for which a mass drift waits; empty if none does.
+func (p poolDrift) stateHeld() string {
+	if p.isHeld {
+		return p.state
+	}
+	return ""
+}
+
+// SetbackText returns which images are held back and what to do about it.
+func SetbackText(back []drift.Setback, class string) string {
+	var out []string
+	for _, s := range back {
+		out = append(out, s.String())
+	}
+	return strings.Join(out, "; ") + ". A newer image, or a change of the EC2NodeClass, is tried by itself; to try the same once more: kubectl annotate ec2nodeclass " +
+		class + " " + kube.AnnotationImages + "-"
+}
+
+func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) error {
+	reason, message := p.held()
+	before, wasHeld := p.pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
+	failures := FailuresOf(p.pool)
+	maps.DeleteFunc(failures, func(target string, f drift.Failure) bool {
+		_, isCurrent := p.failed[target]
+		return !isCurrent && now.Sub(f.At) > failureLife
+	})
+	_, err := d.Objects.PatchPool(ctx, p.pool, func(pool *karpv1.NodePool) {
+		if len(failures) < len(FailuresOf(pool)) {
+			keepFailures(pool, failures)
+		}
+		if p.still == "" {
+			Annotate(pool, nodestate.AnnotationDriftState, p.stateHeld())
+		}
+		c := pool.StatusConditions()
+		if reason == "" {
+			c.Remove(karpv1.ConditionDriftHeld)
+			return
+		}
+		c.Set(now, metav1.Condition{Type: karpv1.ConditionDriftHeld, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+	})
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		d.Tell.Tell(p.pool, kube.ReasonDriftHeld, message)
+	}
+	if reason != "" && (!wasHeld || before.Reason != reason) {
+		d.Log.Warn("drifted nodes are not replaced", "nodePool", p.pool.Name, "reason", reason, "cause", message)
+	}
+	return nil
+}
+
+// failureLife is how long a pool remembers the failure of a target that is no longer in use: the target may return.
+const failureLife = 24 * time.Hour
+
+// writeClaim updates the condition Drifted of a claim. A missing answer of AWS does not remove it: moves that were started
+// for the drift would be undone.
+func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now time.Time) error {
+	v, drifts := drift.First(n.verdicts)
+	before, had := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
+	if !drifts && had && slices.Contains(n.untold, drift.Reason(before.Reason)) {
+		return nil
+	}
+	if isWritten(n.claim, p.wish.ObserveDrift, v, drifts) {
+		return nil
+	}
+	condition, other := karpv1.ConditionDrifted, karpv1.ConditionDriftObserved
+	if p.wish.ObserveDrift {
+		condition, other = other, condition
+	}
+	claim, err := d.Objects.PatchClaim(ctx, n.claim, func(claim *karpv1.NodeClaim) {
+		c := claim.StatusConditions()
+		c.Remove(other)
+		if !drifts {
+			c.Remove(condition)
+			return
+		}
+		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: string(v.Reason), Message: v.Message})
+	})
+	if err != nil && (kube.WhatNext(err) == kube.Gone || kube.WhatNext(err) == kube.Reread) {
+		return nil // the next pass reads it again
+	}
+	if err != nil {
+		return err
+	}
+	if seen, _ := n.claim.StatusConditions().Find(condition); drifts && seen.Reason != string(v.Reason) {
+		d.Tell.Tell(claim, kube.ReasonDrifted, string(v.Reason)+": "+v.Message)
+		d.Log.Info("NodeClaim drifts", "NodeClaim", claim.Name, "nodePool", p.pool.Name, "reason", string(v.Reason), "cause", v.Message, "observed", p.wish.ObserveDrift)
+	}
+	return nil
+}
+
+// isWritten reports whether the conditions of a claim are up to date.
+func isWritten(claim *karpv1.NodeClaim, observe bool, v drift.Verdict, drifts bool) bool {
+	drifted, isDrifted := claim.StatusConditions().Find(karpv1.ConditionDrifted)
+	observed, isObserved := claim.StatusConditions().Find(karpv1.ConditionDriftObserved)
+	if isDrifted != (drifts && !observe) || isObserved != (drifts && observe) {
+		return false
+	}
+	told := drifted
+	if observe {
+		told = observed
+	}
+	return !drifts || told.Reason == string(v.Reason) && told.Message == v.Message && told.ObservedGeneration == claim.Generation
+}
+
+// measure sets the metrics of drift.
+func (d *Reconciler) measure(pools map[string]poolDrift) {
+	d.Metrics.Drifted.Reset()
+	d.Metrics.DriftHeld.Reset()
+	for name, p := range pools {
+		if reason, _ := p.held(); reason != "" {
+			d.Metrics.DriftHeld.WithLabelValues(name, reason).Set(1)
+		}
+		state := "drifted"
+		if p.wish.ObserveDrift {
+			state = "observed"
+		}
+		for _, n := range p.nodes {
+			for _, v := range n.verdicts {
+				if v.Ignored {
+					d.Metrics.Drifted.WithLabelValues(name, string(v.Reason), "ignored").Inc()
+				}
+			}
+			if v, drifts := drift.First(n.verdicts); drifts {
+				d.Metrics.Drifted.WithLabelValues(name, string(v.Reason), state).Inc()
+			}
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// newTriedRig is a rig whose node classes get dry runs, as in the controller.
+func newTriedRig(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, "t3.medium", "t4g.medium")
+	door, ok := r.Claims.Buyer.(*ec2.Client)
+	if !ok {
+		t.Fatal("the rig's buyer is not EC2's door")
+	}
+	r.NodeClasses.Tester = door
+	return r
+}
+
+// TestClassIsTried: an error that EC2 would return at the launch is on the class before there is one, and goes when it is fixed.
+func TestClassIsTried(t *testing.T) {
+	t.Parallel()
+	deny := func(call string) world.Faults { return world.Faults{Denials: []world.Denial{{Call: call}}} }
+	for name, c := range map[string]struct {
+		faults world.Faults
+		want   string // status, reason, part of the message
+	}{
+		"all well":            {world.Faults{}, "True ValidationSucceeded"},
+		"no launch templates": {deny("ec2:CreateLaunchTemplate"), "False CreateLaunchTemplateAuthCheckFailed policy of the controller's role"},
+		"no fleets":           {deny("ec2:CreateFleet"), "False CreateFleetAuthCheckFailed CreateFleet"},
+		"no instances":        {deny("ec2:RunInstances"), "False RunInstancesAuthCheckFailed RunInstances"},
+		"a quirk of EC2":      {world.Faults{Answers: []*world.Answer{{Call: "ec2:RunInstances", Status: 400, Code: "InvalidBlockDeviceMapping", Message: "too small"}}}, "False BlockDeviceMappingInvalid spec.blockDeviceMappings"},
+		"a new profile":       {world.Faults{ProfileLag: time.Hour}, "Unknown InstanceProfileNameInvalid some seconds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTriedRig(t)
+			r.Do(func(w *world.World, _ time.Time) { w.Faults = c.faults })
+			r.classes(t)
+			got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionValidationSucceeded)
+			status, rest, _ := strings.Cut(c.want, " ")
+			reason, part, _ := strings.Cut(rest, " ")
+			if string(got.Status) != status || got.Reason != reason || !strings.Contains(got.Message, part) || strings.Contains(got.Message, "[request") {
+				t.Errorf("%s %s %q, want %s", got.Status, got.Reason, got.Message, c.want)
+			}
+			if n := len(r.instances()); n > 0 {
+				t.Errorf("%d instances were launched", n)
+			}
+			r.Do(func(w *world.World, _ time.Time) { w.Faults = world.Faults{} })
+			r.NodeClasses.Trials.ByClass = nil // as after a minute
+			r.classes(t)
+			if !r.class(t).StatusConditions().IsReady() {
+				t.Errorf("mended, it is still not ready: %+v", r.class(t).Status.Conditions)
+			}
+		})
+	}
+}
+
+// TestTrialIsRemembered: the same dry run is not repeated, but a changed class causes a new one.
+func TestTrialIsRemembered(t *testing.T) {
+	t.Parallel()
+	r := newTriedRig(t)
+	asked := func() int { return r.Calls()["ec2:RunInstances"] }
+	r.classes(t)
+	r.classes(t)
+	if asked() != 1 {
+		t.Errorf("asked %d times about one class, want once", asked())
+	}
+	class := r.class(t)
+	class.Spec.Tags = map[string]string{"team": "b"}
+	if err := r.api.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	r.classes(t)
+	if asked() != 2 {
+		t.Errorf("asked %d times about two classes, want twice", asked())
+	}
+}
+
+// TestTrialWaitsForTheMarket: a new process knows no instance types; a class that was ready stays so, and a
+// new one waits.
+func TestTrialWaitsForTheMarket(t *testing.T) {
+	t.Parallel()
+	r := newTriedRig(t)
+	offered := r.Market.Offered
+	r.Market.Offered = ec2.Market{}
+	result, err := r.NodeClasses.Reconcile(t.Context(), named("default"))
+	got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionValidationSucceeded)
+	if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second || got.Status != "Unknown" {
+		t.Errorf("comes back after %s, %v: %s %q", result.RequeueAfter, err, got.Status, got.Message)
+	}
+	r.Market.Offered = offered
+	r.classes(t)
+	r.Market.Offered = ec2.Market{}
+	r.classes(t)
+	if !r.class(t).StatusConditions().IsTrue(karpv1.ConditionReady) {
+		t.Errorf("a class that was ready is not, as the market is not known: %+v", r.class(t).Status.Conditions)
+	}
+}

@@ -1,0 +1,78 @@
+package gc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
+)
+
+// ProfileStore reads and deletes the instance profiles of this cluster.
+type ProfileStore interface {
+	Profiles(ctx context.Context) ([]iam.Profile, error)
+	DeleteProfile(ctx context.Context, name string) error
+}
+
+// How often instance profiles are swept, which costs a call for each, and how old one must be: its class may be about to
+// write it down.
+const (
+	ProfilesEvery = 30 * time.Minute
+	ProfileGrace  = 10 * time.Minute
+)
+
+// profiles deletes the instance profiles that no class, claim or instance uses: those of a class's earlier role, and
+// those of classes that were deleted without our finalizer.
+func (s *Collector) profiles(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
+	if s.Profiles == nil || now.Sub(s.profilesSwept) < ProfilesEvery {
+		return nil
+	}
+	s.profilesSwept = now // even on an error: without the permission to list profiles, the call is not repeated each time
+	// Profiles are listed before classes: what a class creates in between is not in the list.
+	all, err := s.Profiles.Profiles(ctx)
+	if err != nil {
+		return fmt.Errorf("sweep instance profiles: %w", err)
+	}
+	var classes awsv1.EC2NodeClassList
+	if err := s.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	used := usedProfiles(classes.Items, instances, claims)
+	for _, p := range all {
+		if used[p.Name] || p.Created.IsZero() || now.Sub(p.Created) < ProfileGrace {
+			continue
+		}
+		if err := s.Profiles.DeleteProfile(ctx, p.Name); err != nil {
+			return fmt.Errorf("sweep instance profiles: %w", err)
+		}
+		s.Metrics.Swept.WithLabelValues("instance_profile").Inc()
+		s.Log.Info("deleted unused instance profile", "instanceProfile", p.Name, "role", p.Role, "created", p.Created)
+	}
+	return nil
+}
+
+// usedProfiles returns the names of the profiles in use.
+func usedProfiles(classes []awsv1.EC2NodeClass, instances []ec2.Instance, claims []*karpv1.NodeClaim) map[string]bool {
+	used := map[string]bool{}
+	for _, c := range classes {
+		used[c.Status.InstanceProfile] = true
+		if c.Spec.InstanceProfile != nil {
+			used[*c.Spec.InstanceProfile] = true
+		}
+	}
+	for _, c := range claims {
+		used[c.Annotations[awsv1.AnnotationInstanceProfile]] = true
+	}
+	for _, i := range instances {
+		if !i.State.Ended() {
+			used[i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]] = true // an ARN
+		}
+	}
+	return used
+}

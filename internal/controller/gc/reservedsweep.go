@@ -1,0 +1,102 @@
+package gc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/controller/interruptions"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// reserved updates the claims whose instances run in capacity reservations. Claims in an expiring capacity block are
+// marked as interrupted, even without EC2's warning. When another reservation ends, its instances keep running as on-demand instances,
+// and their claims are labelled so.
+func (s *Collector) reserved(ctx context.Context, now time.Time, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
+	var mine []*karpv1.NodeClaim
+	for _, c := range claims {
+		if c.Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeReserved && c.DeletionTimestamp == nil && nodestate.IsServed(c.Spec.NodeClassRef) {
+			mine = append(mine, c)
+		}
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	// 1. read
+	var classes awsv1.EC2NodeClassList
+	if err := s.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list node classes: %w", err)
+	}
+	expiring := map[string]bool{}
+	for i := range classes.Items {
+		for _, r := range classes.Items[i].Status.CapacityReservations {
+			expiring[r.ID] = expiring[r.ID] || r.State == awsv1.CapacityReservationExpiring
+		}
+	}
+	demoted := map[string]bool{}
+	for _, i := range instances {
+		demoted[i.ProviderID()] = i.State == ec2.Running && i.CapacityType == catalog.OnDemand
+	}
+	// 2. decide, 3. act, 4. report
+	var errs []error
+	for _, c := range mine {
+		if _, since := interruptions.MarkOf(c); expiring[c.Labels[awsv1.LabelCapacityReservationID]] && since.IsZero() {
+			errs = append(errs, s.expire(ctx, c, now))
+		} else if demoted[c.Status.ProviderID] {
+			errs = append(errs, s.demote(ctx, c))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Collector) expire(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
+	_, err := s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { interruptions.Mark(c, interruption.BlockExpiring, now) })
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	s.Log.Info("the capacity block of a machine ends", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
+		"capacityReservation", claim.Labels[awsv1.LabelCapacityReservationID])
+	return nil
+}
+
+// demote labels the claim and its Node as what they are now.
+func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
+	nodes, err := nodestate.NodesOf(ctx, s.Cluster, claim)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes { // before the claim: a claim with the old label is processed again
+		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { withoutReservation(n.Labels) })
+		if err != nil && kube.WhatNext(err) != kube.Gone {
+			return err
+		}
+	}
+	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { withoutReservation(c.Labels) })
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	s.Log.Info("the capacity reservation of a machine has ended, and it runs on, on demand", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
+		"capacityReservation", claim.Labels[awsv1.LabelCapacityReservationID])
+	return nil
+}
+
+func withoutReservation(labels map[string]string) {
+	if labels == nil {
+		return
+	}
+	labels[karpv1.LabelCapacityType] = karpv1.CapacityTypeOnDemand
+	for _, key := range offerings.ReservationKeys() {
+		delete(labels, key)
+	}
+}

@@ -1,0 +1,121 @@
+package gc
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// sighting is a finding of the sweeper that a user must decide about.
+type sighting struct {
+	key     string // identifies the subject: logged once while it lasts
+	reason  kube.Reason
+	message string
+	hint    string
+}
+
+// sightings returns the findings of a pass in a stable order.
+func sightings(out sweeping, name string) []sighting {
+	var all []sighting
+	for _, o := range out.Held {
+		all = append(all, sighting{"breaker " + o.Kind, kube.ReasonHeldBack, o.String(),
+			"is it true? Then remove them by hand, or set --breaker-share (BREAKER_SHARE) to 1 until it is done; else see what was restored, renamed or hidden"})
+	}
+	byUID := map[string][]ec2.Instance{}
+	for _, i := range out.Namesakes {
+		byUID[i.Tags[ec2.TagUID]] = append(byUID[i.Tags[ec2.TagUID]], i)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(byUID)) {
+		all = append(all, sighting{"namesake " + uid, kube.ReasonNamesake,
+			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; they are not touched", quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), whose(byUID[uid])),
+			"give each cluster of an account and region a name of its own"})
+	}
+	if len(out.Legacy) > 0 {
+		ids := make([]string, 0, len(out.Legacy))
+		for _, i := range out.Legacy {
+			ids = append(ids, i.ID)
+		}
+		slices.Sort(ids)
+		all = append(all, sighting{"legacy " + strings.Join(ids, ","), kube.ReasonNamesake,
+			fmt.Sprintf("%s our cluster's name%s, no mark of who made them, and no NodeClaim or Node here: another cluster's Karpenter may have our name: %s; they are not touched",
+				verb(len(ids)), quoted(name), whose(out.Legacy)),
+			"find out whose they are; terminate them by hand if they are not needed"})
+	}
+	return all
+}
+
+// whose returns facts that help to find the owner of instances: tags, VPC and instance profile of the first one by ID.
+func whose(instances []ec2.Instance) string {
+	i := slices.MinFunc(instances, func(a, b ec2.Instance) int { return cmp.Compare(a.ID, b.ID) })
+	out := i.ID
+	for _, fact := range []struct{ what, value string }{
+		{"NodePool", i.Tags[ec2.TagNodePool]}, {"NodeClaim", i.Claim()}, {"VPC", i.VPC}, {"instance profile", i.Profile[strings.LastIndexByte(i.Profile, '/')+1:]},
+	} {
+		if fact.value != "" {
+			out += ", " + fact.what + " " + fact.value
+		}
+	}
+	return out
+}
+
+func quoted(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf(", %q", name)
+}
+
+func verb(n int) string {
+	if n == 1 {
+		return "an instance carries"
+	}
+	return fmt.Sprintf("%d instances carry", n)
+}
+
+// report says what was seen and is not touched: once in the log while it lasts, in events, and in numbers.
+func (s *Collector) report(ctx context.Context, out sweeping) {
+	s.Metrics.Namesakes.Set(float64(len(out.Namesakes)))
+	s.Metrics.BreakerOpen.Reset()
+	for _, o := range out.Held {
+		s.Metrics.BreakerOpen.WithLabelValues(o.Kind).Set(1)
+	}
+	told := map[string]bool{}
+	all := sightings(out, s.Name)
+	for _, one := range all {
+		told[one.key] = true
+		if !s.told[one.key] {
+			s.Log.Warn(one.message, "hint", one.hint)
+		}
+	}
+	s.told = told
+	s.tellPools(ctx, all)
+}
+
+// tellPools emits events about the findings on all NodePools. If the pools cannot be listed, the next pass retries.
+// Kubernetes keeps one event per reason and object, so all findings with the same reason are in one event.
+func (s *Collector) tellPools(ctx context.Context, all []sighting) {
+	if len(all) == 0 {
+		return
+	}
+	var pools karpv1.NodePoolList
+	if err := s.Cache.List(ctx, &pools); err != nil {
+		return
+	}
+	texts := map[kube.Reason][]string{}
+	for _, one := range all {
+		texts[one.reason] = append(texts[one.reason], one.message+"; "+one.hint)
+	}
+	for i := range pools.Items {
+		for _, reason := range slices.Sorted(maps.Keys(texts)) {
+			s.Tell.Tell(&pools.Items[i], reason, strings.Join(texts[reason], ". Besides, "))
+		}
+	}
+}

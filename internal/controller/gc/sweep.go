@@ -1,0 +1,119 @@
+package gc
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/config"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// SweepInput is the state of EC2 and of the cluster. EC2 is read first, so that an instance launched in between is
+// missing from the list, and does not appear to have no claim.
+type SweepInput struct {
+	Instances []ec2.Instance
+	Claims    []*karpv1.NodeClaim
+	Nodes     map[string]bool // provider IDs of ready Nodes
+	Shifted   map[string]bool // IDs of zones with a zonal shift: EC2 may not return the instances there
+	Breaker   loop.Breaker
+	Now       time.Time
+}
+
+// sweeping is what to remove, and the findings to report.
+type sweeping struct {
+	Instances []ec2.Instance      // without a claim
+	Claims    []*karpv1.NodeClaim // without an instance
+	Held      []open              // too many to be plausible
+	Namesakes []ec2.Instance
+	Legacy    []ec2.Instance // with our cluster name, without a cluster UID, a claim or a Node here
+}
+
+// open is an open breaker for one kind of object.
+type open struct {
+	Kind         string // "instance" or "nodeclaim"
+	Found, Total int
+}
+
+// A machine must be so old before it can be missed, and a claim bought for so long.
+const (
+	SweepGrace = 30 * time.Second
+	claimGrace = time.Minute
+)
+
+// Sweep decides which objects are orphans.
+func Sweep(in SweepInput) sweeping {
+	var out sweeping
+	known := map[string]bool{} // provider IDs of claims
+	waiting := map[string]bool{}
+	for _, c := range in.Claims {
+		if c.Status.ProviderID != "" {
+			known[c.Status.ProviderID] = true
+			continue
+		}
+		waiting[c.Name] = true // it may be about to record its instance, or to search for it
+	}
+	alive := map[string]bool{}
+	ours := 0
+	for _, i := range in.Instances {
+		if i.State.Ended() {
+			continue
+		}
+		alive[i.ProviderID()] = true
+		switch i.Owner {
+		case ec2.Ours:
+			ours++
+			if !known[i.ProviderID()] && !waiting[i.Claim()] && in.Now.Sub(i.Launched) > SweepGrace && !i.Launched.IsZero() {
+				out.Instances = append(out.Instances, i)
+			}
+		case ec2.SameName:
+			out.Namesakes = append(out.Namesakes, i)
+		case ec2.Legacy:
+			if !known[i.ProviderID()] && !in.Nodes[i.ProviderID()] {
+				out.Legacy = append(out.Legacy, i)
+			}
+		}
+	}
+	out.Claims = in.lost(alive)
+	out.Instances = limit(&out, in.Breaker, "instance", out.Instances, ours)
+	out.Claims = limit(&out, in.Breaker, "nodeclaim", out.Claims, len(in.Claims))
+	return out
+}
+
+// lost returns the claims whose instance EC2 no longer returns.
+func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
+	var out []*karpv1.NodeClaim
+	for _, c := range in.Claims {
+		launched, _ := c.StatusConditions().Find(karpv1.ConditionLaunched)
+		id := c.Status.ProviderID
+		if in.Shifted[c.Labels[catalog.LabelZoneID]] {
+			continue
+		}
+		if id == "" || !nodestate.IsServed(c.Spec.NodeClassRef) || alive[id] || in.Nodes[id] || c.DeletionTimestamp != nil || in.Now.Sub(launched.LastTransitionTime.Time) < claimGrace {
+			continue
+		}
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b *karpv1.NodeClaim) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// limit is the breaker: it returns all of the orphans, or none.
+func limit[T any](out *sweeping, b loop.Breaker, kind string, found []T, total int) []T {
+	most, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
+	if len(found) <= most || float64(len(found)) <= share*float64(total) {
+		return found
+	}
+	out.Held = append(out.Held, open{kind, len(found), total})
+	return nil
+}
+
+// String describes the open breaker.
+func (o open) String() string {
+	return fmt.Sprintf("%d of %s of this cluster have no counterpart, more than can be true: nothing is removed", o.Found, loop.Count(o.Total, o.Kind))
+}

@@ -1,0 +1,239 @@
+package gc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// fleet reads and tags the instances of this cluster.
+type fleet interface {
+	Instances(ctx context.Context) ([]ec2.Instance, error)
+	SweepTemplates(ctx context.Context, keep func(ec2.Template) bool) (int, error)
+	LateTags(i ec2.Instance, claim, node string) map[string]string
+	Tag(ctx context.Context, i ec2.Instance, proof ec2.Proof, tags map[string]string) error
+}
+
+// Collector garbage-collects orphans: instances without claims, claims without instances, unused launch templates
+// and unused instance profiles. With it, resources left behind by a crash cost money for a minute or two at most.
+type Collector struct {
+	Cache    client.Reader
+	Live     client.Reader // the API server itself; nil: only the cache is read
+	Cluster  loop.NodeReader
+	Name     string // name of the cluster
+	Fleet    fleet
+	Profiles ProfileStore // nil: IAM cannot be reached
+	Machines loop.InstanceClient
+	Objects  loop.ObjectWriter
+	Batch    *loop.Batch
+	Holds    *poolhealth.LaunchBackoff
+	Breaker  loop.Breaker
+	Drift    *driftcheck.Reconciler // informed of instances that fail before they join; nil disables this
+	Market   *offerings.Catalogs    // for zones with a zonal shift; nil: there is none
+	Tell     loop.EventRecorder
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+
+	failures loop.Backoff
+	told     map[string]bool // findings that were logged
+
+	profilesSwept time.Time
+}
+
+// How often the sweeper looks, and how long an unused launch template stays.
+const (
+	sweepEvery   = 30 * time.Second
+	TemplateLife = time.Minute
+)
+
+// Start runs the loop until ctx ends.
+func (s *Collector) Start(ctx context.Context) error {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		if err := s.Pass(ctx, time.Now()); err != nil && !errors.Is(err, context.Canceled) {
+			next, hint := loop.SortError(err)
+			s.Metrics.Failures.WithLabelValues("sweeper", string(next)).Inc()
+			if _, isNews := s.failures.Fail(time.Now(), "sweep", awserr.Lasting(err)); isNews {
+				s.Log.Error("cannot sweep", "error", err.Error(), "hint", hint)
+			}
+		} else {
+			s.failures.Clear("sweep")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *Collector) Pass(ctx context.Context, now time.Time) error {
+	defer loop.Working(ctx, loop.LoopSweeper, "").End()
+	// 1. read
+	in := SweepInput{Now: now, Breaker: s.Breaker, Shifted: s.Market.ShiftedZones(now)}
+	var err error
+	if in.Instances, err = s.Fleet.Instances(ctx); err != nil {
+		return err
+	}
+	if in.Claims, in.Nodes, err = s.read(ctx); err != nil {
+		return err
+	}
+	// 2. decide
+	out := Sweep(in)
+	// 3. act, 4. report
+	s.report(ctx, out)
+	var errs []error
+	for _, i := range out.Instances {
+		errs = append(errs, s.terminate(ctx, i))
+	}
+	for _, c := range out.Claims {
+		errs = append(errs, s.drop(ctx, c, now))
+	}
+	errs = append(errs, s.reserved(ctx, now, in.Instances, in.Claims), s.partition(ctx, in.Instances, in.Claims), s.tag(ctx, in.Instances, in.Claims),
+		s.templates(ctx, now), s.profiles(ctx, now, in.Instances, in.Claims))
+	return errors.Join(errs...)
+}
+
+func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]bool, error) {
+	var claims karpv1.NodeClaimList
+	if err := s.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, err
+	}
+	nodes, err := nodestate.ReadyNodes(ctx, s.Cache)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]*karpv1.NodeClaim, len(claims.Items))
+	for i := range claims.Items {
+		out[i] = &claims.Items[i]
+	}
+	return out, nodes, nil
+}
+
+// isWanted reads from the API server whether there is a claim for the instance: the cache may be far behind.
+func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
+	if s.Live == nil || i.Claim() == "" {
+		return false, nil
+	}
+	claim := &karpv1.NodeClaim{}
+	err := s.Live.Get(ctx, client.ObjectKey{Name: i.Claim()}, claim)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for nodeclaim %s: %w", i.Claim(), err)
+	}
+	return claim.Status.ProviderID == "" || claim.Status.ProviderID == i.ProviderID(), nil
+}
+
+// terminate terminates an instance without a claim, and deletes its Node if it has one.
+func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
+	if wanted, err := s.isWanted(ctx, i); err != nil || wanted {
+		return err
+	}
+	if err := s.Machines.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !awserr.Is(err, awserr.Gone) {
+		return err
+	}
+	nodes, err := s.Cluster.NodesOf(ctx, i.ProviderID())
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if verdict, _ := nodeclaim.InstanceIdentity(i, &awsv1.EC2NodeClass{}).Judge(nodeclaim.ClaimantOf(node)); verdict == lifecycle.IdentityMismatch {
+			continue // of another instance, with the provider ID of this one
+		}
+		if err := s.Objects.Delete(ctx, node); err != nil {
+			return err
+		}
+	}
+	s.Metrics.Swept.WithLabelValues("instance").Inc()
+	s.Log.Info("terminated instance without a NodeClaim", "instance", i.ID, "instanceType", i.Type, "zone", i.Zone,
+		"NodeClaim", i.Claim(), "launched", i.Launched)
+	return nil
+}
+
+// drop deletes a claim whose instance is gone, after checking this instance with EC2.
+func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
+	why, known := "EC2 does not know it", false // by EC2
+	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {
+		instance, err := s.Machines.Instance(ctx, id)
+		if err != nil && !awserr.Is(err, awserr.Gone) {
+			return err
+		}
+		if err == nil && !instance.State.Ended() {
+			s.tellUntagged(claim, instance)
+			return nil
+		}
+		known = err == nil
+		if instance.StateReason != "" {
+			why = instance.StateReason
+		}
+	}
+	if strings.HasPrefix(why, "Client.") && !claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
+		if err := s.Drift.Failed(ctx, claim, "its instance ended before it joined the cluster: "+why, now); err != nil {
+			return err
+		}
+	}
+	if err := s.Objects.Delete(ctx, claim); err != nil {
+		return err
+	}
+	s.Metrics.Swept.WithLabelValues("nodeclaim").Inc()
+	nodestate.PodLoss{Claim: claim, Reason: lifecycle.ReasonMachineGone, Pods: nodestate.Displaced(ctx, s.Cluster, claim, now)}.Count(s.Metrics)
+	s.tellGone(claim, why, now)
+	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, known), Why: why}.Tell(s.Tell, s.Metrics, s.Log)
+	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
+		"reason", lifecycle.ReasonMachineGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
+	s.Batch.Ask(string(claim.UID))
+	return nil
+}
+
+// tellUntagged emits an event about an instance that EC2 does not list as this cluster's, as its tags are gone, although a claim has it.
+func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
+	if i.Owner == ec2.Unmarked && s.Market != nil {
+		s.Tell.Tell(claim, kube.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
+	}
+}
+
+// tellGone says why a claim lost its machine. A pool whose machines end before they join waits a little before it buys the
+// next, and longer each time: what ends them, a key that they may not use perhaps, may go on.
+func (s *Collector) tellGone(claim *karpv1.NodeClaim, why string, now time.Time) {
+	if claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
+		s.Tell.Tell(claim, kube.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
+		return
+	}
+	s.Holds.Died(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool], "the last, "+claim.Status.ProviderID+", ended: "+why)
+	s.Tell.Tell(claim, kube.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
+}
+
+// templates deletes launch templates that no launch has used for a while. They are created again when needed.
+func (s *Collector) templates(ctx context.Context, now time.Time) error {
+	deleted, err := s.Fleet.SweepTemplates(ctx, func(t ec2.Template) bool {
+		return now.Sub(t.Used) < TemplateLife || now.Sub(t.Created) < TemplateLife
+	})
+	s.Metrics.Swept.WithLabelValues("launch_template").Add(float64(deleted))
+	if deleted > 0 {
+		s.Log.Info("deleted unused launch templates", "count", deleted)
+	}
+	return err
+}

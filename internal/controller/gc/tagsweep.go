@@ -1,0 +1,68 @@
+package gc
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// Limits for tagging instances, in total per pass and in parallel: tags are not urgent, and launches need the API rate limit more.
+const (
+	taggedAtMost   = 100
+	parallelTagged = 10
+)
+
+// tag adds the tags that were unknown at launch to the instances of claims whose Nodes have joined, and records that
+// on the claim, as Karpenter does.
+func (s *Collector) tag(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
+	untagged := map[string]*karpv1.NodeClaim{} // by provider ID
+	for _, c := range claims {
+		if c.Status.ProviderID != "" && c.Status.NodeName != "" && c.DeletionTimestamp == nil && nodestate.IsServed(c.Spec.NodeClassRef) &&
+			c.Annotations[awsv1.AnnotationTagged] != "true" {
+			untagged[c.Status.ProviderID] = c
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(parallelTagged)
+	begun := 0
+	for _, i := range instances {
+		c := untagged[i.ProviderID()]
+		if c == nil || i.State.Ended() {
+			continue
+		}
+		if begun++; begun > taggedAtMost {
+			break
+		}
+		group.Go(func() error { return s.tagOne(ctx, i, c) })
+	}
+	return group.Wait()
+}
+
+func (s *Collector) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.NodeClaim) error {
+	if tags := s.Fleet.LateTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
+		err := s.Fleet.Tag(ctx, i, ec2.Carried, tags)
+		if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Refused) {
+			return nil // it terminated, or is another cluster's, which is reported elsewhere
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) {
+		if c.Annotations == nil {
+			c.Annotations = map[string]string{}
+		}
+		c.Annotations[awsv1.AnnotationTagged], c.Annotations[awsv1.AnnotationClusterNameTagged] = "true", "true"
+	})
+	if err != nil && kube.WhatNext(err) == kube.Gone {
+		return nil
+	}
+	return err
+}

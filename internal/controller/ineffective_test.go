@@ -1,0 +1,137 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclass"
+)
+
+// honour makes the loop, with the given Gates.
+func (r *rig) honour(gates nodeclass.Gates) *nodeclass.IneffectiveFieldWarner {
+	return &nodeclass.IneffectiveFieldWarner{Cache: r.api, Gates: gates, Tell: r.events, Log: r.Claims.Log}
+}
+
+// lapsed returns the log lines about fields without effect: OBJECT | FIELD | INSTEAD.
+func (r *rig) lapsed(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for text := range strings.Lines(r.log.String()) {
+		var line struct{ Msg, Level, Object, Field, Instead string }
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatal(err)
+		}
+		if line.Msg == "this field has no effect" && line.Level == "WARN" {
+			out = append(out, line.Object+" | "+line.Field+" | "+line.Instead)
+		}
+	}
+	return out
+}
+
+// everything has an object of each kind that uses all fields without effect, and the loop over its kind.
+func everything(t *testing.T, h *nodeclass.IneffectiveFieldWarner) map[client.Object]reconcile.Func {
+	t.Helper()
+	at := func(into client.Object, text string) client.Object {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
+		return into
+	}
+	ref := `"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}`
+	return map[client.Object]reconcile.Func{
+		at(&karpv1.NodePool{}, `{"metadata": {"name": "moving"}, "spec": {"template": {"spec": {`+ref+`}}, "disruption": {"consolidateAfter": "0s",
+			"consolidationPolicy": "Balanced", "budgets": [{"nodes": "0", "schedule": "@daily", "duration": "8h"}, {"nodes": "1", "schedule": "@hourly", "duration": "1m"}]}}}`): h.Pool,
+		at(&karpv1.NodePool{}, `{"metadata": {"name": "fixed"}, "spec": {"replicas": 3, "template": {"spec": {`+ref+`}}, "disruption": {"consolidateAfter": "0s"}}}`): h.Pool,
+		at(&awsv1.EC2NodeClass{}, `{"metadata": {"name": "reserving"}, "spec": {"capacityReservationSelectorTerms": [{"id": "cr-0"}]}}`):                              h.Class,
+		at(&karpv1alpha1.NodeOverlay{}, `{"metadata": {"name": "cheaper"}, "spec": {"requirements": [], "priceAdjustment": "-10%"}}`):                                 h.Overlay,
+		at(&karpv1.NodeClaim{}, `{"metadata": {"name": "claim", "annotations": {"karpenter.sh/requested-dra-drivers": "gpu.nvidia.com"}}, "spec": {`+ref+`}}`):        h.Claim,
+	}
+}
+
+// TestNothingIsSilentlyIgnored: each field that has no effect gives one log line, with the object and what happens instead,
+// and one event, however often the object is reconciled. With the feature gates on there are none for the fields that they
+// switch.
+func TestNothingIsSilentlyIgnored(t *testing.T) {
+	t.Parallel()
+	always := []string{
+		"NodeClaim claim | metadata.annotations[karpenter.sh/requested-dra-drivers] | the node counts as initialized without waiting for the devices of these drivers",
+	}
+	gated := []string{
+		"NodePool fixed | spec.replicas | no node is launched for this NodePool: the feature gate StaticCapacity is off",
+		"EC2NodeClass reserving | spec.capacityReservationSelectorTerms | capacity reservations are not used: the feature gate ReservedCapacity is off",
+		"NodeOverlay cheaper | spec | prices and sizes are as AWS says: the feature gate NodeOverlay is off",
+	}
+	for name, c := range map[string]struct {
+		gates nodeclass.Gates
+		want  []string
+	}{"gates off": {nodeclass.Gates{}, slices.Concat(gated, always)}, "gates on": {nodeclass.Gates{Overlays: true, Reservations: true, Statics: true}, always}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "m5.large")
+			h := r.honour(c.gates)
+			for object, loop := range everything(t, h) {
+				r.create(t, object)
+				for range 3 {
+					visit(t, loop, object.GetName())
+				}
+			}
+			if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), slices.Sorted(slices.Values(r.lapsed(t)))); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+			if r.events.has("FieldNotHonoured", "requested-dra-drivers] has no effect: ") == "" {
+				t.Errorf("no event tells of it")
+			}
+		})
+	}
+}
+
+// TestHonourForgets: a field that was removed and set again is reported again. An object without such a field is not reported.
+func TestHonourForgets(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "m5.large")
+	h := r.honour(nodeclass.Gates{})
+	pool := &karpv1.NodePool{}
+	change := func(replicas *int64) string {
+		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
+			t.Fatal(err)
+		}
+		pool.Spec.Replicas = replicas
+		if err := r.api.Update(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+		visit(t, h.Pool, "apps")
+		return fmt.Sprint(strings.Count(strings.Join(r.lapsed(t), "\n"), "NodePool apps"))
+	}
+	one, two := int64(1), int64(2)
+	got := change(nil) + change(&one) + change(&two) + change(nil) + change(&one)
+	if want := "01112"; got != want {
+		t.Errorf("lines so far: %s, want %s", got, want)
+	}
+	pool.Spec.Template.Spec.NodeClassRef.Kind = "OtherNodeClass"
+	if err := r.api.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	visit(t, r.honour(nodeclass.Gates{}).Pool, "apps")
+	if lines := len(r.lapsed(t)); lines != 2 {
+		t.Errorf("%d lines, want 2: a pool of another controller is none of our business", lines)
+	}
+	visit(t, h.Pool, "gone")
+}
+
+func visit(t *testing.T, loop func(context.Context, reconcile.Request) (reconcile.Result, error), name string) {
+	t.Helper()
+	if result, err := loop(t.Context(), named(name)); err != nil || result.RequeueAfter != 0 {
+		t.Fatalf("%s: %+v, %v", name, result, err)
+	}
+}

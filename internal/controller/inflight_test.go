@@ -1,0 +1,51 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// TestStale: a node that has been leaving for ten minutes delays no other decision, whether its move waits for instances or
+// for its pods.
+func TestStale(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		stays   bool // the node is not leaving
+		begun   time.Duration
+		deleted time.Duration // ago; 0: it is not
+		want    bool
+	}{
+		"its move has begun":                           {begun: time.Minute},
+		"its move has begun long ago":                  {begun: 11 * time.Minute, want: true},
+		"it was deleted":                               {deleted: time.Minute},
+		"it was deleted long ago":                      {deleted: 11 * time.Minute, want: true},
+		"its move has begun long ago, and it goes now": {begun: 11 * time.Minute, deleted: time.Second, want: true},
+		"nobody knows since when":                      {},
+		"it does not leave":                            {begun: 11 * time.Minute, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim"}}
+			if c.deleted > 0 {
+				claim.DeletionTimestamp = &metav1.Time{Time: now.Add(-c.deleted)}
+			}
+			s := &disruptor.DisruptionInput{Claims: map[string]*karpv1.NodeClaim{"claim": claim}, In: disruption.Input{Now: now}}
+			s.In.Snapshot.Nodes = []cluster.Node{{Name: "node", Claim: "claim", Leaving: !c.stays}}
+			if c.begun > 0 {
+				s.Flights = []*disruptor.InFlightMove{{Mark: nodestate.MoveMark{Begun: now.Add(-c.begun)}, Leaving: []*karpv1.NodeClaim{claim}}}
+			}
+			if got := s.Stale()["node"]; got != c.want {
+				t.Errorf("stale: %v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,256 @@
+package interruptions
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// Mark writes the annotation on the claim.
+func Mark(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[nodestate.AnnotationInterrupted] = string(kind) + " " + now.UTC().Format(time.RFC3339)
+}
+
+// MarkOf reads the annotation; the kind is empty if there is none. A time that cannot be parsed counts as long ago.
+func MarkOf(claim *karpv1.NodeClaim) (interruption.Kind, time.Time) {
+	kind, at, _ := strings.Cut(claim.Annotations[nodestate.AnnotationInterrupted], " ")
+	since, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		since = time.Time{}
+	}
+	return interruption.Kind(kind), since
+}
+
+// departing is what the second half of Interruption remembers between two rounds.
+type departing struct {
+	hurried time.Time          // when a plan was last requested
+	removed map[types.UID]bool // deleted claims that the cache may still show for a moment
+}
+
+// Intervals of the passes over marked claims.
+const (
+	departEvery = 100 * time.Millisecond
+	departRest  = 30 * time.Second
+	departWatch = 5 * time.Second
+)
+
+// DepartMost is how long a node waits for the plan. A spot instance has two minutes, and its pods need that time to terminate.
+const DepartMost = 10 * time.Second
+
+// SeeOff takes marked claims away until ctx ends.
+func (i *Handler) SeeOff(ctx context.Context) {
+	var woken time.Time
+	for ctx.Err() == nil {
+		left, err := i.DepartPass(ctx)
+		i.pause(ctx, "departures", "cannot take interrupted nodes away", err)
+		wait := departRest
+		if left > 0 || err != nil || time.Since(woken) < departWatch {
+			wait = departEvery
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-i.Wake:
+			woken = time.Now()
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// DepartPass takes each marked claim one step further. First its node is cordoned and tainted, so that the next plan counts
+// its pods as pending. After that plan the claim is deleted, and the node drains. departPass returns how many claims still
+// wait.
+func (i *Handler) DepartPass(ctx context.Context) (int, error) {
+	defer loop.Working(ctx, loop.LoopInterruption, "interrupted nodes").End()
+	// 1. read
+	now := i.Now.Now()
+	claims, err := i.marked(ctx)
+	if err != nil || len(claims) == 0 {
+		return 0, err
+	}
+	steps := make([]departure, len(claims))
+	var group errgroup.Group
+	group.SetLimit(parallelNotices)
+	for n, claim := range claims {
+		if until, _, _ := i.failures.Held(time.Now(), "claim "+claim.Name); !until.IsZero() {
+			continue
+		}
+		group.Go(func() error {
+			var err error
+			// 2. decide
+			steps[n], err = i.seeDeparture(ctx, claim, now)
+			// 3. act, 4. report
+			if err == nil {
+				err = i.depart(ctx, steps[n], now)
+			}
+			if err != nil {
+				i.complain(ctx, "claim "+claim.Name, "cannot take interrupted NodeClaim "+claim.Name+" away", err)
+				return nil // it stops no other
+			}
+			i.failures.Clear("claim " + claim.Name)
+			steps[n].isGone = steps[n].action == departNow
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are logged above
+	left, isAsking := 0, false
+	for n, s := range steps {
+		if s.isGone {
+			i.departing.removed[claims[n].UID] = true
+			continue
+		}
+		left++
+		isAsking = isAsking || s.action == departAsk
+	}
+	if isAsking && now.Sub(i.departing.hurried) >= nodestate.HurryEvery {
+		i.departing.hurried = now
+		i.Batch.Hurry(nodestate.AnnotationInterrupted)
+	}
+	return left, nil
+}
+
+// marked returns the marked claims that are not deleted yet.
+func (i *Handler) marked(ctx context.Context) ([]*karpv1.NodeClaim, error) {
+	var list karpv1.NodeClaimList
+	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	var out []*karpv1.NodeClaim
+	removed := map[types.UID]bool{}
+	for n := range list.Items {
+		c := &list.Items[n]
+		if c.Annotations[nodestate.AnnotationInterrupted] == "" || c.DeletionTimestamp != nil || !i.isOurs(c) {
+			continue
+		}
+		if i.departing.removed[c.UID] {
+			removed[c.UID] = true
+			continue
+		}
+		out = append(out, c)
+	}
+	i.departing.removed = removed
+	return out, nil
+}
+
+// departAction is the next step for a marked claim.
+type departAction int
+
+const (
+	departTaint departAction = iota // taint its nodes
+	departAsk                       // request a plan and wait for it
+	departNow                       // delete the claim
+)
+
+// departure is a marked claim and its next step.
+type departure struct {
+	claim  *karpv1.NodeClaim
+	kind   interruption.Kind
+	nodes  []*corev1.Node
+	action departAction
+	isGone bool // it was deleted
+}
+
+func (i *Handler) seeDeparture(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (departure, error) {
+	d := departure{claim: claim}
+	var since time.Time
+	d.kind, since = MarkOf(claim)
+	nodes, err := nodestate.NodesOf(ctx, i.Cluster, claim)
+	if err != nil {
+		return d, err
+	}
+	d.nodes = nodes
+	switch {
+	case d.kind.IsEnd(), d.kind.IsBroken(), len(nodes) == 0, now.Sub(since) >= DepartMost:
+		d.action = departNow
+	case slices.ContainsFunc(nodes, nodestate.IsOpen):
+		d.action = departTaint
+	case i.Departures.Provided(claim.Name):
+		d.action = departNow
+	default:
+		d.action = departAsk
+	}
+	return d, nil
+}
+
+// depart carries out the step.
+func (i *Handler) depart(ctx context.Context, d departure, now time.Time) error {
+	switch d.action {
+	case departNow:
+		return i.remove(ctx, d, now)
+	case departTaint:
+		for _, node := range d.nodes {
+			if !nodestate.IsOpen(node) {
+				continue
+			}
+			if _, err := i.Objects.PatchNode(ctx, node, nodestate.Cordon); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isPassing reports whether the next pass reads fresh state anyway, so that the error need not be logged.
+func isPassing(err error) bool {
+	next := kube.WhatNext(err)
+	return next == kube.Gone || next == kube.Reread
+}
+
+// remove deletes the claim, so that its node drains.
+func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error {
+	claim, err := i.Objects.PatchClaim(ctx, d.claim, func(c *karpv1.NodeClaim) {
+		if d.kind.IsBroken() {
+			nodestate.SetDeadline(c, now)
+		}
+		reason, _ := toldOf(interruption.Notice{Kind: d.kind})
+		if reason == "" {
+			reason = kube.ReasonTerminatingOnInterruption
+		}
+		c.StatusConditions().Set(now, metav1.Condition{
+			Type: karpv1.ConditionDisruptionReason, Status: metav1.ConditionTrue, Reason: string(reason),
+		})
+	})
+	if err == nil {
+		err = i.Objects.Delete(ctx, claim)
+	}
+	if err != nil {
+		return err
+	}
+	if len(d.nodes) == 0 {
+		i.Ledger.Forget(claim.UID) // the pods that it was made for have no node any more
+	}
+	if d.kind.IsEnd() || d.kind.IsBroken() || len(d.nodes) == 0 {
+		i.Batch.Hurry(string(claim.UID))
+	}
+	pool := claim.Labels[karpv1.LabelNodePool]
+	nodestate.PodLoss{Claim: claim, Reason: string(d.kind), Pods: nodestate.Displaced(ctx, i.Cluster, claim, now)}.Count(i.Metrics)
+	message := "Interrupted: " + string(d.kind)
+	i.Tell.Tell(claim, kube.ReasonTerminatingOnInterruption, message)
+	if d.kind == interruption.InstanceTerminated {
+		nodeclaim.FindExternalTermination(ctx, i.Machines, claim).Tell(i.Tell, i.Metrics, i.Log)
+	}
+	for _, node := range d.nodes {
+		i.Tell.Tell(node, kube.ReasonTerminatingOnInterruption, message)
+	}
+	i.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "reason", string(d.kind), "Node", claim.Status.NodeName,
+		"providerID", claim.Status.ProviderID, "replacementAskedFor", i.Departures.Provided(claim.Name))
+	return nil
+}

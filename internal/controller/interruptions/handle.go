@@ -1,0 +1,215 @@
+package interruptions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// addressBook finds the claims that a notice is about.
+type addressBook struct {
+	byInstance    map[string]*karpv1.NodeClaim
+	byReservation map[string][]*karpv1.NodeClaim
+	reservations  map[string]bool // IDs of the reservations that node classes have found
+}
+
+// book reads which claim has which machine, and which reservations there are.
+func (i *Handler) book(ctx context.Context) (addressBook, error) {
+	var list karpv1.NodeClaimList
+	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return addressBook{}, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	var classes awsv1.EC2NodeClassList
+	if err := i.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return addressBook{}, fmt.Errorf("list node classes: %w", err)
+	}
+	b := addressBook{byInstance: map[string]*karpv1.NodeClaim{}, byReservation: map[string][]*karpv1.NodeClaim{}, reservations: map[string]bool{}}
+	for n := range classes.Items {
+		for _, r := range classes.Items[n].Status.CapacityReservations {
+			b.reservations[r.ID] = true
+		}
+	}
+	for n := range list.Items {
+		c := &list.Items[n]
+		if !i.isOurs(c) {
+			continue
+		}
+		if id, ok := ec2.ParseProviderID(c.Status.ProviderID); ok {
+			b.byInstance[id] = c
+		}
+		if id := c.Labels[awsv1.LabelCapacityReservationID]; id != "" {
+			b.byReservation[id] = append(b.byReservation[id], c)
+		}
+	}
+	return b, nil
+}
+
+// isOurs reports whether the claim belongs to this controller: its node class is an EC2NodeClass, and it was made in this
+// cluster. A claim that was copied here from another cluster carries that cluster's UID.
+func (i *Handler) isOurs(c *karpv1.NodeClaim) bool {
+	uid := c.Annotations[karpv1.KeyClusterUID]
+	return nodestate.IsServed(c.Spec.NodeClassRef) && (uid == "" || uid == i.ClusterUID)
+}
+
+// address writes on the letter whom it is about.
+func (b addressBook) address(l *queuedMessage) {
+	for _, id := range l.notice.Instances {
+		if c := b.byInstance[id]; c != nil {
+			l.claims = append(l.claims, c)
+		} else {
+			l.others = append(l.others, id)
+		}
+	}
+	if l.notice.Reservation != "" {
+		l.claims = b.byReservation[l.notice.Reservation]
+	}
+}
+
+// mostDoubts is how often a message that EC2 contradicts is left in the queue. EC2's answer may be half a minute old, and
+// SQS delivers the message again after HiddenTime.
+const mostDoubts = 4
+
+// handle does what the notice asks for with one claim. The first result is false if the message must come again.
+func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, l *queuedMessage, now time.Time) (bool, error) {
+	claim = i.newest.Of(claim)
+	n := l.notice
+	if claim.DeletionTimestamp != nil || !n.Ends.IsZero() && n.Ends.Before(now) {
+		return true, nil // the claim is being deleted anyway, or the message is an old one
+	}
+	if n.Kind.IsEnd() {
+		hasEnded, err := i.hasEnded(ctx, claim)
+		if err != nil || !hasEnded {
+			return err == nil && l.message.Received >= mostDoubts, err
+		}
+	}
+	if err := i.announce(ctx, claim, n); err != nil {
+		return false, err
+	}
+	known, _ := MarkOf(claim)
+	if known != n.Kind {
+		i.noteShortage(claim, n.Kind, now)
+	}
+	if n.Kind == interruption.RebalanceRecommended || !n.Kind.Outranks(known) {
+		return true, nil // the message is a repeat, or another sign of the same interruption
+	}
+	err := i.mark(ctx, claim, n, now)
+	return err == nil, err
+}
+
+// announce emits events about the message on the claim and its Nodes.
+func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice) error {
+	nodes, err := nodestate.NodesOf(ctx, i.Cluster, claim)
+	if err != nil {
+		return err
+	}
+	if reason, message := toldOf(n); reason != "" {
+		i.Tell.Tell(claim, reason, message)
+		for _, node := range nodes {
+			i.Tell.Tell(node, reason, message)
+		}
+	}
+	return nil
+}
+
+// mark records on the claim that it will be interrupted.
+func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice, now time.Time) error {
+	marked, err := i.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { Mark(c, n.Kind, now) })
+	if err != nil {
+		if kube.WhatNext(err) == kube.Gone {
+			return nil
+		}
+		return err
+	}
+	i.newest.Note(marked)
+	i.Log.Info("a machine will be interrupted", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "kind", string(n.Kind),
+		"instance", claim.Status.ProviderID, "noticed", n.At)
+	select {
+	case i.Wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// hasEnded asks EC2 whether the instance is stopped or terminated. A message may be old: a stopped instance may have been
+// started again since.
+func (i *Handler) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
+	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
+	instance, err := i.Machines.Instance(ctx, id)
+	if awserr.Is(err, awserr.Gone) {
+		return true, nil
+	}
+	return instance.State != ec2.Running && instance.State != ec2.Pending, err
+}
+
+// noteShortage records that EC2 has no capacity for the claim's offering, because it reclaims the instance. The next plan,
+// which is made for the pods of this very instance, must not choose the same offering again.
+func (i *Handler) noteShortage(claim *karpv1.NodeClaim, kind interruption.Kind, now time.Time) {
+	switch kind {
+	case interruption.ReservationInterrupted, interruption.BlockExpiring:
+		i.noteEnding(claim.Labels[awsv1.LabelCapacityReservationID], kind, now)
+		return
+	case interruption.SpotInterrupted:
+	default:
+		return
+	}
+	s := ec2.Short{
+		CapacityType: claim.Labels[karpv1.LabelCapacityType], InstanceType: claim.Labels[corev1.LabelInstanceTypeStable],
+		Zone: claim.Labels[corev1.LabelTopologyZone], Reason: "SpotInterrupted",
+	}
+	if s.CapacityType == karpv1.CapacityTypeSpot && s.InstanceType != "" && s.Zone != "" {
+		i.Shortages.Note(now, s)
+	}
+}
+
+// noteEnding records that a capacity reservation ends or is reclaimed; an empty ID is ignored. EC2 reports the reservation
+// unchanged for a while.
+func (i *Handler) noteEnding(reservation string, kind interruption.Kind, now time.Time) {
+	if reservation != "" {
+		i.Shortages.Note(now, ec2.Short{CapacityType: karpv1.CapacityTypeReserved, Reservation: reservation, Reason: endingReasons()[kind]})
+	}
+}
+
+// endingReasons returns why reservations that end are short of capacity, by the kind of the message.
+func endingReasons() map[interruption.Kind]string {
+	return map[interruption.Kind]string{
+		interruption.ReservationInterrupted: "CapacityReservationInterrupted", interruption.BlockExpiring: "CapacityBlockExpiring",
+	}
+}
+
+// toldOf is the event that tells of a notice.
+func toldOf(n interruption.Notice) (kube.Reason, string) {
+	switch n.Kind {
+	case interruption.SpotInterrupted:
+		return kube.ReasonSpotInterrupted, "EC2 takes the spot instance back in two minutes"
+	case interruption.RebalanceRecommended:
+		return kube.ReasonRebalanceRecommended, "EC2 sees a higher risk than usual that it takes the spot instance back"
+	case interruption.ScheduledChange:
+		return kube.ReasonInstanceUnhealthy, "AWS Health announces a change that ends or stops the instance"
+	case interruption.InstanceStopped:
+		return kube.ReasonInstanceStopping, "The instance is " + n.State
+	case interruption.InstanceTerminated:
+		return kube.ReasonInstanceTerminating, "The instance is " + n.State
+	case interruption.ReservationInterrupted:
+		return kube.ReasonReservationInterrupted, "The owner of the capacity reservation takes the instance back in two minutes"
+	case interruption.BlockExpiring:
+		return kube.ReasonReservationInterrupted, "The capacity block " + n.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"
+	case interruption.InstanceImpaired:
+		return kube.ReasonInstanceUnhealthy, "EC2's status check of the instance fails"
+	case interruption.SystemImpaired:
+		return kube.ReasonInstanceUnhealthy, "EC2's status check of the instance's host fails"
+	case interruption.EventScheduled:
+		return kube.ReasonInstanceUnhealthy, "EC2 has scheduled a reboot, a stop or the retirement of the instance"
+	}
+	return "", ""
+}

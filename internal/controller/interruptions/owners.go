@@ -1,0 +1,136 @@
+package interruptions
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+)
+
+// owners caches which cluster owns the instances that no claim has: EventBridge rules send the events of all
+// instances of an account. The zero value is empty. Its methods must not be called concurrently.
+type owners struct {
+	known map[string]standing
+}
+
+// standing is EC2's answer about an instance without a claim.
+type standing struct {
+	owner   ec2.Ownership // empty: EC2 does not return the instance
+	isEnded bool
+	until   time.Time // when to ask again
+}
+
+// EC2 is asked about askedAtOnce instances in one or two calls, and then not for askPause. Answers are valid for ownersLife;
+// at most mostOwners of them are kept.
+const (
+	askedAtOnce = 200
+	askPause    = time.Second
+	ownersLife  = 10 * time.Minute
+	ownersAnew  = 20 * time.Second // of answers that may change: our instances, and those that EC2 does not show yet
+	mostOwners  = 20_000
+)
+
+// find returns the owners of the instances. An instance that is missing from the result is not known yet.
+func (o *owners) find(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]standing {
+	out := map[string]standing{}
+	var ask []string
+	for _, id := range ids {
+		if s, ok := o.known[id]; ok && now.Before(s.until) {
+			out[id] = s
+		} else {
+			ask = append(ask, id)
+		}
+	}
+	if len(ask) == 0 {
+		return out
+	}
+	if len(o.known) > mostOwners {
+		o.known = nil
+	}
+	if o.known == nil {
+		o.known = map[string]standing{}
+	}
+	for id, s := range askOwners(ctx, machines, ask[:min(len(ask), askedAtOnce)], now) {
+		o.known[id], out[id] = s, s
+	}
+	return out
+}
+
+// askOwners asks EC2. The client combines concurrent requests into one call.
+func askOwners(ctx context.Context, machines loop.InstanceClient, ids []string, now time.Time) map[string]standing {
+	out := map[string]standing{}
+	var mu sync.Mutex
+	var group errgroup.Group
+	for _, id := range ids {
+		group.Go(func() error {
+			instance, err := machines.Instance(ctx, id)
+			s := standing{owner: instance.Owner, isEnded: instance.State.Ended(), until: now.Add(ownersLife)}
+			switch {
+			case awserr.Is(err, awserr.Gone):
+				s = standing{until: now.Add(ownersAnew)}
+			case err != nil:
+				return nil // it stays unknown; the queue delivers the message again
+			case instance.Owner == ec2.Ours:
+				s.until = now.Add(ownersAnew)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[id] = s
+			return nil
+		})
+	}
+	_ = group.Wait() // no call returns an error
+	return out
+}
+
+// othersOf returns the instances in the messages that no claim of ours has, without duplicates.
+func othersOf(letters []*queuedMessage) []string {
+	var out []string
+	for _, l := range letters {
+		out = append(out, l.others...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// ownerUnknown is the owner label, in metrics, of instances for which EC2 has not answered.
+const ownerUnknown = "unknown"
+
+// ownerNobody is the owner label, in metrics, of instances without a NodeClaim in any cluster of our name.
+const ownerNobody = "nobody"
+
+// mostTurns is how often a message about an instance without an owner is returned to the queue. Another cluster may read the same
+// queue and gets these deliveries; afterwards the message would only fill the queue.
+const mostTurns = 3
+
+// leave reports whether a message must stay in the queue because it is about instances of another cluster, and the owner label.
+// Messages about another cluster with our name are never removed: such clusters share a queue, and the other one has not read them yet.
+func leave(l *queuedMessage, owners map[string]standing) (whose string, isLeft bool) {
+	turns := l.message.Received < mostTurns
+	if l.notice.Kind == interruption.BlockExpiring && len(l.claims) == 0 {
+		return ownerNobody, turns
+	}
+	for _, id := range l.others {
+		s, isKnown := owners[id]
+		switch {
+		case !isKnown:
+			return ownerUnknown, true
+		case s.owner == ec2.SameName || s.owner == ec2.Legacy:
+			return "namesake", true
+		case s.owner == ec2.Ours && s.isEnded:
+			continue // the result of our own termination
+		case s.owner == ec2.Ours:
+			whose, isLeft = "ours", turns // its claim does not know it yet
+		case !isLeft:
+			whose, isLeft = ownerNobody, turns
+		}
+	}
+	return whose, isLeft
+}

@@ -1,0 +1,147 @@
+package interruptions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/interruption"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// StatusChecks returns failed status checks and scheduled events of instances.
+type StatusChecks interface {
+	Troubles(ctx context.Context) ([]ec2.Trouble, error)
+}
+
+// How often EC2 is asked, and how soon again where it may not be; and for how long a status check must have failed.
+const (
+	examineEvery  = time.Minute
+	examineDenied = 30 * time.Minute
+	FailsFor      = 2 * time.Minute
+)
+
+// examineAll checks the instances' status until ctx ends. It needs no queue.
+func (i *Handler) examineAll(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := examineEvery
+		if err := i.Examine(ctx); err == nil {
+			i.failures.Clear("troubles")
+		} else {
+			i.complain(ctx, "troubles", "cannot ask EC2 what is wrong with instances", err)
+			if awserr.Is(err, awserr.Denied) {
+				pause = examineDenied // Karpenter's older policies lack the permission
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// illness is what is wrong with the machine of a claim.
+type illness struct {
+	claim   *karpv1.NodeClaim
+	kind    interruption.Kind
+	trouble ec2.Trouble
+}
+
+// Examine checks the instances' status once, and marks the claims whose instances fail or have a scheduled event.
+func (i *Handler) Examine(ctx context.Context) error {
+	defer loop.Working(ctx, loop.LoopInterruption, "status checks").End()
+	// 1. read
+	found, err := i.Troubles.Troubles(ctx)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	book, err := i.book(ctx)
+	if err != nil {
+		return err
+	}
+	// 2. decide
+	now := i.Now.Now()
+	ill, broken := serious(found, book.byInstance, now)
+	mayGo := lifecycle.MayRepair(broken, len(book.byInstance))
+	// 3. act, 4. report
+	var group errgroup.Group
+	group.SetLimit(parallelNotices)
+	for _, one := range ill {
+		group.Go(func() error {
+			if one.kind.IsBroken() && !mayGo {
+				i.holdBack(one, broken, len(book.byInstance))
+				return nil
+			}
+			return i.takeAway(ctx, one, now)
+		})
+	}
+	return group.Wait()
+}
+
+// serious returns what has to be heeded, the worst of each claim, and how many machines fail at all. A check that fails
+// has to do so for a while, an event does not.
+func serious(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (ill []illness, broken int) {
+	kinds := map[ec2.TroubleKind]interruption.Kind{
+		ec2.InstanceTrouble: interruption.InstanceImpaired, ec2.SystemTrouble: interruption.SystemImpaired, ec2.EventTrouble: interruption.EventScheduled,
+	}
+	worst := map[string]illness{}
+	fails := map[string]bool{}
+	var order []string
+	for _, t := range found {
+		claim, kind := claims[t.ID], kinds[t.Kind]
+		if claim == nil || kind == "" {
+			continue
+		}
+		if kind.IsBroken() {
+			fails[t.ID] = true
+			if now.Sub(t.Since) < FailsFor {
+				continue
+			}
+		}
+		known, ok := worst[t.ID]
+		if !ok {
+			order = append(order, t.ID)
+		}
+		if !ok || kind.Outranks(known.kind) {
+			worst[t.ID] = illness{claim, kind, t}
+		}
+	}
+	for _, id := range order {
+		ill = append(ill, worst[id])
+	}
+	return ill, len(fails)
+}
+
+// takeAway marks the claim as one that is to go, unless it is marked for something as bad already.
+func (i *Handler) takeAway(ctx context.Context, one illness, now time.Time) error {
+	claim := i.newest.Of(one.claim)
+	known, _ := MarkOf(claim)
+	if claim.DeletionTimestamp != nil || !one.kind.Outranks(known) {
+		return nil
+	}
+	notice := interruption.Notice{Kind: one.kind, Instances: []string{one.trouble.ID}, At: one.trouble.Since}
+	if err := i.announce(ctx, claim, notice); err != nil {
+		return fmt.Errorf("take NodeClaim %s away: %w", claim.Name, err)
+	}
+	if err := i.mark(ctx, claim, notice, now); err != nil {
+		return fmt.Errorf("take NodeClaim %s away: %w", claim.Name, err)
+	}
+	i.Metrics.Failing.WithLabelValues(string(one.kind)).Inc()
+	i.Log.Warn("EC2 finds fault with an instance", "NodeClaim", claim.Name, "instance", one.trouble.ID, "category", string(one.kind),
+		"since", one.trouble.Since, "detail", one.trouble.Detail)
+	return nil
+}
+
+// holdBack says that a machine is not replaced although it fails: too many do.
+func (i *Handler) holdBack(one illness, broken, total int) {
+	i.Tell.Tell(one.claim, kube.ReasonRepairBlocked, fmt.Sprintf(
+		"The instance is not replaced although its %s check fails: those of %d of %s fail, more than a fifth, so that it is not the machines' fault",
+		one.trouble.Kind, broken, loop.Count(total, "instance")))
+}

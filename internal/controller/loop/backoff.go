@@ -1,0 +1,60 @@
+package loop
+
+import (
+	"sync"
+	"time"
+)
+
+// Backoff counts consecutive failures by key, and how long to wait before the next try. Its methods may be called
+// concurrently. The zero value has no failures.
+type Backoff struct {
+	mu    sync.Mutex
+	fails map[string]failure
+}
+
+type failure struct {
+	times int
+	cause string
+	until time.Time
+}
+
+// Fail is FailFor with a first delay of one second and a maximum of one minute.
+func (b *Backoff) Fail(now time.Time, key, cause string) (until time.Time, isNews bool) {
+	return b.FailFor(now, key, cause, time.Second, time.Minute)
+}
+
+// FailFor records a failure at now and returns when to try again. The delay is first after the first failure, doubles with
+// each further failure, and never exceeds most. isNews reports whether the cause differs from that of the previous failure.
+func (b *Backoff) FailFor(now time.Time, key, cause string, first, most time.Duration) (until time.Time, isNews bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fails == nil {
+		b.fails = map[string]failure{}
+	}
+	f := b.fails[key]
+	isNews = f.cause != cause
+	wait := most
+	if f.times < 30 {
+		wait = min(most, first<<f.times)
+	}
+	b.fails[key] = failure{f.times + 1, cause, now.Add(wait)}
+	return now.Add(wait), isNews
+}
+
+// Clear forgets the failures of key.
+func (b *Backoff) Clear(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.fails, key)
+}
+
+// Held returns until when key has to wait, how often it failed in a row and why; the zero time if it need not wait at now.
+func (b *Backoff) Held(now time.Time, key string) (until time.Time, times int, cause string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, ok := b.fails[key]
+	if !ok || !now.Before(f.until) {
+		return time.Time{}, 0, ""
+	}
+	return f.until, f.times, f.cause
+}

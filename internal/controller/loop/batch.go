@@ -1,0 +1,148 @@
+package loop
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Batch collects requests for a plan, so that pods that arrive together are planned together. Its methods may be called
+// concurrently, but Wait by one goroutine only.
+//
+// Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The first
+// window that closes ends the batch: a namespace with a steady stream of pods does not delay the pods of others.
+type Batch struct {
+	idle, most time.Duration
+
+	mu      sync.Mutex
+	asking  map[string]time.Time // by name: when it was first requested
+	groups  map[string]group     // by namespace; "" is for requests that are not about pods
+	changed chan struct{}        // holds a token after each new name
+	hurry   bool                 // the batch must end at once
+}
+
+// group has the times of the first and the last request of a namespace.
+type group struct{ first, last time.Time }
+
+// Window describes one batch.
+type Window struct {
+	First  time.Time // time of the first request; zero if there was none
+	Closed time.Time
+	Size   int
+}
+
+// NewBatch returns a batch that ends when a namespace has had no new request for idle, and at the latest after most.
+func NewBatch(idle, most time.Duration) *Batch {
+	return &Batch{idle: idle, most: most, asking: map[string]time.Time{}, groups: map[string]group{}, changed: make(chan struct{}, 1)}
+}
+
+// Ask requests a plan for name, a UID. A repeated request in the same window does not extend the window.
+func (b *Batch) Ask(name string) { b.AskFor("", name) }
+
+// AskFor is Ask for a pod of the namespace.
+func (b *Batch) AskFor(namespace, name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.asking[name]; ok {
+		return
+	}
+	now := time.Now()
+	b.asking[name] = now
+	g, ok := b.groups[namespace]
+	if !ok {
+		g.first = now
+	}
+	g.last = now
+	b.groups[namespace] = g
+	b.signal()
+}
+
+// Hurry requests a plan for name and ends the batch at once. It is called when a planned node cannot be launched or is lost.
+func (b *Batch) Hurry(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hurry = true
+	if _, ok := b.asking[name]; !ok {
+		b.asking[name] = time.Now()
+	}
+	b.signal()
+}
+
+func (b *Batch) signal() {
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Wait returns the next batch. If recheck is above 0, it returns an empty batch when nothing was requested for that long. It
+// also does so when wake delivers; a window that is open then stays open. The second result is false when ctx has ended.
+func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan struct{}) (Window, bool) {
+	var again <-chan time.Time
+	if recheck > 0 {
+		timer := time.NewTimer(recheck)
+		defer timer.Stop()
+		again = timer.C
+	}
+	end := time.NewTimer(b.most)
+	defer end.Stop()
+	for {
+		left, isOpen := b.left(time.Now())
+		if isOpen && left <= 0 {
+			return b.close(), ctx.Err() == nil
+		}
+		end.Stop()
+		if isOpen {
+			end.Reset(left)
+			again = nil
+		}
+		select {
+		case <-ctx.Done():
+			return Window{}, false
+		case <-end.C:
+		case <-again:
+			return Window{Closed: time.Now()}, true
+		case <-wake:
+			return Window{Closed: time.Now()}, true
+		case <-b.changed:
+		}
+	}
+}
+
+// left returns how long the window stays open if no further request comes; false if there is no request.
+func (b *Batch) left(now time.Time) (time.Duration, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.hurry || len(b.asking) == 0 {
+		return 0, b.hurry
+	}
+	left := b.most
+	for _, g := range b.groups {
+		left = min(left, g.last.Add(b.idle).Sub(now), g.first.Add(b.most).Sub(now))
+	}
+	return left, true
+}
+
+func (b *Batch) close() Window {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := Window{Closed: time.Now(), Size: len(b.asking)}
+	for _, since := range b.asking {
+		if w.First.IsZero() || since.Before(w.First) {
+			w.First = since
+		}
+	}
+	clear(b.asking)
+	clear(b.groups)
+	b.hurry = false
+	return w
+}
+
+func (b *Batch) IsHurried() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hurry
+}
+
+// Recheck is how often pods without a node, or with a node that is not ready yet, are planned again without a change.
+const Recheck = 5 * time.Second

@@ -1,0 +1,44 @@
+package loop
+
+import (
+	"context"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// NodeReader reads the Nodes, pods and volume attachments of an instance or a Node.
+type NodeReader interface {
+	NodesOf(ctx context.Context, providerID string) ([]*corev1.Node, error)
+	PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
+	AttachmentsOn(ctx context.Context, node string) ([]*storagev1.VolumeAttachment, error)
+}
+
+// ObjectWriter changes NodeClaims and Nodes.
+type ObjectWriter interface {
+	PatchClaim(ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim)) (*karpv1.NodeClaim, error)
+	PatchNode(ctx context.Context, node *corev1.Node, change func(*corev1.Node)) (*corev1.Node, error)
+	Delete(ctx context.Context, object client.Object) error
+}
+
+// Reads and terminates instances.
+type InstanceClient interface {
+	Instance(ctx context.Context, id string) (ec2.Instance, error)
+	Terminate(ctx context.Context, id string, proof ec2.Proof) error
+	OwnTags(nodePool, nodeClass, claim string) map[string]string
+}
+
+// LiveReader reads from the API server and not from the cache.
+type LiveReader interface {
+	// PodsNow returns the pods that are bound to a Node, including finished ones.
+	PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error)
+}
+
+// EventRecorder emits events.
+type EventRecorder interface {
+	Tell(about client.Object, reason kube.Reason, message string)
+}

@@ -1,0 +1,87 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// OutcomeOf is the result of reconciling an object.
+type OutcomeOf struct {
+	Loop, Kind, Name string
+	Until            time.Time // when to reconcile again; zero: when something changes
+	Err              error
+
+	Failures *Backoff
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+	Now      Clock
+}
+
+// Clock returns the current time; nil means time.Now.
+type Clock func() time.Time
+
+func (c Clock) Now() time.Time {
+	if c == nil {
+		return time.Now()
+	}
+	return c()
+}
+
+// How soon an object is visited again that somebody else changed in the meantime, and one that nobody but a person can help.
+const (
+	rereadAfter = 50 * time.Millisecond
+	tellAfter   = time.Minute
+)
+
+// Outcome returns when to reconcile again. Its error is always nil: errors are logged here, once for each cause, and
+// retried with a back-off of our own.
+func Outcome(o OutcomeOf) (reconcile.Result, error) {
+	if o.Err == nil {
+		o.Failures.Clear(o.Name)
+		if o.Until.IsZero() {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{RequeueAfter: max(o.Until.Sub(o.Now.Now()), time.Millisecond)}, nil
+	}
+	if errors.Is(o.Err, context.Canceled) {
+		return reconcile.Result{}, nil // the controller is shutting down
+	}
+	next, hint := SortError(o.Err)
+	switch next {
+	case kube.Reread, kube.Gone:
+		return reconcile.Result{RequeueAfter: rereadAfter}, nil
+	}
+	o.Metrics.Failures.WithLabelValues(o.Loop, string(next)).Inc()
+	now := o.Now.Now()
+	until, isNews := o.Failures.Fail(now, o.Name, awserr.Lasting(o.Err))
+	if isNews {
+		o.Log.Error("cannot go on with "+o.Kind, o.Kind, o.Name, "error", o.Err.Error(), "hint", hint, "next", string(next))
+	}
+	wait := until.Sub(now)
+	if next != kube.Retry {
+		wait = tellAfter
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// SortError returns how to continue after an error of AWS or the API server, and a hint for the user.
+func SortError(err error) (kube.Next, string) {
+	var aws *awserr.Error
+	if !errors.As(err, &aws) {
+		return kube.WhatNext(err), kube.Hint(err)
+	}
+	switch aws.Kind {
+	case awserr.Denied, awserr.Misconfigured, awserr.Refused, awserr.Unknown:
+		return kube.Tell, aws.Hint
+	}
+	// This includes Gone: callers for which it matters handle it, and what AWS does not show yet appears later.
+	return kube.Retry, aws.Hint
+}

@@ -1,0 +1,60 @@
+package loop
+
+import (
+	"slices"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption/replacement"
+)
+
+// AssumedJoin is the time from NodeClaim to initialized node that is assumed while no node has been initialized.
+const AssumedJoin = 90 * time.Second
+
+// UsualJoin returns the median time from NodeClaim to initialized node. For that long the old and the new nodes of a move are
+// both paid for.
+func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
+	var took []time.Duration
+	for _, c := range claims {
+		is, ok := c.StatusConditions().Find(karpv1.ConditionInitialized)
+		if !ok || is.Status != "True" {
+			continue
+		}
+		if d := is.LastTransitionTime.Sub(c.CreationTimestamp.Time); d > 0 { // the two are from different clocks
+			took = append(took, d)
+		}
+	}
+	if len(took) == 0 {
+		return AssumedJoin
+	}
+	return median(took)
+}
+
+// slowBy is how many times the usual time a replacement may take to be initialized.
+const slowBy = 2
+
+// FitWithin returns how long replacements may take from registration to initialization: at least replacement.FitWithin, and
+// slowBy times the median of their pools' nodes, which may have to install drivers first.
+func FitWithin(claims, coming []*karpv1.NodeClaim) time.Duration {
+	out := replacement.FitWithin
+	for _, one := range coming {
+		var took []time.Duration
+		for _, c := range claims {
+			conditions := c.StatusConditions()
+			joined, _ := conditions.Find(karpv1.ConditionRegistered)
+			if is, _ := conditions.Find(karpv1.ConditionInitialized); c.Labels[karpv1.LabelNodePool] == one.Labels[karpv1.LabelNodePool] && is.Status == "True" {
+				took = append(took, is.LastTransitionTime.Sub(joined.LastTransitionTime.Time))
+			}
+		}
+		if len(took) > 0 {
+			out = max(out, slowBy*median(took))
+		}
+	}
+	return out
+}
+
+// median sorts the durations and returns the middle one.
+func median(some []time.Duration) time.Duration {
+	slices.Sort(some)
+	return some[len(some)/2]
+}

@@ -1,0 +1,119 @@
+package loop
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// RateLimitedRecorder emits events at a limited rate, for events that may be late. Otherwise a plan for thousands of pods would make the
+// API server write thousands of events when it should create NodeClaims. Namespaces take turns, so that the events of one do
+// not delay those of others. When the queue is full, an event of the namespace with the most is dropped.
+type RateLimitedRecorder struct {
+	Tell EventRecorder
+
+	mu     sync.Mutex
+	queues map[string][]drop // by namespace of the object
+	Size   int
+	last   string // the namespace whose event was emitted last
+}
+
+type drop struct {
+	About   client.Object
+	Reason  kube.Reason
+	Message string
+}
+
+// Limits of a Drip.
+const (
+	RecorderKeeps = 2000
+	dripPause     = 50 * time.Millisecond
+)
+
+// NewDrip returns a drip into tell.
+func NewDrip(tell EventRecorder) *RateLimitedRecorder {
+	return &RateLimitedRecorder{Tell: tell, queues: map[string][]drop{}}
+}
+
+// Start emits events until ctx ends.
+func (d *RateLimitedRecorder) Start(ctx context.Context) error {
+	ticker := time.NewTicker(dripPause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if e, ok := d.Next(); ok {
+			work := Working(ctx, LoopEvents, "")
+			d.Tell.Tell(e.About, e.Reason, e.Message)
+			work.End()
+		}
+	}
+}
+
+// Next takes the event whose turn it is.
+func (d *RateLimitedRecorder) Next() (drop, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Size == 0 {
+		return drop{}, false
+	}
+	names := slices.Sorted(maps.Keys(d.queues))
+	at, found := slices.BinarySearch(names, d.last)
+	if found {
+		at++
+	}
+	d.last = names[at%len(names)]
+	return d.take(d.last), true
+}
+
+// take takes the oldest event of the namespace. It is called with the lock held.
+func (d *RateLimitedRecorder) take(namespace string) drop {
+	queue := d.queues[namespace]
+	out := queue[0]
+	d.Size--
+	if len(queue) == 1 {
+		delete(d.queues, namespace)
+	} else {
+		queue[0] = drop{}
+		d.queues[namespace] = queue[1:]
+	}
+	return out
+}
+
+// Later queues the event.
+func (d *RateLimitedRecorder) Later(about client.Object, reason kube.Reason, message string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	namespace := about.GetNamespace()
+	if d.Size >= RecorderKeeps {
+		longest := namespace
+		for name, queue := range d.queues {
+			if len(queue) > len(d.queues[longest]) {
+				longest = name
+			}
+		}
+		if longest == namespace {
+			return
+		}
+		d.dropLast(longest)
+	}
+	d.queues[namespace] = append(d.queues[namespace], drop{about, reason, message})
+	d.Size++
+}
+
+// dropLast drops the newest event of the namespace. The lock must be held.
+func (d *RateLimitedRecorder) dropLast(namespace string) {
+	queue := d.queues[namespace]
+	queue[len(queue)-1] = drop{}
+	d.queues[namespace] = queue[:len(queue)-1]
+	d.Size--
+}

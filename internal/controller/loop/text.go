@@ -1,0 +1,39 @@
+package loop
+
+import (
+	"strconv"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// FindingText describes a finding: the cause, then the fix as it can be pasted into a shell.
+func FindingText(f diagnosis.Finding) string {
+	text := fix.Visible(f.Cause)
+	if f.Verdict != diagnosis.Broken || f.Certainty == diagnosis.Possible {
+		text = "perhaps " + text
+	}
+	if correction := f.Fix.Correction(); !correction.IsZero() {
+		text += ". Fix: " + correction.String()
+	}
+	return text + " (" + f.Check + ")"
+}
+
+// Count writes "1 pod", "2 pods".
+func Count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
+func UID(text string) types.UID { return types.UID(text) }
+
+func SetOf(names []string) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for _, name := range names {
+		out[name] = true
+	}
+	return out
+}

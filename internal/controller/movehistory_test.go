@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/disruptor"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// owned makes all pods part of the StatefulSet ns/db.
+func (f *park) owned(t *testing.T) {
+	t.Helper()
+	for _, pod := range f.pods(t) {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "db", Controller: ptr.To(true)}}
+		f.check(t, f.api.Update(t.Context(), &pod))
+	}
+}
+
+func (f *park) tripStore() kube.TripStore {
+	return kube.TripStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
+}
+
+// TestPodsAreNotMovedAgainAndAgain: moves of an earlier process count for an hour, and moves of this one are
+// saved for the next.
+func TestPodsAreNotMovedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	f.owned(t)
+	before := disruption.Trips(nil).Add(f.now(), disruption.Trip{
+		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
+	})
+	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
+	f.live(t)
+	if got := f.types(); got != "4 t3.medium" {
+		t.Fatalf("8 moves of 4 pods were made within this hour, and there is %s\n%s", got, f.log)
+	}
+	f.ahead += time.Hour
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("the moves are an hour ago, and there is %s\n%s", got, f.log)
+	}
+	f.ahead += disruptor.MoveHistoryInterval
+	f.lead(t)
+	text, err := f.tripStore().Read(t.Context())
+	f.check(t, err)
+	trips, unread := disruption.DecodeTrips(text)
+	moved := 0
+	for _, trip := range trips {
+		if strings.HasPrefix(trip.Shape, "apps/t3.medium/us-") && trip.Workload == "StatefulSet ns/db" && trip.Reason == disruption.Underutilized {
+			moved += trip.Pods
+			if trip.All < trip.Pods || trip.All > 4 {
+				t.Errorf("%d of %d pods are said to have moved, there are 4", trip.Pods, trip.All)
+			}
+		}
+	}
+	if unread != 0 || moved != 3 {
+		t.Errorf("%d moves are remembered, want 3:\n%s", moved, text)
+	}
+}
+
+// TestLimitOfMovesIsThePools: a pool may allow more moves.
+func TestLimitOfMovesIsThePools(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	f.owned(t)
+	f.change(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationMaximumMoves: "3"} })
+	before := disruption.Trips(nil).Add(f.now(), disruption.Trip{
+		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
+	})
+	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("11 of 12 moves are none too many, and there is %s\n%s", got, f.log)
+	}
+}
+
+// sealed is a store that cannot be read.
+type sealed struct{ open bool }
+
+func (s *sealed) Read(context.Context) (string, error) {
+	if s.open {
+		return "", nil
+	}
+	return "", errors.New("it is sealed")
+}
+
+func (s *sealed) Write(context.Context, string) error { return nil }
+
+// TestNothingIsBegunInIgnorance: while the record of moved pods cannot be read, no move starts.
+func TestNothingIsBegunInIgnorance(t *testing.T) {
+	t.Parallel()
+	f := newPark(t, 4, "1500m", "400m", "t3.medium")
+	store := &sealed{}
+	f.Moves.Travel.Store = store
+	f.live(t)
+	if got := f.types(); got != "4 t3.medium" {
+		t.Fatalf("there is %s", got)
+	}
+	store.open = true
+	f.live(t)
+	if got := f.types(); got != "1 t3.medium" {
+		t.Fatalf("it can be read now, and there is %s", got)
+	}
+}
+
+func TestWorkloadsThatWouldMove(t *testing.T) {
+	t.Parallel()
+	of := func(kind, name string, change func(*corev1.Pod)) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, Controller: ptr.To(true)}}}}
+		if change != nil {
+			change(pod)
+		}
+		return pod
+	}
+	got := disruptor.WorkloadsOf([]*corev1.Pod{
+		of("StatefulSet", "db", nil), of("StatefulSet", "db", nil), of("DaemonSet", "agent", nil), of("Job", "once", nil),
+		of("Job", "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+		of("StatefulSet", "web", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), {},
+	})
+	if len(got) != 2 || got["StatefulSet ns/db"] != 2 || got["Job ns/once"] != 1 {
+		t.Errorf("counted %v", got)
+	}
+}
+
+// TestMovesUnderWayCount: moves that are not committed yet count against the hourly limit.
+func TestMovesUnderWayCount(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	s := disruptor.TravelScene{Claims: map[string]*karpv1.NodeClaim{}, Pods: map[string][]*corev1.Pod{}}
+	in := disruption.Input{Now: now}
+	for name, pods := range map[string]int{"a": 2, "b": 1, "c": 1} {
+		s.Claims[name] = &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		s.Claims[name].Status.NodeName = name
+		in.Snapshot.Nodes = append(in.Snapshot.Nodes, cluster.Node{Name: name, Claim: name})
+		for range pods {
+			s.Pods[name] = append(s.Pods[name], &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", Controller: ptr.To(true)}}},
+				Spec:       corev1.PodSpec{NodeName: name},
+			})
+		}
+	}
+	travel := &disruptor.MoveHistory{Trips: disruption.Trips(nil).Add(now, disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
+	stays := func() int { return len(travel.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
+	if n := stays(); n != 0 {
+		t.Fatalf("6 of 8 moves are made, and one more may not be")
+	}
+	mark := nodestate.MoveMark{ID: "m", Reason: disruption.Underutilized, Begun: now, Nodes: 1, Pods: 2}
+	mark.Put(s.Claims["a"], now)
+	if n := stays(); n != 1 {
+		t.Errorf("6 of 8 moves are made and 2 are under way, and one more may be")
+	}
+	mark.Committed = true // then it is among the trips
+	mark.Put(s.Claims["a"], now)
+	if n := stays(); n != 0 {
+		t.Errorf("a move that is committed counts twice")
+	}
+}

@@ -1,0 +1,184 @@
+package nodeclaim
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// Evictor evicts and deletes pods.
+type Evictor interface {
+	Evict(ctx context.Context, pod kube.PodRef) (kube.Eviction, error)
+	DeletePod(ctx context.Context, pod kube.PodRef, grace int64) error
+}
+
+// InstanceLauncher launches instances and finds those that it launched.
+type InstanceLauncher interface {
+	Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error)
+	LaunchedFor(ctx context.Context, claim string) ([]ec2.Instance, error)
+}
+
+// Reconciler reconciles NodeClaims from their creation to their deletion.
+type Reconciler struct {
+	Cache    client.Reader // informers
+	Cluster  loop.NodeReader
+	Objects  loop.ObjectWriter
+	Evictor  Evictor
+	Buyer    InstanceLauncher
+	Machines loop.InstanceClient
+	Offers   *offerings.RequestBuilder
+	Ledger   *kube.Ledger
+	Batch    *loop.Batch // ended at once when pods must be planned anew
+	Holds    *poolhealth.LaunchBackoff
+	Unhelped *poolhealth.PodBackoff
+	// Replacements are requested before expired nodes are drained; nil: expired nodes are drained without one.
+	Replacements *Replacements
+	// Repair finds the nodes that have been unhealthy for too long; nil disables node auto repair.
+	Repair *Repair
+	// Registrations records how launches end; nil disables it.
+	Registrations *poolhealth.Registrations
+	// Drift records nodes that joined and were not initialized; nil disables it.
+	Drift *driftcheck.Reconciler
+	// Authority is the cluster's certificate authority in base64, as it goes into drift hashes.
+	Authority string
+	// Diagnoses explains why claims are late; nil disables it.
+	Diagnoses *diagnoser.Diagnoser
+	Tell      loop.EventRecorder
+	Metrics   *metrics.Metrics
+	Log       *slog.Logger
+	Now       loop.Clock
+
+	attempts attempts
+	Newest   loop.NewestVersions
+	absences loop.Absences
+	refusals refusals      // Nodes that do not belong to their instance
+	Edits    loop.Backoff  // by NodePool: replacements of claims outdated by a change of the pool or its class; the cause is the present configuration
+	untagged loop.Absences // claims that are being deleted and whose instance has lost its tags
+	leaving  loop.Absences // since when the Node of a claim is being deleted
+	turns    sequences
+	failures loop.Backoff
+}
+
+// mostSteps limits the steps of one reconciliation, in case a step fails to change what it should.
+const mostSteps = 10
+
+// Reconcile takes one claim as many steps further as possible.
+func (c *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	claim, err := c.Read(ctx, request.Name)
+	if claim == nil || err != nil {
+		return c.outcome(request.Name, time.Time{}, err)
+	}
+	if !nodestate.IsServed(claim.Spec.NodeClassRef) {
+		return reconcile.Result{}, nil // it belongs to another controller
+	}
+	until, err := c.advance(ctx, claim)
+	return c.outcome(request.Name, until, err)
+}
+
+// Read returns the newest known version of the claim; nil if it is gone. The cache may lag behind this controller's own writes.
+func (c *Reconciler) Read(ctx context.Context, name string) (*karpv1.NodeClaim, error) {
+	claim := &karpv1.NodeClaim{}
+	err := c.Cache.Get(ctx, client.ObjectKey{Name: name}, claim)
+	if apierrors.IsNotFound(err) {
+		if uid, ok := c.Newest.Forget(name); ok {
+			c.attempts.forget(uid)
+		}
+		c.failures.Clear(name)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Replacements.lose(claim)
+	return c.Newest.Of(claim), nil
+}
+
+// advance takes steps until one has to wait. It returns until when; the zero time means until something changes.
+func (c *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Time, error) {
+	for range mostSteps {
+		// 1. read
+		now := c.Now.Now()
+		v, err := c.see(ctx, claim, now)
+		if err != nil {
+			return time.Time{}, err
+		}
+		// 2. decide
+		step := lifecycle.Next(v.seen, now)
+		// 3. act, 4. report
+		next, err := c.act(ctx, v, step, now)
+		if next != nil {
+			c.Newest.Note(next)
+			claim = next
+		}
+		if err != nil || step.Action == lifecycle.Wait || !step.Until.IsZero() || next == nil {
+			if v.drain.Held && err == nil {
+				return now.Add(TurnPoll), nil
+			}
+			return step.Until, err
+		}
+	}
+	return c.Now.Now().Add(time.Second), nil
+}
+
+// act carries out the step. It returns the claim as it is afterwards; nil if there is nothing more to do for now.
+func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
+	switch step.Action {
+	case lifecycle.Hold:
+		return c.Objects.PatchClaim(ctx, v.Claim, hold)
+	case lifecycle.Label:
+		return c.label(ctx, v)
+	case lifecycle.Launch:
+		return c.Launch(ctx, v, now)
+	case lifecycle.Record:
+		return c.recordFound(ctx, v, now)
+	case lifecycle.Register:
+		return c.register(ctx, v, now)
+	case lifecycle.HoldNode:
+		return c.holdNode(ctx, v)
+	case lifecycle.Initialize:
+		return c.initialize(ctx, v, now)
+	case lifecycle.Replace:
+		return c.replace(ctx, v, now)
+	case lifecycle.DropStrays:
+		return nil, c.dropStrays(ctx, v)
+	case lifecycle.Delete:
+		return nil, c.delete(ctx, v, step)
+	case lifecycle.SetDeadline:
+		return c.setDeadline(ctx, v)
+	case lifecycle.DeleteNode, lifecycle.Cordon, lifecycle.Evict, lifecycle.ReleaseNode:
+		return nil, c.leave(ctx, v, step, now)
+	case lifecycle.Terminate:
+		return c.terminate(ctx, v, now)
+	case lifecycle.Release:
+		return nil, c.release(ctx, v, now)
+	}
+	return c.wait(ctx, v, step, now)
+}
+
+// outcome turns the result of a reconciliation into the time of the next one. It logs errors in one line, once for each cause.
+func (c *Reconciler) outcome(name string, until time.Time, err error) (reconcile.Result, error) {
+	return loop.Outcome(loop.OutcomeOf{
+		Loop: "nodeclaim", Kind: "NodeClaim", Name: name, Until: until, Err: err,
+		Failures: &c.failures, Metrics: c.Metrics, Log: c.Log, Now: c.Now,
+	})
+}
+
+func hold(claim *karpv1.NodeClaim) {
+	claim.Finalizers = append(claim.Finalizers, karpv1.FinalizerTermination)
+}

@@ -1,0 +1,141 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/disruption/drain"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// eviction carries out a drain.Step.
+type eviction struct {
+	evictor Evictor
+	tell    loop.EventRecorder
+	metrics *metrics.Metrics
+	log     *slog.Logger
+}
+
+// parallelEvictions is how many pods of one node are evicted at once.
+const parallelEvictions = 10
+
+// run evicts the step's pods from the node. A pod that may not be evicted now does not block the others.
+func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, reason string) error {
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, parallelEvictions)
+	errs := make([]error, len(step.Evict)+len(step.Force))
+	do := func(i int, act func() error) {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = act()
+		})
+	}
+	for i, pod := range step.Evict {
+		do(i, func() error { return e.evict(ctx, node, pod, reason) })
+	}
+	for i, forced := range step.Force {
+		do(len(step.Evict)+i, func() error { return e.force(ctx, forced) })
+	}
+	wait.Wait()
+	for _, pod := range step.Protected {
+		e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
+		if until := pod.ProtectedUntil(); !until.IsZero() {
+			e.tell.Tell(drained(pod), kube.ReasonDoNotDisruptUntil, "The pod's node leaves, and the pod stays until "+until.UTC().Format(time.RFC3339))
+		}
+	}
+	for _, pod := range step.Misread {
+		e.tell.Tell(drained(pod), kube.ReasonInvalidDoNotDisrupt, fmt.Sprintf("The annotation %s=%q protects nothing: write \"true\", or a duration such as \"30m\"",
+			karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
+	}
+	return e.failed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
+}
+
+// failed reports pods that cannot be evicted, for example because a webhook refuses the eviction. Refusals are an error,
+// after which the controller backs off, only if no eviction succeeded: the other pods must not wait for a few. Other
+// failures are always an error.
+func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) error {
+	isSome := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
+	if !isSome {
+		return errors.Join(errs...)
+	}
+	for i, err := range errs {
+		if err != nil && isRefused(err) {
+			e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pods[i].ID()+" cannot be evicted: "+err.Error())
+			errs[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isRefused reports whether the error is about one pod and not about the API server, so that a retry would fail in the same
+// way.
+func isRefused(err error) bool {
+	next := kube.WhatNext(err)
+	return next == kube.Tell || next == kube.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
+}
+
+func forcedPods(forced []drain.Forced) []drain.Pod {
+	var out []drain.Pod
+	for _, f := range forced {
+		out = append(out, f.Pod)
+	}
+	return out
+}
+
+func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, reason string) error {
+	answer, err := e.evictor.Evict(ctx, ref(pod))
+	switch {
+	case err != nil:
+		e.metrics.Evictions.WithLabelValues("500").Inc()
+		return err
+	case answer.Result == kube.Blocked:
+		e.metrics.Evictions.WithLabelValues("429").Inc()
+		e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pod.ID()+" may not be evicted now: "+answer.Message)
+	case answer.Result == kube.PodGone:
+		e.metrics.Evictions.WithLabelValues("404").Inc()
+	default:
+		e.metrics.Evictions.WithLabelValues("200").Inc()
+		e.metrics.Pods.Drained.WithLabelValues(reason).Inc()
+		e.tell.Tell(drained(pod), kube.ReasonEvicted, "Evicted pod: "+reason)
+		if until := pod.ProtectedUntil(); !until.IsZero() {
+			e.tell.Tell(drained(pod), kube.ReasonDoNotDisruptElapsed, "The protection by its annotation ended at "+until.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+func (e eviction) force(ctx context.Context, forced drain.Forced) error {
+	if err := e.evictor.DeletePod(ctx, ref(forced.Pod), int64(forced.Grace/time.Second)); err != nil {
+		return err
+	}
+	e.metrics.Pods.Drained.WithLabelValues("Forceful Termination").Inc()
+	e.tell.Tell(drained(forced.Pod), kube.ReasonDisrupted, "Deleted the pod: the termination grace period of its node ends")
+	e.log.Info("deleted pod by force", "Pod", forced.Pod.ID(), "graceSeconds", forced.Grace.Seconds())
+	return nil
+}
+
+func ref(pod drain.Pod) kube.PodRef {
+	return kube.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}
+
+// drained returns as much of a pod as an event needs.
+func drained(pod drain.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: loop.UID(pod.UID)},
+	}
+}

@@ -1,0 +1,81 @@
+package nodeclaim
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// How an instance of an active NodeClaim was terminated, as metric labels.
+const (
+	EndedByCall  = "call"    // somebody called TerminateInstances
+	EndedWithin  = "within"  // it was shut down from within
+	EndedUnknown = "unknown" // EC2 does not say any more
+)
+
+// HowEnded classifies the state reason of a terminated instance. The result is empty if AWS terminated it: after a spot interruption, or because
+// a volume could not be created. known is false if EC2 no longer returns the instance.
+func HowEnded(why string, known bool) string {
+	switch {
+	case !known:
+		return EndedUnknown
+	case strings.Contains(why, "User initiated"), strings.Contains(why, "Client.UserInitiatedShutdown"):
+		return EndedByCall
+	case strings.Contains(why, "Instance initiated"), strings.Contains(why, "Client.InstanceInitiatedShutdown"):
+		return EndedWithin
+	}
+	return ""
+}
+
+// ExternalTermination is a claim whose machine neither we nor AWS ended.
+type ExternalTermination struct {
+	Claim *karpv1.NodeClaim
+	How   string // empty: AWS terminated it
+	Why   string // EC2's state reason
+}
+
+// Tell counts it, and says it once, with the way to find out who it was.
+func (o ExternalTermination) Tell(teller loop.EventRecorder, m *metrics.Metrics, log *slog.Logger) {
+	if o.How == "" {
+		return
+	}
+	m.Foreign.WithLabelValues(o.Claim.Labels[karpv1.LabelNodePool], o.How).Inc()
+	id, _ := ec2.ParseProviderID(o.Claim.Status.ProviderID)
+	message := "Instance " + id + " was ended from outside, while its NodeClaim wanted it: "
+	hint := "aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue=" + id + " says who called TerminateInstances"
+	switch o.How {
+	case EndedByCall:
+		message += "somebody called TerminateInstances, and it was not this controller"
+	case EndedWithin:
+		message += "it was shut down from within"
+		hint = "its console output and the programs on it say who did"
+	default:
+		message += "EC2 does not know it any more"
+	}
+	teller.Tell(o.Claim, kube.ReasonEndedOutside, message+"; "+hint)
+	log.Warn("an instance was ended from outside", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "EC2 says", o.Why, "hint", hint)
+}
+
+// FindExternalTermination asks EC2 why a machine ended that a notice or the end of its Node told of. What EC2 does not answer is no reason to keep
+// pods waiting: nothing is told then.
+func FindExternalTermination(ctx context.Context, machines loop.InstanceClient, claim *karpv1.NodeClaim) ExternalTermination {
+	id, ok := ec2.ParseProviderID(claim.Status.ProviderID)
+	if !ok {
+		return ExternalTermination{}
+	}
+	instance, err := machines.Instance(ctx, id)
+	switch {
+	case awserr.Is(err, awserr.Gone):
+		return ExternalTermination{claim, HowEnded("", false), ""}
+	case err != nil, !instance.State.Ended():
+		return ExternalTermination{}
+	}
+	return ExternalTermination{claim, HowEnded(instance.StateReason, true), instance.StateReason}
+}

@@ -1,0 +1,212 @@
+package nodeclaim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// refusedNode is a Node that carries a claim's provider ID and is not, or not yet, accepted as its Node.
+type refusedNode struct {
+	node    *corev1.Node
+	verdict lifecycle.Verdict // IdentityMismatch or IdentityUnknown
+	why     string            // a sentence without a full stop
+}
+
+// message returns the event and condition message about a Node that is not the instance's.
+func (r refusedNode) message() string {
+	return fmt.Sprintf("Node %s has the provider ID %s but is not the Node of that instance, so it is not registered: %s; if Nodes of this EC2NodeClass have a domain of their own, add the domain to its annotation joiner.sh/node-domains; else find out who created the Node, then run: kubectl delete node %s",
+		r.node.Name, r.node.Spec.ProviderID, r.why, r.node.Name)
+}
+
+// identify splits the Nodes with the claim's provider ID into those of its instance and the others. It asks EC2 about all
+// but the Node that the claim was registered with: that one was compared when it joined, and only the same kubelet can have
+// created it again under its name.
+func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, nodes []*corev1.Node, now time.Time) (own []*corev1.Node, refused []refusedNode, err error) {
+	var asked []*corev1.Node
+	for _, n := range nodes {
+		if isRegistered(claim, n) {
+			own = append(own, n)
+		} else {
+			asked = append(asked, n)
+		}
+	}
+	if len(asked) == 0 {
+		return own, nil, nil
+	}
+	ofInstance, isGone, err := c.identityOf(ctx, claim)
+	if err != nil {
+		if len(own) > 0 {
+			return own, nil, nil // other Nodes with its provider ID can wait
+		}
+		return nil, nil, err
+	}
+	for _, n := range asked {
+		if isGone && claim.DeletionTimestamp != nil {
+			// Nothing is left to compare with, and no instance that a Node could be mistaken for.
+			if isOwnedBy(n, claim) {
+				own = append(own, n)
+			}
+			continue
+		}
+		verdict, why := ofInstance.Judge(ClaimantOf(n))
+		if verdict == lifecycle.IdentityMatches {
+			own = append(own, n)
+			continue
+		}
+		refused = append(refused, refusedNode{n, verdict, why})
+	}
+	c.tellRefused(claim, refused, now)
+	return own, refused, nil
+}
+
+// identityOf reads the identity of the claim's instance from EC2, and from the node class which other names its Nodes may
+// have. An instance that EC2 does not know has no address and no name, so that no Node can be compared with it.
+func (c *Reconciler) identityOf(ctx context.Context, claim *karpv1.NodeClaim) (out lifecycle.Identity, isGone bool, err error) {
+	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
+	out.Instance = id
+	instance, err := c.Machines.Instance(ctx, id)
+	switch {
+	case awserr.Is(err, awserr.Gone):
+		return out, true, nil
+	case err != nil:
+		return out, false, err
+	}
+	var class awsv1.EC2NodeClass
+	err = c.Cache.Get(ctx, client.ObjectKey{Name: claim.Spec.NodeClassRef.Name}, &class)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return out, false, fmt.Errorf("read ec2nodeclass %s: %w", claim.Spec.NodeClassRef.Name, err)
+	}
+	return InstanceIdentity(instance, &class), instance.State == ec2.Terminated, nil
+}
+
+// InstanceIdentity returns the identity of an instance's Node according to EC2 and the node class.
+func InstanceIdentity(i ec2.Instance, class *awsv1.EC2NodeClass) lifecycle.Identity {
+	out := lifecycle.Identity{Instance: i.ID, PrivateDNS: i.PrivateDNS, Addresses: i.Addresses}
+	if class.Spec.UserData != nil {
+		if m := hostnameForm.FindStringSubmatch(*class.Spec.UserData); m != nil {
+			out.Names = append(out.Names, cmp.Or(m[1], m[2]))
+		}
+	}
+	for domain := range strings.SplitSeq(class.Annotations[awsv1.AnnotationNodeDomains], ",") {
+		if domain = strings.Trim(strings.TrimSpace(domain), "."); domain != "" {
+			out.Domains = append(out.Domains, domain)
+		}
+	}
+	return out
+}
+
+// hostnameForm matches a node name that is set in user data: by a Bottlerocket setting, or by a kubelet flag. It does not
+// match a name that a script computes.
+var hostnameForm = regexp.MustCompile(`(?m)^[ \t]*(?:settings\.kubernetes\.)?"?hostname-override"?[ \t]*=[ \t]*["']([A-Za-z0-9.-]+)["']|--hostname-override[= ]([A-Za-z0-9.-]+)`)
+
+// ClaimantOf returns the identity that a Node claims to have.
+func ClaimantOf(n *corev1.Node) lifecycle.Claimant {
+	out := lifecycle.Claimant{Name: n.Name}
+	out.Instance, _ = ec2.ParseProviderID(n.Spec.ProviderID)
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			out.Addresses = append(out.Addresses, a.Address)
+		}
+	}
+	return out
+}
+
+// isRegistered reports whether the claim was registered with this Node. Nodes cannot write NodeClaims, and a Node's
+// credentials are bound to its name; everything else on a Node may be untrue.
+func isRegistered(claim *karpv1.NodeClaim, n *corev1.Node) bool {
+	return kube.IsNodeOf(claim, n) && claim.StatusConditions().IsTrue(karpv1.ConditionRegistered)
+}
+
+// isOwnedBy reports whether the Node names the claim as its owner.
+func isOwnedBy(n *corev1.Node, claim *karpv1.NodeClaim) bool {
+	return slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID })
+}
+
+// registeredOf returns, of several Nodes of one instance, the one that the claim was registered with, if that is ready.
+// Otherwise it returns all, and the claim waits.
+func registeredOf(claim *karpv1.NodeClaim, nodes []*corev1.Node) []*corev1.Node {
+	for _, n := range nodes {
+		if isRegistered(claim, n) && nodestate.IsReady(n) {
+			return []*corev1.Node{n}
+		}
+	}
+	return nodes
+}
+
+// noteRefused passes the refused Nodes on to the input of lifecycle.Next.
+func (v *View) noteRefused() {
+	for _, r := range v.refused {
+		if r.verdict == lifecycle.IdentityUnknown {
+			v.seen.Node.Unconfirmed = cmp.Or(v.seen.Node.Unconfirmed, r.node.Name+" is not registered yet: "+r.why)
+		} else {
+			v.seen.Node.Mismatch = cmp.Or(v.seen.Node.Mismatch, r.message())
+		}
+	}
+}
+
+// tellRefused emits an event, counts and logs each Node that is not the instance's, once.
+func (c *Reconciler) tellRefused(claim *karpv1.NodeClaim, refused []refusedNode, now time.Time) {
+	for _, r := range refused {
+		if r.verdict != lifecycle.IdentityMismatch || !c.refusals.isNews(r.node.UID, r.why, now) {
+			continue
+		}
+		pool := claim.Labels[karpv1.LabelNodePool]
+		c.Tell.Tell(claim, kube.ReasonNodeMismatch, r.message())
+		c.Tell.Tell(r.node, kube.ReasonNodeMismatch, r.message())
+		c.Metrics.NodeMismatches.WithLabelValues(pool).Inc()
+		c.Log.Warn("did not register a Node: it has the provider ID of an instance and is not the Node of that instance", "Node", r.node.Name, "NodeClaim", claim.Name, "nodePool", pool,
+			"providerID", r.node.Spec.ProviderID, "cause", r.why)
+	}
+}
+
+// refusals records which Nodes were reported as not registered, and why. The zero value is empty; its methods may be called
+// concurrently.
+type refusals struct {
+	mu   sync.Mutex
+	told map[types.UID]refusal
+}
+
+type refusal struct {
+	why string
+	at  time.Time
+}
+
+// Events expire after an hour, so a cause that lasts is reported again.
+const (
+	refusalLife = time.Hour
+	maxRefusals = 10_000
+)
+
+// isNews reports whether that cause was not reported for the Node within the last hour, and records that it is now.
+func (r *refusals) isNews(node types.UID, why string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if was, ok := r.told[node]; ok && was.why == why && now.Sub(was.at) < refusalLife {
+		return false
+	}
+	if r.told == nil || len(r.told) >= maxRefusals {
+		r.told = map[types.UID]refusal{}
+	}
+	r.told[node] = refusal{why, now}
+	return true
+}

@@ -1,0 +1,258 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// Backoff between launches of one claim, and how long EC2 may take to show an instance of an earlier attempt.
+const (
+	LaunchFirst = 2 * time.Second
+	launchMost  = time.Minute
+	DoubtFor    = time.Minute
+	doubtPoll   = 5 * time.Second
+)
+
+// Launch launches the claim's instance and records it on the claim.
+func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
+	a := c.attempts.of(v.Claim.UID)
+	if a.Request == nil {
+		a.clean = a.clean || a.asked.IsZero() && c.Ledger.IsOwn(v.Claim.UID)
+		request, err := c.Offers.Request(v.Claim, v.Class, a.number, now)
+		if errors.Is(err, offerings.ErrNoMarket) {
+			a.notBefore = now.Add(offerings.MarketPoll) // nothing is wrong: this process has just started
+			c.attempts.set(v.Claim.UID, a)
+			return v.Claim, nil
+		}
+		if err != nil {
+			// EC2 was not asked, so the number stays: a previous process may have used it.
+			return c.LaunchFailed(ctx, v, a, ec2.Launch{}, err, now)
+		}
+		a.Request, a.clean = &request, false
+		c.attempts.set(v.Claim.UID, a)
+	}
+	begun := time.Now()
+	launch, err := c.Buyer.Launch(ctx, *a.Request)
+	c.observe("Create", begun, err)
+	a.asked = c.Now.Now()
+	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
+		a.answered = a.asked // before, the request was not really tried
+	}
+	c.attempts.set(v.Claim.UID, a)
+	c.Offers.Short(c.Now.Now(), launch.Short)
+	for _, s := range launch.Short {
+		c.Metrics.LaunchFailures.WithLabelValues(s.Zone, s.CapacityType, s.Reason).Inc()
+	}
+	switch {
+	case err == nil:
+		if c.Offers.Sold(c.Now.Now(), launch.Instance, a.Request) {
+			c.Batch.Hurry("shortage") // others wait for what there is again
+		}
+		return c.record(ctx, v, launch.Instance, c.Now.Now())
+	case ctx.Err() != nil:
+		a.notBefore = a.asked // it has used its time
+		c.attempts.set(v.Claim.UID, a)
+		return nil, ctx.Err()
+	case awserr.Is(err, awserr.InDoubt):
+		return c.resolveDoubt(ctx, v, a, err, c.Now.Now())
+	}
+	return c.LaunchFailed(ctx, v, a, launch, err, c.Now.Now())
+}
+
+// resolveDoubt looks for an instance that a previous process has launched with this attempt.
+func (c *Reconciler) resolveDoubt(ctx context.Context, v View, a Attempt, cause error, now time.Time) (*karpv1.NodeClaim, error) {
+	found, err := c.Buyer.LaunchedFor(ctx, v.Claim.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		c.Offers.Over(v.Claim)
+		c.Log.Info("found the instance that was bought before", "NodeClaim", v.Claim.Name, "instance", found[0].ID)
+		return c.record(ctx, v, found[0], now)
+	}
+	switch {
+	case a.doubt.IsZero():
+		a.doubt, a.notBefore = now, now.Add(doubtPoll)
+		c.Log.Info("looking for an instance that may have been bought before", "NodeClaim", v.Claim.Name, "cause", cause.Error())
+	case now.Sub(a.doubt) < DoubtFor:
+		a.notBefore = now.Add(doubtPoll)
+	default:
+		a = Attempt{number: a.number + 1, clean: true, tries: a.tries, asked: a.asked, answered: a.answered}
+	}
+	c.attempts.set(v.Claim.UID, a)
+	return v.Claim, nil
+}
+
+// LaunchFailed records why there is no instance, and when to try again.
+func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch ec2.Launch, err error, now time.Time) (*karpv1.NodeClaim, error) {
+	f := awserr.Of(err)
+	image := imageTried(a.Request)
+	if launch.Spent {
+		a.Request, a.clean = nil, true
+		a.number++
+	}
+	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
+		// The next attempt is made from the class as it is then. Its number stays: if an earlier answer was lost, EC2 reports that
+		// the number was used with other contents, and the instance is looked for.
+		a.Request = nil
+	}
+	if a.Request == nil {
+		c.Offers.Over(v.Claim)
+	}
+	a.tries++
+	a.notBefore = now.Add(min(launchMost, LaunchFirst<<min(a.tries-1, 10)))
+	if f.Kind == awserr.Shortage {
+		a.shortage = true
+		c.attempts.set(v.Claim.UID, a)
+		if len(launch.Short) == 0 && !c.Offers.Explained(v.Claim, v.Class, now) {
+			// The next plan would choose the same offering again, at once.
+			c.Holds.LaunchFailed(now, v.Claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
+		}
+		c.Tell.Tell(v.Claim, kube.ReasonInsufficientCapacity, awserr.Lasting(f))
+		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.Claim.Name, "nodePool", v.Claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
+		return v.Claim, nil
+	}
+	c.attempts.set(v.Claim.UID, a)
+	if image != "" && strings.HasPrefix(f.Reason, "InvalidAMIID") {
+		if err := c.Drift.Failed(ctx, c.asTried(v, image), "EC2 refuses to launch the image: "+awserr.Lasting(f), now); err != nil {
+			return nil, err
+		}
+	}
+	pool := v.Claim.Labels[karpv1.LabelNodePool]
+	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
+		if until, isNews := c.Holds.LaunchFailed(now, pool, f.Reason+": "+f.Message); isNews {
+			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
+		}
+	}
+	c.Tell.Tell(v.Claim, kube.ReasonLaunchFailed, awserr.Lasting(f))
+	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
+		conditions := claim.StatusConditions()
+		conditions.Start(now)
+		conditions.SetUnknown(now, karpv1.ConditionLaunched, f.Reason, awserr.Lasting(f))
+	})
+}
+
+// imageTried returns the image that a request launches from; empty if there are several, or none.
+func imageTried(request *ec2.LaunchRequest) string {
+	if request == nil || len(request.Groups) == 0 {
+		return ""
+	}
+	image := request.Groups[0].Blueprint.ImageID
+	for _, g := range request.Groups {
+		if g.Blueprint.ImageID != image {
+			return ""
+		}
+	}
+	return image
+}
+
+// asTried returns the claim as it would be if its launch had succeeded.
+func (c *Reconciler) asTried(v View, image string) *karpv1.NodeClaim {
+	out := v.Claim.DeepCopy()
+	out.Status.ImageID = image
+	if v.Class != nil {
+		if out.Annotations == nil {
+			out.Annotations = map[string]string{}
+		}
+		c.noteClass(out, v.Class)
+	}
+	return out
+}
+
+// recordFound records the instance of an earlier attempt. A process that has just started waits until it knows the instance
+// types: what is written on the claim now is never written again.
+func (c *Reconciler) recordFound(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
+	if v.Class != nil {
+		if _, ok := c.Offers.Market.Catalog(v.Class, now); !ok {
+			return nil, offerings.ErrNoMarket
+		}
+	}
+	return c.record(ctx, v, *v.instance, now)
+}
+
+// record writes on the claim the instance that was launched for it.
+func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, now time.Time) (*karpv1.NodeClaim, error) {
+	pool := v.Claim.Labels[karpv1.LabelNodePool]
+	facts := c.Offers.Bought(v.Claim.Spec.NodeClassRef.Name, pool, instance)
+	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
+		if claim.Labels == nil {
+			claim.Labels = map[string]string{}
+		}
+		for key, value := range facts.Labels {
+			if _, ok := claim.Labels[key]; !ok { // the user's labels take precedence
+				claim.Labels[key] = value
+			}
+		}
+		if claim.Annotations == nil {
+			claim.Annotations = map[string]string{}
+		}
+		if v.Class != nil {
+			c.noteClass(claim, v.Class)
+		}
+		noteOverlays(claim, facts)
+		claim.Status.ProviderID, claim.Status.ImageID = instance.ProviderID(), instance.ImageID
+		claim.Status.Capacity, claim.Status.Allocatable = kube.Quantities(facts.Capacity), kube.Quantities(facts.Allocatable)
+		withoutUnasked(claim)
+		conditions := claim.StatusConditions()
+		conditions.Start(now)
+		conditions.SetTrue(now, karpv1.ConditionLaunched)
+		conditions.SetUnknown(now, karpv1.ConditionRegistered, karpv1.ReasonNodeNotFound, "the instance has not joined the cluster yet")
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Holds.Launched(pool)
+	c.Metrics.Join.WithLabelValues("launched", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
+	c.Tell.Tell(claim, kube.ReasonLaunched, "Bought "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
+	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
+		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,
+		"pricePerHour", facts.Price.String(), "seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
+	return claim, nil
+}
+
+// noteClass writes on the claim what drift from its node class is later detected by.
+func (c *Reconciler) noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) {
+	if made, err := kube.ClassMade(class, c.Authority); err == nil { // else it never counts as drifted from its class
+		kube.Stamp(claim, nil, &made)
+	}
+	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
+}
+
+// noteOverlays records on the claim which of its values a NodeOverlay has set.
+func noteOverlays(claim *karpv1.NodeClaim, facts offerings.Facts) {
+	if facts.Repriced {
+		claim.Annotations[karpv1.AnnotationPriceOverlay] = "true"
+	}
+	if facts.Overlaid {
+		claim.Annotations[karpv1.AnnotationCapacityOverlay] = "true"
+	}
+}
+
+// withoutUnasked drops EFA interfaces from the status of a claim that did not request them: its instance has none.
+func withoutUnasked(claim *karpv1.NodeClaim) {
+	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
+		return
+	}
+	for _, list := range []corev1.ResourceList{claim.Status.Capacity, claim.Status.Allocatable} {
+		delete(list, awsv1.ResourceEFA)
+	}
+}
+
+// observe records in the metrics how long a call to AWS took.
+func (c *Reconciler) observe(method string, begun time.Time, err error) {
+	c.Metrics.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
+	if err != nil {
+		c.Metrics.MethodErrors.WithLabelValues("nodeclaim.lifecycle", method, "aws", awserr.Of(err).Reason).Inc()
+	}
+}

@@ -1,0 +1,194 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption/drain"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// claimFinder finds the claims with a provider ID.
+type claimFinder interface {
+	ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error)
+}
+
+// OrphanReconciler drains and terminates deleted Nodes that have our finalizer and no NodeClaim any more. Without it they would never go away.
+// Nodes with a claim are handled by Claims.
+type OrphanReconciler struct {
+	Cache    client.Reader
+	Finder   claimFinder
+	Cluster  loop.NodeReader
+	Objects  loop.ObjectWriter
+	Evictor  Evictor
+	Machines loop.InstanceClient
+	Tell     loop.EventRecorder
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+
+	failures loop.Backoff
+}
+
+// Reconcile does the next steps for one Node without a claim.
+func (o *OrphanReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	until, err := o.visit(ctx, request.Name)
+	return loop.Outcome(loop.OutcomeOf{
+		Loop: "node", Kind: "Node", Name: request.Name, Until: until, Err: err,
+		Failures: &o.failures, Metrics: o.Metrics, Log: o.Log,
+	})
+}
+
+func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, error) {
+	// 1. read
+	node := &corev1.Node{}
+	err := o.Cache.Get(ctx, client.ObjectKey{Name: name}, node)
+	if apierrors.IsNotFound(err) {
+		return time.Time{}, nil
+	}
+	if err != nil || !IsOrphan(node) {
+		return time.Time{}, err
+	}
+	claims, err := o.Finder.ClaimsOf(ctx, node.Spec.ProviderID)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := time.Now()
+	if len(claims) > 0 {
+		// The claim drains its own Node. Another Node with our finalizer is handled here.
+		if isOther := !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return mayLead(c, node) }); isOther {
+			return time.Time{}, o.free(ctx, node, "its NodeClaim was registered with another Node")
+		}
+		return time.Time{}, nil
+	}
+	seen, leaving, err := o.see(ctx, node, now)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if seen.Node.Mismatch != "" {
+		return time.Time{}, o.free(ctx, node, seen.Node.Mismatch)
+	}
+	// 2. decide
+	step := lifecycle.Next(seen, now)
+	// 3. act, 4. report
+	return step.Until, o.act(ctx, node, step, leaving, now)
+}
+
+// mayLead reports whether the claim handles the end of the Node: it was registered with it, or it is being deleted before registration and owns it.
+func mayLead(c *karpv1.NodeClaim, node *corev1.Node) bool {
+	return isRegistered(c, node) || c.DeletionTimestamp != nil && isOwnedBy(node, c) && c.Status.NodeName == ""
+}
+
+// free removes our finalizer from a deleted Node that does not belong to the instance in its provider ID. The instance is not touched.
+func (o *OrphanReconciler) free(ctx context.Context, node *corev1.Node, why string) error {
+	_, err := o.Objects.PatchNode(ctx, node, release)
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	o.Log.Warn("removed the finalizer of a deleted Node that has the provider ID of an instance and is not the Node of that instance", "Node", node.Name, "providerID", node.Spec.ProviderID, "cause", why)
+	return nil
+}
+
+// IsOrphan reports whether a Node is handled by this loop: it is being deleted and has our finalizer.
+func IsOrphan(node *corev1.Node) bool {
+	return node.DeletionTimestamp != nil && node.Labels[awsv1.LabelNodeClass] != "" &&
+		slices.Contains(node.Finalizers, karpv1.FinalizerTermination)
+}
+
+func (o *OrphanReconciler) see(ctx context.Context, node *corev1.Node, now time.Time) (lifecycle.Seen, drain.Step, error) {
+	seen := lifecycle.Seen{Node: nodeSeen(&karpv1.NodeClaim{}, []*corev1.Node{node})}
+	seen.Machine.State = lifecycle.MachineAbsent
+	if id, ok := ec2.ParseProviderID(node.Spec.ProviderID); ok {
+		instance, err := o.Machines.Instance(ctx, id)
+		if err != nil && !awserr.Is(err, awserr.Gone) {
+			return seen, drain.Step{}, err
+		}
+		if err == nil {
+			seen.Machine = machineSeen(instance)
+			seen.Node.Mismatch, err = o.mismatch(ctx, node, instance)
+		}
+		if err != nil && !awserr.Is(err, awserr.Gone) {
+			return seen, drain.Step{}, err
+		}
+	}
+	pods, err := o.Cluster.PodsOn(ctx, node.Name)
+	if err != nil {
+		return seen, drain.Step{}, err
+	}
+	var leaving []drain.Pod
+	for _, pod := range pods {
+		leaving = append(leaving, nodestate.DrainPod(pod))
+	}
+	step := drain.Next(leaving, time.Time{}, now)
+	seen.Node.Pods = step.Waiting
+	return seen, step, nil
+}
+
+// mismatch returns why the Node does not belong to the instance; empty if it does. A terminated instance is not compared.
+func (o *OrphanReconciler) mismatch(ctx context.Context, node *corev1.Node, i ec2.Instance) (string, error) {
+	if i.State.Ended() {
+		return "", nil
+	}
+	var class awsv1.EC2NodeClass
+	err := o.Cache.Get(ctx, client.ObjectKey{Name: node.Labels[awsv1.LabelNodeClass]}, &class)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", err
+	}
+	verdict, why := InstanceIdentity(i, &class).Judge(ClaimantOf(node))
+	if verdict == lifecycle.IdentityMatches {
+		return "", nil
+	}
+	return why, nil
+}
+
+func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step lifecycle.Step, leaving drain.Step, now time.Time) error {
+	switch step.Action {
+	case lifecycle.Cordon:
+		_, err := o.Objects.PatchNode(ctx, node, nodestate.Cordon)
+		return err
+	case lifecycle.Evict:
+		e := eviction{evictor: o.Evictor, tell: o.Tell, metrics: o.Metrics, log: o.Log}
+		return e.run(ctx, node, leaving, "Orphaned")
+	case lifecycle.Terminate:
+		id, _ := ec2.ParseProviderID(node.Spec.ProviderID)
+		return o.Machines.Terminate(ctx, id, ec2.Carried)
+	case lifecycle.ReleaseNode:
+		return releaseNode(ctx, o.Objects, o.Metrics, node.Labels[karpv1.LabelNodePool], node, now)
+	}
+	return nil
+}
+
+// release removes our finalizer.
+func release(n *corev1.Node) {
+	n.Finalizers = slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
+}
+
+// releaseNode removes our finalizer from the Node, and counts its termination.
+func releaseNode(ctx context.Context, objects loop.ObjectWriter, m *metrics.Metrics, pool string, node *corev1.Node, now time.Time) error {
+	_, err := objects.PatchNode(ctx, node, release)
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	m.Nodes.Terminated.WithLabelValues(pool, node.Labels[corev1.LabelTopologyZone]).Inc()
+	m.Nodes.Lifetime.WithLabelValues(pool).Observe(now.Sub(node.CreationTimestamp.Time).Seconds())
+	if node.DeletionTimestamp == nil {
+		return errors.New("release node " + node.Name + ": it is not being deleted")
+	}
+	m.Nodes.Termination.WithLabelValues(pool).Observe(now.Sub(node.DeletionTimestamp.Time).Seconds())
+	return nil
+}

@@ -1,0 +1,355 @@
+package nodeclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption/drain"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// View is what was read about one claim: the input of the decision, and the objects that it is based on.
+type View struct {
+	seen lifecycle.Seen
+
+	Claim    *karpv1.NodeClaim
+	Class    *awsv1.EC2NodeClass // nil if it does not exist or is not needed in this phase
+	nodes    []*corev1.Node      // of the instance
+	refused  []refusedNode       // with the same provider ID, but of another instance
+	strays   []*corev1.Node      // earlier registrations of the instance; empty while the claim is deleted, which removes all of them
+	instance *ec2.Instance       // nil if none was found, or none was requested
+	drain    drain.Step
+}
+
+// node returns the first Node, nil if there is none.
+func (v View) node() *corev1.Node {
+	if len(v.nodes) == 0 {
+		return nil
+	}
+	return v.nodes[0]
+}
+
+// settleLook is how long EC2 may not return a new instance: half a minute, plus the clock difference of both sides
+// and the rounding of condition times to whole seconds.
+const settleLook = 45 * time.Second
+
+// see reads the input of the decision about the claim.
+func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (View, error) {
+	v := View{Claim: claim, seen: lifecycle.Seen{Claim: nodestate.ClaimSeen(claim)}}
+	var err error
+	if v.nodes, err = c.Cluster.NodesOf(ctx, claim.Status.ProviderID); err != nil {
+		return v, err
+	}
+	if v.nodes, v.refused, err = c.identify(ctx, claim, v.nodes, now); err != nil {
+		return v, err
+	}
+	sortNodes(v.nodes)
+	s := &v.seen.Claim
+	if s.Deleted.IsZero() {
+		v.nodes, v.strays = withoutStrays(v.nodes)
+		v.nodes = registeredOf(claim, v.nodes)
+	}
+	if len(v.nodes) > 0 {
+		v.seen.Node = nodeSeen(claim, v.nodes)
+		v.seen.Node.Strays = len(v.strays)
+	}
+	v.noteRefused()
+	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
+	// By our clock, not the API server's: if that one is ahead, the wait before a tainted node counts as empty would grow by the difference.
+	v.seen.Node.Deleted = c.leaving.Note(claim.UID, !v.seen.Node.Deleted.IsZero(), now)
+	isLost := s.Registered && s.Deleted.IsZero() && len(v.nodes) == 0
+	v.seen.Node.Lost = c.absences.Note(claim.UID, isLost, now)
+	switch {
+	case !s.Deleted.IsZero():
+		if err := c.seeMachine(ctx, &v, now); err != nil {
+			return v, err
+		}
+		return v, c.seePods(ctx, &v, now)
+	case !s.Launched:
+		return v, c.seeLaunch(ctx, &v, now)
+	case len(v.nodes) == 1:
+		return v, c.seeNode(ctx, &v, now)
+	case !s.Registered && len(v.nodes) == 0:
+		s.Outdated, err = c.outdated(ctx, claim, s.Bought, now)
+		return v, err
+	}
+	return v, nil
+}
+
+// seeNode reads what may end a claim with its one Node: repair and expiration.
+func (c *Reconciler) seeNode(ctx context.Context, v *View, now time.Time) error {
+	s := &v.seen.Claim
+	var err error
+	if v.seen.Node.Ailment, err = c.Repair.see(ctx, v.Claim, v.node(), now); err != nil {
+		return err
+	}
+	if s.Initialized && s.Expired(now) {
+		s.Replacement, err = c.Replacements.see(ctx, v.Claim, v.node(), now)
+	}
+	return err
+}
+
+func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
+	node := nodes[0]
+	out := lifecycle.Node{
+		Count:     len(nodes),
+		Finalizer: slices.Contains(node.Finalizers, karpv1.FinalizerTermination),
+		Ready:     nodestate.IsReady(node),
+		Lacks:     lacks(claim, node),
+	}
+	if node.DeletionTimestamp != nil {
+		out.Deleted = node.DeletionTimestamp.Time
+	}
+	out.Reborn = claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) && !out.Finalizer && node.Labels[karpv1.LabelRegistered] != "true"
+	for _, taint := range node.Spec.Taints {
+		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
+		switch {
+		case taint.Key == karpv1.TaintDisrupted:
+			out.Closed = true
+			_, out.Cordoned = node.Labels[karpv1.LabelExcludeFromLoadBalancers]
+		case isStartup && out.Startup == "":
+			out.Startup = taint.ToString()
+		case kube.IsEphemeral(&taint) && out.Ephemeral == "":
+			out.Ephemeral = taint.ToString()
+		}
+	}
+	return out
+}
+
+// withoutStrays separates the Nodes of an instance that are left from registrations under other names: the Nodes that
+// node-lifecycle-controller has marked as Unknown, if another one is ready. An instance has one kubelet. A Node
+// whose kubelet reports NotReady is kept, because it may just have joined.
+func withoutStrays(nodes []*corev1.Node) (kept, strays []*corev1.Node) {
+	if len(nodes) < 2 || !slices.ContainsFunc(nodes, nodestate.IsReady) {
+		return nodes, nil
+	}
+	for _, node := range nodes {
+		if nodestate.Readiness(node) == corev1.ConditionUnknown {
+			strays = append(strays, node)
+		} else {
+			kept = append(kept, node)
+		}
+	}
+	return kept, strays
+}
+
+// lacks returns the first resource, by name, that the claim requests and the Node does not report.
+func lacks(claim *karpv1.NodeClaim, node *corev1.Node) string {
+	missing := ""
+	for name, asked := range claim.Spec.Resources.Requests {
+		have := node.Status.Allocatable[name]
+		if !asked.IsZero() && have.IsZero() && (missing == "" || string(name) < missing) {
+			missing = string(name)
+		}
+	}
+	return missing
+}
+
+// seeLaunch reads the input of the decision about a launch.
+func (c *Reconciler) seeLaunch(ctx context.Context, v *View, now time.Time) error {
+	s := &v.seen.Claim
+	class := &awsv1.EC2NodeClass{}
+	err := c.Cache.Get(ctx, client.ObjectKey{Name: v.Claim.Spec.NodeClassRef.Name}, class)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.NodeClass = lifecycle.NodeClassMissing
+	case err != nil:
+		return fmt.Errorf("read ec2nodeclass %s: %w", v.Claim.Spec.NodeClassRef.Name, err)
+	default:
+		v.Class, s.NodeClass = class, classSeen(class)
+	}
+	a := c.attempts.of(v.Claim.UID)
+	s.Shortage, s.NotBefore, s.Answered = a.shortage, a.notBefore, a.answered
+	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.asked.IsZero() && c.Ledger.IsOwn(v.Claim.UID) {
+		return nil // repeating the same launch request finds the instance; or no launch was requested
+	}
+	return c.seeBought(ctx, v)
+}
+
+func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
+	conditions := class.StatusConditions()
+	ready, _ := conditions.Find(karpv1.ConditionReady)
+	switch {
+	case class.DeletionTimestamp != nil:
+		return lifecycle.NodeClassMissing
+	case conditions.IsReady():
+		return lifecycle.NodeClassReady
+	case ready.Status == "False" && ready.ObservedGeneration == class.Generation:
+		return lifecycle.NodeClassNotReady
+	}
+	return lifecycle.NodeClassUnknown
+}
+
+// seeMachine reads the instance of a claim that is being deleted from EC2.
+func (c *Reconciler) seeMachine(ctx context.Context, v *View, now time.Time) error {
+	m := &v.seen.Machine
+	id, ok := ec2.ParseProviderID(v.Claim.Status.ProviderID)
+	if !ok {
+		a := c.attempts.of(v.Claim.UID)
+		if a.clean {
+			m.State = lifecycle.MachineAbsent // no launch can have created one
+			return nil
+		}
+		if err := c.seeBought(ctx, v); err != nil || m.State != lifecycle.MachineAbsent {
+			return err
+		}
+		// None is found. That is certain only if no launch was requested, or EC2 has had time to return it. A launch may
+		// have started before the claim was deleted, and ended long after.
+		if now.Sub(v.Claim.DeletionTimestamp.Time) < settleLook || now.Sub(a.asked) < settleLook {
+			m.State = lifecycle.MachineUnknown
+		}
+		return nil
+	}
+	instance, err := c.Machines.Instance(ctx, id)
+	switch {
+	case awserr.Is(err, awserr.Gone):
+		m.State = lifecycle.MachineAbsent
+		launched, _ := v.Claim.StatusConditions().Find(karpv1.ConditionLaunched)
+		if now.Sub(launched.LastTransitionTime.Time) < settleLook {
+			m.State = lifecycle.MachineUnknown
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	v.instance = &instance
+	*m = machineSeen(instance)
+	return nil
+}
+
+// seeBought finds an instance by the claim's name, for a claim without a provider ID.
+func (c *Reconciler) seeBought(ctx context.Context, v *View) error {
+	found, err := c.Buyer.LaunchedFor(ctx, v.Claim.Name)
+	if err != nil {
+		return err
+	}
+	v.seen.Machine.State = lifecycle.MachineAbsent
+	if len(found) > 0 {
+		v.instance = &found[0]
+		v.seen.Machine = machineSeen(found[0])
+	}
+	return nil
+}
+
+func machineSeen(instance ec2.Instance) lifecycle.Machine {
+	m := lifecycle.Machine{
+		State:    lifecycle.MachineRunning,
+		Foreign:  instance.Owner == ec2.Foreign || instance.Owner == ec2.SameName,
+		Unmarked: instance.Owner == ec2.Unmarked,
+	}
+	switch instance.State {
+	case ec2.Terminated:
+		m.State = lifecycle.MachineAbsent
+	case ec2.ShuttingDown:
+		m.State = lifecycle.MachineEnding
+	}
+	return m
+}
+
+// seePods reads the pods and volumes that are still on a leaving Node.
+func (c *Reconciler) seePods(ctx context.Context, v *View, now time.Time) error {
+	node := v.node()
+	if node == nil || node.DeletionTimestamp == nil {
+		return nil
+	}
+	pods, err := c.Cluster.PodsOn(ctx, node.Name)
+	if err != nil {
+		return err
+	}
+	leaving := make([]drain.Pod, 0, len(pods))
+	for _, pod := range pods {
+		leaving = append(leaving, nodestate.DrainPod(pod))
+	}
+	v.drain = drain.Next(leaving, v.seen.Claim.Deadline, now)
+	if len(v.drain.Evict) > 0 {
+		turn, err := c.turns.see(ctx, c.Cache, v.Claim, now)
+		if err != nil {
+			return err
+		}
+		v.drain = v.drain.InTurn(turn, now)
+	}
+	v.seen.Node.Pods = v.drain.Waiting
+	if v.drain.Waiting > 0 {
+		return nil
+	}
+	v.seen.Node.Volumes, err = c.attached(ctx, node.Name, pods, leaving, now)
+	return err
+}
+
+// attached counts the attached volumes, without those of pods that are not evicted.
+func (c *Reconciler) attached(ctx context.Context, node string, pods []*corev1.Pod, leaving []drain.Pod, now time.Time) (int, error) {
+	attachments, err := c.Cluster.AttachmentsOn(ctx, node)
+	if err != nil || len(attachments) == 0 {
+		return 0, err
+	}
+	staying := map[string]bool{} // names of PersistentVolumes
+	for i, pod := range pods {
+		if leaving[i].Finished || leaving[i].MustLeave(now) {
+			continue
+		}
+		if err := c.volumesOf(ctx, pod, staying); err != nil {
+			return 0, err
+		}
+	}
+	n := 0
+	for _, a := range attachments {
+		if name := a.Spec.Source.PersistentVolumeName; name != nil && !staying[*name] {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// volumesOf adds the names of the PersistentVolumes that the pod uses.
+func (c *Reconciler) volumesOf(ctx context.Context, pod *corev1.Pod, into map[string]bool) error {
+	for _, volume := range pod.Spec.Volumes {
+		var name string
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			name = volume.PersistentVolumeClaim.ClaimName
+		case volume.Ephemeral != nil:
+			name = pod.Name + "-" + volume.Name
+		default:
+			continue
+		}
+		var request corev1.PersistentVolumeClaim
+		err := c.Cache.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, &request)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read persistentvolumeclaim %s/%s: %w", pod.Namespace, name, err)
+		}
+		into[request.Spec.VolumeName] = true
+	}
+	return nil
+}
+
+// sortNodes sorts Nodes with our finalizer first, then by name.
+func sortNodes(nodes []*corev1.Node) {
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
+		x := slices.Contains(a.Finalizers, karpv1.FinalizerTermination)
+		y := slices.Contains(b.Finalizers, karpv1.FinalizerTermination)
+		if x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// errNoInstance is returned by an action that needs an instance when none was found.
+var errNoInstance = errors.New("no instance was found")

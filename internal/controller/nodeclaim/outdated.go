@@ -1,0 +1,108 @@
+package nodeclaim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// After an edit of a NodePool or its class, the claims that it outdates are replaced at once. Further edits within editPause wait.
+// That pause doubles with each edit up to maxEditPause, until an instance of the pool joins.
+const (
+	editPause    = 30 * time.Second
+	maxEditPause = 10 * time.Minute
+)
+
+// outdated returns from when on a claim whose instance has no Node is replaced; zero if it is not. It is replaced if its NodePool
+// and EC2NodeClass now give a different launch, or if the known cause that kept it from joining is gone and it still has not
+// joined. Without a known cause the instance gets JoinGrace from its launch, so that an edit does not terminate an instance that
+// is about to join.
+func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, bought, now time.Time) (time.Time, error) {
+	pool, class := &karpv1.NodePool{}, &awsv1.EC2NodeClass{}
+	err := c.Cache.Get(ctx, client.ObjectKey{Name: claim.Labels[karpv1.LabelNodePool]}, pool)
+	if err == nil {
+		err = c.Cache.Get(ctx, client.ObjectKey{Name: claim.Spec.NodeClassRef.Name}, class)
+	}
+	if apierrors.IsNotFound(err) {
+		return time.Time{}, nil // no replacement could be launched
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !isReadyNow(class) || pool.DeletionTimestamp != nil {
+		return time.Time{}, nil
+	}
+	given, differs, err := c.launchOf(claim, pool, class)
+	if err != nil {
+		return time.Time{}, err
+	}
+	cured, isKnown := c.Diagnoses.CuredAt(claim)
+	var at time.Time
+	switch {
+	case differs && isKnown:
+		at = now
+	case differs:
+		at = bought.Add(lifecycle.JoinGrace)
+	case !cured.IsZero():
+		at, given = cured.Add(lifecycle.CureGrace), "cured at "+cured.Format(time.RFC3339Nano)
+	default:
+		return time.Time{}, nil
+	}
+	until, _, cause := c.Edits.Held(now, pool.Name)
+	if !until.IsZero() && cause != given {
+		return latest(at, until), nil
+	}
+	if !at.After(now) && until.IsZero() {
+		c.Edits.FailFor(now, pool.Name, given, editPause, maxEditPause)
+	}
+	return at, nil
+}
+
+// outdatedText returns the message about replacing an instance that has not joined.
+func (c *Reconciler) outdatedText(claim *karpv1.NodeClaim) string {
+	out := "The instance " + claim.Status.ProviderID + " has not joined the cluster, and "
+	if cured, _ := c.Diagnoses.CuredAt(claim); !cured.IsZero() {
+		return out + "the cause is gone since " + cured.UTC().Format(time.RFC3339) + ": the instance is replaced"
+	}
+	return out + "its NodePool or EC2NodeClass has changed since its launch: the instance is replaced at once"
+}
+
+// isReadyNow reports whether the class is ready with its current spec.
+func isReadyNow(class *awsv1.EC2NodeClass) bool {
+	ready, ok := class.StatusConditions().Find(karpv1.ConditionReady)
+	return ok && ready.Status == "True" && ready.ObservedGeneration == class.Generation && class.DeletionTimestamp == nil
+}
+
+// launchOf returns what pool and class give now, and whether the claim was created from something else. Hashes of another
+// hash version are ignored.
+func (c *Reconciler) launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass) (given string, differs bool, err error) {
+	nowPool, err := kube.PoolMade(pool)
+	if err != nil {
+		return "", false, err
+	}
+	nowClass, err := kube.ClassMade(class, c.Authority)
+	if err != nil {
+		return "", false, err
+	}
+	ofPool, ofClass := kube.MadeFrom(claim, pool)
+	isGone := claim.Status.ImageID != "" && len(class.Status.AMIs) > 0 &&
+		!slices.ContainsFunc(class.Status.AMIs, func(i awsv1.AMI) bool { return i.ID == claim.Status.ImageID })
+	given = fmt.Sprint(nowPool.Stamp, nowClass.Stamp, class.Status.AMIs)
+	return given, ofPool.Stamp.Differs(nowPool.Stamp) || ofClass.Stamp.Differs(nowClass.Stamp) || isGone, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,69 @@
+package nodeclaim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// quarantine keeps the claim of an instance that has lost its tags. Only the claim identifies the instance, and without tags it is not
+// terminated. The claim stays until the tags are restored or the instance is gone, across restarts too.
+func (c *Reconciler) quarantine(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
+	claim, message := v.Claim, UntaggedOf(c.Machines, c.Offers.Market.Region, v.Claim, *v.instance).String()
+	if c.noteUntagged(claim.UID, true, now) == now {
+		c.Log.Warn("an instance has lost its tags and is not terminated; its NodeClaim is kept until the instance is gone", "NodeClaim", claim.Name,
+			"nodePool", claim.Labels[karpv1.LabelNodePool], "instance", v.instance.ID, "hint", message)
+	}
+	c.Tell.Tell(claim, kube.ReasonTagsMissing, message)
+	return c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
+		claim.StatusConditions().SetFalse(now, karpv1.ConditionInstanceTerminating, step.Reason, message)
+	})
+}
+
+// noteUntagged records whether the instance of a leaving claim has lost its tags, and returns since when this process knows.
+func (c *Reconciler) noteUntagged(claim types.UID, isUntagged bool, now time.Time) time.Time {
+	since := c.untagged.Note(claim, isUntagged, now)
+	c.Metrics.Untagged.Set(float64(c.untagged.Count()))
+	return since
+}
+
+// untagged is an instance with a claim, but without the tags of this cluster.
+type untagged struct {
+	claim    *karpv1.NodeClaim
+	instance ec2.Instance
+	own      map[string]string // the tags that it got at launch
+	region   string
+}
+
+func (u untagged) String() string {
+	var tags []string
+	for _, key := range slices.Sorted(maps.Keys(u.own)) {
+		if u.instance.Tags[key] != u.own[key] && key != ec2.TagName {
+			tags = append(tags, "Key="+key+",Value="+u.own[key])
+		}
+	}
+	id, so := u.instance.ID, "so it will not be terminated when the NodeClaim is deleted. "
+	remove := ""
+	if u.claim.DeletionTimestamp != nil {
+		so = "so it is not terminated, and costs money. "
+		remove = fmt.Sprintf(". Or terminate the instance: aws ec2 terminate-instances --region %s --instance-ids %s", u.region, id)
+	}
+	return fmt.Sprintf("Instance %s of NodeClaim %s has lost the tags that mark it as this cluster's, %sRestore them: aws ec2 create-tags --region %s --resources %s --tags %s%s",
+		id, u.claim.Name, so, u.region, id, strings.Join(tags, " "), remove)
+}
+
+// UntaggedOf returns the claim and its instance, with the expected tags.
+func UntaggedOf(m loop.InstanceClient, region string, claim *karpv1.NodeClaim, i ec2.Instance) untagged {
+	return untagged{claim, i, m.OwnTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
+}

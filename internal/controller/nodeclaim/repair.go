@@ -1,0 +1,81 @@
+package nodeclaim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// Repair finds unhealthy nodes, and blocks their repair if too many are. It accepts a nil receiver, which finds none.
+type Repair struct {
+	Cache client.Reader
+	Tell  loop.EventRecorder
+}
+
+// see returns the unhealthy condition of a claim's Node, and whether repair is blocked.
+func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.Ailment, error) {
+	if r == nil {
+		return lifecycle.Ailment{}, nil
+	}
+	ailment := lifecycle.Diagnose(nodestate.SymptomsOf(node))
+	if ailment.Condition == "" || now.Before(ailment.Due) {
+		return ailment, nil
+	}
+	pool := claim.Labels[karpv1.LabelNodePool]
+	unwell, total, err := r.census(ctx, pool)
+	if err != nil || lifecycle.MayRepair(unwell, total) {
+		return ailment, err
+	}
+	ailment.Held = true
+	where := "the cluster"
+	if pool != "" {
+		where = "NodePool " + pool
+	}
+	message := fmt.Sprintf("The node is not replaced although %s is not as it should be: %d of %s of %s are unwell, more than a fifth, so that it is not the machines' fault",
+		ailment.Condition, unwell, loop.Count(total, "node"), where)
+	r.Tell.Tell(node, kube.ReasonRepairBlocked, message)
+	r.Tell.Tell(claim, kube.ReasonRepairBlocked, message)
+	return ailment, nil
+}
+
+// census counts the nodes of a pool, or of the cluster if the claim has no pool, and the unhealthy ones, however short they have been so.
+func (r *Repair) census(ctx context.Context, pool string) (unwell, total int, err error) {
+	var nodes corev1.NodeList
+	if err := r.Cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, 0, fmt.Errorf("list nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if pool != "" && node.Labels[karpv1.LabelNodePool] != pool {
+			continue
+		}
+		total++
+		if lifecycle.Diagnose(nodestate.SymptomsOf(node)).Condition != "" {
+			unwell++
+		}
+	}
+	return unwell, total, nil
+}
+
+// condemn sets the termination deadline of an unhealthy node to now, so that its pods are deleted without waiting.
+func (c *Reconciler) condemn(ctx context.Context, v View, condition string) (*karpv1.NodeClaim, error) {
+	now := c.Now.Now()
+	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) { nodestate.SetDeadline(claim, now) })
+	if err != nil {
+		return nil, err
+	}
+	c.Metrics.Unhealthy.WithLabelValues(condition, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType], claim.Status.ImageID).Inc()
+	message := "The node is replaced: " + condition + " has not been as it should be for too long"
+	c.Tell.Tell(claim, kube.ReasonDisruptionTerminating, message)
+	c.Tell.Tell(v.node(), kube.ReasonDisruptionTerminating, message)
+	return claim, nil
+}

@@ -1,0 +1,361 @@
+package nodeclaim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// Replacements finds room for the pods of expired nodes before these are deleted. The node is tainted, so that
+// the next plan includes its pods. It is deleted when the nodes launched for them are ready. The pool's budgets without a schedule limit how many
+// nodes are replaced at once. Its methods are safe for concurrent use,
+// and accept a nil receiver, which replaces nothing.
+type Replacements struct {
+	Cache      client.Reader
+	Cluster    loop.NodeReader
+	Departures *nodestate.PlannedEvictions // of the Provisioner
+	Ledger     *kube.Ledger
+	Batch      *loop.Batch
+	Statics    bool // static pools are kept at their number of replicas
+
+	mu      sync.Mutex
+	queued  map[types.UID]time.Time // since when claims wait for the budget
+	rooms   map[string]turns        // by pool
+	granted map[types.UID]bool      // claims that may be replaced, but whose taint the cache may not show yet
+	hurried time.Time               // when a plan was last requested
+}
+
+// turns is how many nodes of a pool may start to be replaced until the next count.
+type turns struct {
+	counted time.Time
+	left    int
+	isNever bool // the budgets allow no node at all
+}
+
+// TurnsEvery is the shortest interval between counts of a pool's nodes.
+const TurnsEvery = time.Second
+
+// see returns the progress of the replacement of an expired claim, whose only Node is initialized.
+func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.Replacement, error) {
+	if r == nil {
+		return lifecycle.Replacement{}, nil
+	}
+	since := nodestate.ReplacingSince(claim)
+	pods, err := r.movable(ctx, node.Name, now)
+	if err != nil {
+		return lifecycle.Replacement{}, err
+	}
+	if len(pods) == 0 {
+		return lifecycle.Replacement{State: lifecycle.ReplacementReady, Since: since}, nil
+	}
+	pool, err := r.staticPool(ctx, claim)
+	if err != nil {
+		return lifecycle.Replacement{}, err
+	}
+	if pool != nil {
+		return r.seeStatic(ctx, claim, pool, now)
+	}
+	if since.IsZero() || nodestate.IsOpen(node) {
+		return r.turn(ctx, claim, since, now)
+	}
+	if !r.Departures.Provided(claim.Name) {
+		r.hurry(claim, now)
+		return lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}, nil
+	}
+	found, err := r.find(ctx, pods)
+	state := lifecycle.ReplacementAsked
+	switch found {
+	case placesReady:
+		state = lifecycle.ReplacementReady
+	case placesLost:
+		r.hurry(claim, now)
+	}
+	return lifecycle.Replacement{State: state, Since: since}, err
+}
+
+// staticPool returns the claim's pool if it is static, else nil.
+func (r *Replacements) staticPool(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodePool, error) {
+	name := claim.Labels[karpv1.LabelNodePool]
+	if !r.Statics || name == "" {
+		return nil, nil
+	}
+	pool := &karpv1.NodePool{}
+	err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
+	if apierrors.IsNotFound(err) || err == nil && !nodestate.IsKept(pool) {
+		return nil, nil
+	}
+	return pool, err
+}
+
+// seeStatic is see for a claim of a static pool: its replacement is one more node of the pool, which Statics creates for each
+// waiting claim. If limits.nodes leaves no room for one more, the claim is deleted without a replacement.
+func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, now time.Time) (lifecycle.Replacement, error) {
+	since := nodestate.ReplacingSince(claim)
+	out, err := r.turn(ctx, claim, since, now)
+	out.Apart = true
+	if err != nil || out.State != lifecycle.ReplacementAsked {
+		return out, err
+	}
+	crew, err := r.crew(ctx, pool.Name)
+	if err != nil {
+		return out, err
+	}
+	limit := nodestate.NodeLimit(pool)
+	isFull := limit != nil && crew.all >= *limit
+	switch {
+	case !since.IsZero() && crew.ready >= int(*pool.Spec.Replicas):
+		out.State = lifecycle.ReplacementReady
+	case isFull && (since.IsZero() || crew.coming == 0):
+		return lifecycle.Replacement{}, nil
+	}
+	return out, nil
+}
+
+// crew counts the claims of a static pool: all of them, and of those that stay the initialized ones and the others.
+type crew struct{ all, ready, coming int }
+
+func (r *Replacements) crew(ctx context.Context, pool string) (crew, error) {
+	var out crew
+	var list karpv1.NodeClaimList
+	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return out, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	claims := make([]*karpv1.NodeClaim, 0, len(list.Items))
+	for i := range list.Items {
+		claims = append(claims, &list.Items[i])
+	}
+	made := nodestate.MadeFor(claims)
+	for _, c := range claims {
+		if c.Labels[karpv1.LabelNodePool] != pool {
+			continue
+		}
+		out.all++
+		switch {
+		case c.DeletionTimestamp != nil || nodestate.IsReplaced(c, made):
+		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
+			out.ready++
+		default:
+			out.coming++
+		}
+	}
+	return out, nil
+}
+
+// movable returns the pods of the Node that could run elsewhere, by "namespace/name".
+func (r *Replacements) movable(ctx context.Context, node string, now time.Time) (map[string]bool, error) {
+	pods, err := r.Cluster.PodsOn(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for _, pod := range pods {
+		if p := nodestate.DrainPod(pod); p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero() {
+			out[p.ID()] = true
+		}
+	}
+	return out, nil
+}
+
+// places is the state of the room that is planned for pods.
+type places int
+
+const (
+	placesComing places = iota // or unknown
+	placesReady
+	placesLost // the next plan must find other nodes
+)
+
+// find returns the state of the room for the pods. A claim that was created for one of them may not be initialized yet, or may have
+// failed. Pods that were placed on an existing node, or could not be placed, wait for nothing.
+func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, error) {
+	var list karpv1.NodeClaimList
+	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return placesComing, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	known := map[types.UID]bool{}
+	isComing := false
+	for i := range list.Items {
+		c := &list.Items[i]
+		known[c.UID] = true
+		switch {
+		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized) || !nodestate.IsFor(c, pods):
+		case nodestate.IsBroken(c):
+			r.Departures.Lose(c)
+		default:
+			isComing = true
+		}
+	}
+	for _, c := range r.Ledger.Claims() {
+		if !known[c.UID] && nodestate.IsFor(c, pods) {
+			isComing = true // not in the cache yet
+		}
+	}
+	switch {
+	case r.Departures.IsLost(pods, known):
+		return placesLost, nil
+	case isComing:
+		return placesComing, nil
+	}
+	return placesReady, nil
+}
+
+// lose reports a claim that ends before it is initialized.
+func (r *Replacements) lose(claim *karpv1.NodeClaim) {
+	if r != nil && nodestate.IsBroken(claim) {
+		r.Departures.Lose(claim)
+	}
+}
+
+// turn returns whether the claim may be replaced now or must wait for the budget.
+func (r *Replacements) turn(ctx context.Context, claim *karpv1.NodeClaim, since, now time.Time) (lifecycle.Replacement, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !since.IsZero() || r.granted[claim.UID] {
+		return lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}, nil
+	}
+	pool := claim.Labels[karpv1.LabelNodePool]
+	t, ok := r.rooms[pool]
+	if !ok || now.Sub(t.counted) >= TurnsEvery || now.Before(t.counted) {
+		var err error
+		if t, err = r.count(ctx, pool, now); err != nil {
+			return lifecycle.Replacement{}, err
+		}
+	}
+	defer func() { r.keep(pool, t) }()
+	switch {
+	case t.isNever:
+		return lifecycle.Replacement{}, nil
+	case t.left > 0:
+		t.left--
+		if r.granted == nil {
+			r.granted = map[types.UID]bool{}
+		}
+		r.granted[claim.UID] = true
+		delete(r.queued, claim.UID)
+		return lifecycle.Replacement{State: lifecycle.ReplacementAsked}, nil
+	}
+	if r.queued == nil {
+		r.queued = map[types.UID]time.Time{}
+	}
+	if r.queued[claim.UID].IsZero() {
+		r.queued[claim.UID] = now
+	}
+	return lifecycle.Replacement{State: lifecycle.ReplacementQueued, Since: r.queued[claim.UID]}, nil
+}
+
+func (r *Replacements) keep(pool string, t turns) {
+	if r.rooms == nil {
+		r.rooms = map[string]turns{}
+	}
+	r.rooms[pool] = t
+}
+
+// count returns how many nodes of the pool may start to be replaced.
+func (r *Replacements) count(ctx context.Context, name string, now time.Time) (turns, error) {
+	pool := &karpv1.NodePool{}
+	err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
+	if apierrors.IsNotFound(err) {
+		return turns{counted: now, left: 1 << 30}, nil // no budget applies
+	}
+	if err != nil {
+		return turns{}, fmt.Errorf("read nodepool %s: %w", name, err)
+	}
+	policy := nodestate.PolicyOf(pool, now)
+	policy.Budgets = slices.DeleteFunc(policy.Budgets, func(b disruption.Budget) bool { return b.Schedule != nil })
+	total, out, err := r.census(ctx, name)
+	if err != nil {
+		return turns{}, err
+	}
+	most, left := policy.Room(disruption.Expired, total, 0, now), policy.Room(disruption.Expired, total, out, now)
+	return turns{counted: now, left: left.Nodes, isNever: most.Nodes == 0}, nil
+}
+
+// census counts the initialized nodes of a pool, and those of them that are leaving or not ready.
+func (r *Replacements) census(ctx context.Context, pool string) (total, out int, err error) {
+	var claims karpv1.NodeClaimList
+	if err := r.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, 0, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	ready, err := nodestate.ReadyNodes(ctx, r.Cache)
+	if err != nil {
+		return 0, 0, err
+	}
+	for i := range claims.Items {
+		c := &claims.Items[i]
+		if c.Labels[karpv1.LabelNodePool] != pool || !c.StatusConditions().IsTrue(karpv1.ConditionInitialized) {
+			continue
+		}
+		total++
+		if c.DeletionTimestamp != nil || !ready[c.Status.ProviderID] || nodestate.IsOnItsWayOut(c) || r.granted[c.UID] {
+			out++
+		}
+	}
+	return total, out, nil
+}
+
+// hurry asks for a plan, at most every hurryEvery.
+func (r *Replacements) hurry(claim *karpv1.NodeClaim, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if gap := now.Sub(r.hurried); gap < 0 || gap >= nodestate.HurryEvery {
+		r.hurried = now
+		r.Batch.Hurry(string(claim.UID))
+	}
+}
+
+// forget drops the records of a claim that no longer exists.
+func (r *Replacements) forget(claim types.UID) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.queued, claim)
+	delete(r.granted, claim)
+}
+
+// replace records on the claim that its replacement is requested, and taints its Node, so that the next plan finds room
+// for its pods elsewhere. The Node stays in load balancers, as its pods run on until then.
+func (c *Reconciler) replace(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
+	isNews := nodestate.ReplacingSince(v.Claim).IsZero()
+	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
+		if !nodestate.ReplacingSince(claim).IsZero() {
+			return
+		}
+		if claim.Annotations == nil {
+			claim.Annotations = map[string]string{}
+		}
+		claim.Annotations[nodestate.AnnotationReplacing] = now.UTC().Format(time.RFC3339)
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Newest.Note(claim)
+	if !v.seen.Claim.Replacement.Apart {
+		if _, err := c.Objects.PatchNode(ctx, v.node(), nodestate.CloseNode); err != nil {
+			return nil, err
+		}
+	}
+	if isNews {
+		c.Log.Info("replacing NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
+			"reason", lifecycle.ReasonExpired, "Node", claim.Status.NodeName)
+	}
+	if v.seen.Claim.Replacement.Apart {
+		return claim, nil
+	}
+	return nil, nil // the change of the Node triggers the next reconcile
+}

@@ -1,0 +1,114 @@
+package nodeclaim
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/disruption/drain"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// TurnPoll is how often the controller checks whether the next pod may be evicted.
+const TurnPoll = 500 * time.Millisecond
+
+// sequences tracks, across all of their nodes, the moves whose pods are evicted one after the other (moveMark.Turns). After a restart the
+// next pod no longer waits for a missing replacement pod. The zero value is empty. Its methods are safe for concurrent use.
+type sequences struct {
+	mu sync.Mutex
+	of map[string]*sequence // by the ID of the move
+}
+
+// sequence is the progress of one move.
+type sequence struct {
+	next  string // the pod to evict next
+	since time.Time
+	late  bool              // a pod took too long: all pods are evicted, from all nodes
+	had   map[types.UID]int // how many scheduled pods each owner had at the start
+}
+
+// see returns the next pod to evict from the claim's node; a zero Turn if the pods need no order. pods reads from the informers.
+func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
+	mark, err := nodestate.MoveOf(claim)
+	if mark == nil || err != nil || len(mark.Turns) == 0 || !mark.Committed || claim.Annotations[nodestate.AnnotationInterrupted] != "" {
+		return drain.Turn{}, nil // it is not part of a move, or must be drained fast; an unreadable mark is reported elsewhere
+	}
+	all, err := placedPods(ctx, pods, mark.Turns)
+	if err != nil {
+		return drain.Turn{}, err
+	}
+	turn := drain.Turn{Order: mark.Turns, There: all.there, Placed: true}
+	next := turn.Next()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.of[mark.ID]
+	if s == nil {
+		s = &sequence{had: all.count}
+		maps.DeleteFunc(s.had, func(owner types.UID, _ int) bool { return !all.owners[owner] })
+		maps.DeleteFunc(t.of, func(_ string, old *sequence) bool { return now.Sub(old.since) > nodestate.StaleAfter })
+		if t.of == nil {
+			t.of = map[string]*sequence{}
+		}
+		t.of[mark.ID] = s
+	} else {
+		for owner, n := range s.had {
+			turn.Placed = turn.Placed && all.count[owner] >= n
+		}
+	}
+	if s.next != next {
+		s.next, s.since = next, now
+	}
+	if s.late = s.late || now.Sub(s.since) >= drain.TurnMost; s.late {
+		return drain.Turn{}, nil
+	}
+	turn.Since = s.since
+	return turn, nil
+}
+
+// placed counts scheduled pods, without those that are terminating or finished.
+type placed struct {
+	there  map[string]bool    // pods of the order, as "namespace/name"
+	count  map[types.UID]int  // number of pods by owner
+	owners map[types.UID]bool // owners of the pods of the order
+}
+
+func placedPods(ctx context.Context, pods client.Reader, order []string) (placed, error) {
+	out := placed{map[string]bool{}, map[types.UID]int{}, map[types.UID]bool{}}
+	isTurn, namespaces := loop.SetOf(order), map[string]bool{}
+	for _, id := range order {
+		namespace, _, _ := strings.Cut(id, "/")
+		namespaces[namespace] = true
+	}
+	for namespace := range namespaces {
+		var list corev1.PodList
+		if err := pods.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return out, err
+		}
+		for i := range list.Items {
+			if p := &list.Items[i]; p.DeletionTimestamp == nil && p.Spec.NodeName != "" && !kube.IsFinished(p) {
+				out.add(p, isTurn[nodestate.PodID(p)])
+			}
+		}
+	}
+	return out, nil
+}
+
+func (a *placed) add(p *corev1.Pod, isTurn bool) {
+	if isTurn {
+		a.there[nodestate.PodID(p)] = true
+	}
+	if owner := metav1.GetControllerOf(p); owner != nil {
+		a.count[owner.UID]++
+		a.owners[owner.UID] = a.owners[owner.UID] || isTurn
+	}
+}

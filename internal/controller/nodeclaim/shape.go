@@ -1,0 +1,40 @@
+package nodeclaim
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// checkShape sets the claim's condition whether its Node has the expected capacity. The condition only informs.
+func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
+	node := v.node()
+	if len(v.nodes) != 1 || len(node.Status.Capacity) == 0 {
+		return v.Claim, nil
+	}
+	promised, has := kube.Amounts(v.Claim.Status.Capacity), kube.Amounts(node.Status.Capacity)
+	short := lifecycle.Shortfall(kube.Amounts(v.Claim.Spec.Resources.Requests), promised, has)
+	known, ok := v.Claim.StatusConditions().Find(karpv1.ConditionConsistentStateFound)
+	if short == "" {
+		if ok && known.Status == metav1.ConditionTrue {
+			return v.Claim, nil
+		}
+		return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
+			claim.StatusConditions().SetTrue(now, karpv1.ConditionConsistentStateFound)
+		})
+	}
+	have, want := has.Map()[short], promised.Map()[short]
+	if have == "" {
+		have = "none"
+	}
+	message := "The node has " + have + " of " + short + ", less than nine tenths of the " + want + " that its instance type promises"
+	c.Tell.Tell(v.Claim, kube.ReasonConsistencyCheck, message)
+	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
+		claim.StatusConditions().SetFalse(now, karpv1.ConditionConsistentStateFound, karpv1.ReasonConsistencyCheckFailed, message)
+	})
+}

@@ -1,0 +1,231 @@
+package nodeclaim
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// delete deletes the claim, for the reason of the step.
+func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) error {
+	if step.Reason == lifecycle.ReasonUnhealthy {
+		var err error
+		if v.Claim, err = c.condemn(ctx, v, step.Detail); err != nil {
+			return err
+		}
+	}
+	if step.Reason == lifecycle.ReasonRegistrationTimeout {
+		if err := c.Drift.Failed(ctx, v.Claim, c.whyLate(v.Claim), c.Now.Now()); err != nil {
+			return err
+		}
+	}
+	if err := c.Objects.Delete(ctx, v.Claim); err != nil {
+		return err
+	}
+	pool := v.Claim.Labels[karpv1.LabelNodePool]
+	nodestate.PodLoss{Claim: v.Claim, Reason: step.Reason, Pods: nodestate.Displaced(ctx, c.Cluster, v.Claim, c.Now.Now())}.Count(c.Metrics)
+	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
+		// The pods that it was made for have no node any more.
+		c.Ledger.Forget(v.Claim.UID)
+		c.Batch.Hurry(string(v.Claim.UID))
+	}
+	if step.Reason == lifecycle.ReasonNodeDeleted || step.Reason == lifecycle.ReasonMachineGone {
+		FindExternalTermination(ctx, c.Machines, v.Claim).Tell(c.Tell, c.Metrics, c.Log)
+	}
+	if step.Reason == lifecycle.ReasonOutdated {
+		c.Tell.Tell(v.Claim, kube.ReasonNotJoining, c.outdatedText(v.Claim))
+	}
+	if step.Reason == lifecycle.ReasonLaunchTimeout || step.Reason == lifecycle.ReasonRegistrationTimeout {
+		c.Registrations.Note(v.Claim, false)
+	}
+	if step.Reason == lifecycle.ReasonRegistrationTimeout {
+		c.Holds.JoinFailed(c.Now.Now(), v.Claim.CreationTimestamp.Time, pool, "the last was "+v.Claim.Status.ProviderID)
+		c.Tell.Tell(v.Claim, kube.ReasonNotJoining, "The instance "+v.Claim.Status.ProviderID+" has not joined the cluster within "+
+			lifecycle.RegistrationTimeout.String()+" and is given back")
+	}
+	c.Log.Info("deleted NodeClaim", "NodeClaim", v.Claim.Name, "nodePool", pool, "reason", step.Reason, "phase", string(step.Phase),
+		"Node", v.Claim.Status.NodeName, "providerID", v.Claim.Status.ProviderID)
+	return nil
+}
+
+// whyLate returns in one sentence why the instance of a claim has not joined.
+func (c *Reconciler) whyLate(claim *karpv1.NodeClaim) string {
+	why := "its instance has not joined the cluster within " + lifecycle.RegistrationTimeout.String()
+	if _, cause, known := c.Diagnoses.Verdict(claim); known {
+		why += ": " + cause
+	}
+	return why
+}
+
+// setDeadline records when the pods of the claim will be deleted by force.
+func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim, error) {
+	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) { nodestate.SetDeadline(claim, v.seen.Claim.LastMoment()) })
+	if err != nil {
+		return nil, err
+	}
+	at := claim.Annotations[karpv1.AnnotationTerminationTimestamp]
+	c.Tell.Tell(claim, kube.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+	for _, node := range v.nodes {
+		c.Tell.Tell(node, kube.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+	}
+	return claim, nil
+}
+
+// leave carries out the steps of a deletion that are about the Node.
+func (c *Reconciler) leave(ctx context.Context, v View, step lifecycle.Step, now time.Time) error {
+	node := v.node()
+	switch step.Action {
+	case lifecycle.DeleteNode:
+		for _, node := range v.nodes {
+			if err := c.Objects.Delete(ctx, node); err != nil {
+				return err
+			}
+		}
+		return nil
+	case lifecycle.Cordon:
+		_, err := c.Objects.PatchNode(ctx, node, nodestate.Cordon)
+		return err
+	case lifecycle.Evict:
+		return c.evict(ctx, v, now)
+	}
+	return c.releaseNode(ctx, v.Claim, node, now)
+}
+
+// dropStrays deletes Nodes that the instance no longer uses. Pods that were bound to them no longer run.
+func (c *Reconciler) dropStrays(ctx context.Context, v View) error {
+	for _, stray := range v.strays {
+		if err := c.Objects.Delete(ctx, stray); err != nil {
+			return err
+		}
+		if slices.Contains(stray.Finalizers, karpv1.FinalizerTermination) {
+			_, err := c.Objects.PatchNode(ctx, stray, release)
+			if err != nil && kube.WhatNext(err) != kube.Gone {
+				return err
+			}
+		}
+		c.Log.Info("deleted Node that no kubelet reports for", "Node", stray.Name, "NodeClaim", v.Claim.Name, "insteadOf", v.node().Name,
+			"providerID", v.Claim.Status.ProviderID)
+	}
+	return nil
+}
+
+// terminate terminates the claim's instance.
+func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
+	if v.instance == nil {
+		return nil, errNoInstance
+	}
+	begun := time.Now()
+	err := c.Machines.Terminate(ctx, v.instance.ID, ec2.Carried)
+	c.observe("Delete", begun, err)
+	if err != nil && !awserr.Is(err, awserr.Gone) {
+		c.Metrics.TerminateErrors.Inc()
+		return nil, err
+	}
+	c.noteUntagged(v.Claim.UID, false, now)
+	pool := v.Claim.Labels[karpv1.LabelNodePool]
+	wasDrained := v.node() != nil
+	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
+		conditions := claim.StatusConditions()
+		if wasDrained {
+			conditions.SetTrue(now, karpv1.ConditionDrained)
+			conditions.SetTrue(now, karpv1.ConditionVolumesDetached)
+			if v.seen.Node.Volumes > 0 {
+				conditions.SetFalse(now, karpv1.ConditionVolumesDetached, karpv1.ReasonTerminationGracePeriodElapsed,
+					"the termination grace period ended before all volumes were detached")
+			}
+		}
+		conditions.SetTrue(now, karpv1.ConditionInstanceTerminating)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if first, _ := v.Claim.StatusConditions().Find(karpv1.ConditionInstanceTerminating); first.Status != "True" {
+		if wasDrained {
+			c.Metrics.Nodes.Drained.WithLabelValues(pool).Inc()
+		}
+		c.Log.Info("terminated instance", "NodeClaim", claim.Name, "nodePool", pool, "instance", v.instance.ID, "Node", claim.Status.NodeName)
+	}
+	return claim, nil
+}
+
+// releaseNode removes the finalizer of the Node: its instance has ended.
+func (c *Reconciler) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) error {
+	return releaseNode(ctx, c.Objects, c.Metrics, claim.Labels[karpv1.LabelNodePool], node, now)
+}
+
+// release removes the finalizer of the claim: nothing that was created for it is left.
+func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
+	claim, pool := v.Claim, v.Claim.Labels[karpv1.LabelNodePool]
+	if v.instance != nil && v.seen.Machine.Foreign && !v.instance.State.Ended() {
+		c.Log.Warn("removed the finalizer of a NodeClaim whose instance has the tags of another owner; the instance is not terminated",
+			"NodeClaim", claim.Name, "instance", v.instance.ID, "owner", string(v.instance.Owner))
+	}
+	_, err := c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
+		claim.Finalizers = slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
+	})
+	if err != nil && kube.WhatNext(err) != kube.Gone {
+		return err
+	}
+	c.attempts.forget(claim.UID)
+	c.Offers.Over(claim)
+	c.absences.Note(claim.UID, false, now)
+	c.leaving.Note(claim.UID, false, now)
+	c.noteUntagged(claim.UID, false, now)
+	c.Replacements.forget(claim.UID)
+	c.Ledger.Forget(claim.UID)
+	took := now.Sub(claim.DeletionTimestamp.Time).Seconds()
+	c.Metrics.Claims.Terminated.WithLabelValues(pool, claim.Labels[karpv1.LabelCapacityType], claim.Labels[corev1.LabelTopologyZone]).Inc()
+	c.Metrics.Claims.Termination.WithLabelValues(pool).Observe(took)
+	if ending, ok := claim.StatusConditions().Find(karpv1.ConditionInstanceTerminating); ok {
+		c.Metrics.InstanceEnd.WithLabelValues(pool).Observe(now.Sub(ending.LastTransitionTime.Time).Seconds())
+	}
+	c.Log.Info("released NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", claim.Status.NodeName, "seconds", took)
+	return nil
+}
+
+// waitDraining writes on the claim what its deletion waits for.
+func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
+	if step.Reason == lifecycle.WaitUnmarked {
+		return c.quarantine(ctx, v, step, now)
+	}
+	if step.Reason != lifecycle.WaitVolumes {
+		return v.Claim, nil
+	}
+	message := step.Detail + " volumes are still attached"
+	if node := v.node(); node != nil {
+		c.Tell.Tell(node, kube.ReasonAwaitingVolumes, message)
+	}
+	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
+		conditions := claim.StatusConditions()
+		conditions.SetTrue(now, karpv1.ConditionDrained)
+		conditions.SetUnknown(now, karpv1.ConditionVolumesDetached, step.Reason, message)
+	})
+}
+
+// evict evicts the pods whose turn it is.
+func (c *Reconciler) evict(ctx context.Context, v View, now time.Time) error {
+	node := v.node()
+	e := eviction{evictor: c.Evictor, tell: c.Tell, metrics: c.Metrics, log: c.Log}
+	reason := "Forceful Termination"
+	if why, ok := v.Claim.StatusConditions().Find(karpv1.ConditionDisruptionReason); ok {
+		reason = why.Reason
+	}
+	if err := e.run(ctx, node, v.drain, reason); err != nil {
+		return err
+	}
+	message := strconv.Itoa(v.drain.Waiting) + " pods are waiting to be evicted"
+	_, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
+		claim.StatusConditions().SetUnknown(now, karpv1.ConditionDrained, karpv1.ReasonDraining, message)
+	})
+	return err
+}

@@ -1,0 +1,49 @@
+package nodeclass
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+)
+
+// lookPlacement asks EC2 for the placement group of the class, if it selects one.
+func (n *Reconciler) lookPlacement(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
+	term, selects := offerings.PlacementTerm(class)
+	if !selects {
+		return
+	}
+	book := &n.Offers.Market.Placements
+	f.placement, f.placementErr = n.Placements.PlacementGroup(ctx, term)
+	if f.placementErr != nil {
+		f.placement, _ = book.Of(class) // decides which reservations are usable
+	} else if book.Saw(time.Now(), class, f.placement) {
+		n.Batch.Ask(string(class.UID)) // pods may be waiting for room in the group
+	}
+}
+
+// writePlacement sets the condition that the selected placement group exists.
+func (f resolvedClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
+	const condition = awsv1.ConditionPlacementGroupReady
+	switch e := awserr.Of(f.placementErr); {
+	case e == nil:
+		c.SetTrue(now, condition)
+	case e.Kind == awserr.Misconfigured || e.Kind == awserr.Gone:
+		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupNotFound, awserr.Lasting(f.placementErr))
+	case !c.IsTrue(condition):
+		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupResolutionFailed, awserr.Lasting(f.placementErr))
+	default:
+		c.SetTrue(now, condition) // the earlier result stays valid: the call is retried, and the error is logged
+	}
+}
+
+// usable returns the reservations that launches of the class can use: the instance and the reservation must be in the same placement group,
+// or both in none. Instances of spread and partition groups never run in reservations.
+func (f resolvedClass) usable(found []ec2.Reservation) []ec2.Reservation {
+	return slices.DeleteFunc(found, func(r ec2.Reservation) bool { return r.PlacementGroup != f.placement.ARN })
+}

@@ -1,0 +1,314 @@
+package nodeclass
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// resolvedClass is what AWS answered about a node class, and what is wrong with the class itself.
+type resolvedClass struct {
+	subnets        []vpc.Subnet
+	missingSubnets []vpc.Miss
+	subnetErr      error
+
+	groups        []vpc.Group
+	missingGroups []vpc.Miss
+	groupErr      error
+
+	images        []ami.Image
+	missingImages []ami.Unmatched
+	imageErr      error
+	back          []drift.Setback // images that were found and are held back
+	memory        drift.Memory    // what to store about images
+
+	profile    string
+	profileErr error
+
+	reserves       bool // capacity reservations are used
+	reservations   []ec2.Reservation
+	reservationErr error
+
+	placement    ec2.PlacementGroup // the zero value if the class selects none
+	placementErr error
+
+	problem   offerings.Problem
+	preflight offerings.Preflight
+	pending   bool // the first report on whether its nodes can join is being waited for
+
+	trialErr error // EC2's answer to a dry run of a launch
+}
+
+// Reasons of conditions if a class selects resources of several VPCs. The second is EC2's error, here found before a launch.
+const (
+	reasonSubnetVPCMismatch = "SubnetVPCMismatch"
+	reasonGroupVPCMismatch  = "SecurityGroupSubnetVPCMismatch"
+)
+
+// retry returns the first error that a retry may fix, or nil.
+func (f resolvedClass) retry() error {
+	for _, err := range []error{f.subnetErr, f.groupErr, f.imageErr, f.profileErr, f.reservationErr, f.placementErr} {
+		if err != nil {
+			return err
+		}
+	}
+	if awserr.Is(f.trialErr, awserr.Denied) || awserr.Is(f.trialErr, awserr.Misconfigured) || f.settles() > 0 {
+		return nil
+	}
+	return f.trialErr
+}
+
+// isComplete reports whether the class has all that a launch needs, as far as that is known without a launch.
+func (f resolvedClass) isComplete() bool {
+	condition, _ := f.strangers()
+	return f.retry() == nil && f.problem.Reason == "" && condition == "" && !f.pending && f.profile != "" &&
+		len(f.subnets) > 0 && len(f.groups) > 0 && len(f.images) > 0
+}
+
+// write stores the results in the status. Fields that could not be resolved stay unchanged.
+func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
+	s, c := &class.Status, class.StatusConditions(f.gated()...)
+	c.Start(now)
+	if f.subnetErr == nil {
+		s.Subnets = nil
+		for _, n := range f.subnets {
+			s.Subnets = append(s.Subnets, awsv1.Subnet{ID: n.ID, Zone: n.Zone, ZoneID: n.ZoneID})
+		}
+	}
+	note(c, now, awsv1.ConditionSubnetsReady, f.subnetErr, len(s.Subnets) > 0, awsv1.ReasonSubnetsNotFound,
+		"spec.subnetSelectorTerms found no subnet in the cluster's VPC"+missing(f.missingSubnets))
+	remark(c, now, awsv1.ConditionSubnetsReady, "spec.subnetSelectorTerms", f.missingSubnets)
+	if f.groupErr == nil {
+		s.SecurityGroups = nil
+		for _, g := range f.groups {
+			s.SecurityGroups = append(s.SecurityGroups, awsv1.SecurityGroup{ID: g.ID, Name: g.Name})
+		}
+	}
+	note(c, now, awsv1.ConditionSecurityGroupsReady, f.groupErr, len(s.SecurityGroups) > 0, awsv1.ReasonSecurityGroupsNotFound,
+		"spec.securityGroupSelectorTerms found no security group in the cluster's VPC"+missing(f.missingGroups))
+	remark(c, now, awsv1.ConditionSecurityGroupsReady, "spec.securityGroupSelectorTerms", f.missingGroups)
+	if condition, p := f.strangers(); p.Reason != "" {
+		c.SetFalse(now, condition, p.Reason, p.Message)
+	}
+	if f.imageErr == nil {
+		s.AMIs = amis(f.images)
+		f.writeSetbacks(class, c, now)
+	}
+	reason := awsv1.ReasonAMINotFound
+	if len(f.missingImages) > 0 {
+		reason = f.missingImages[0].Reason
+	}
+	note(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason, "spec.amiSelectorTerms found no image"+missing(f.missingImages))
+	if f.profileErr == nil {
+		s.InstanceProfile = f.profile
+	}
+	note(c, now, awsv1.ConditionInstanceProfileReady, f.profileErr, s.InstanceProfile != "", "InstanceProfileNotFound", "there is no instance profile")
+	if f.reservationErr == nil {
+		s.CapacityReservations = f.reservationStatus()
+	}
+	if f.reserves { // finding none is no problem
+		note(c, now, awsv1.ConditionCapacityReservationsReady, f.reservationErr, true, "", "")
+	}
+	f.writeRest(class, c, now)
+}
+
+func (f resolvedClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
+	f.writePlacement(c, now)
+	f.preflight.Write(c, now)
+	needed := []string{awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady}
+	switch {
+	case f.problem.Reason != "":
+		c.SetFalse(now, awsv1.ConditionValidationSucceeded, f.problem.Reason, f.problem.Message)
+	case !c.IsTrue(needed...):
+		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, awsv1.ReasonDependenciesNotReady, "waiting for "+strings.Join(untrue(c, needed), ", "))
+	case f.pending:
+		c.SetUnknown(now, awsv1.ConditionValidationSucceeded, reasonPreflightPending, "looking whether its nodes can join the cluster")
+	case f.trialErr != nil:
+		f.writeTrial(c, now)
+	default:
+		c.SetTrue(now, awsv1.ConditionValidationSucceeded)
+	}
+}
+
+// note sets one condition. An earlier result stays valid while AWS cannot be asked, but not when the error is one that the
+// user must fix.
+func note(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
+	f := awserr.Of(err)
+	switch {
+	case err == nil && found:
+		c.SetTrue(now, condition)
+	case err == nil:
+		c.SetFalse(now, condition, reason, message)
+	case f.Kind == awserr.Misconfigured, f.Kind == awserr.Refused:
+		c.SetFalse(now, condition, f.Reason, awserr.Lasting(err))
+	case !c.IsTrue(condition) && f.Kind == awserr.Denied:
+		c.SetFalse(now, condition, f.Reason, awserr.Lasting(err))
+	case !c.IsTrue(condition):
+		c.SetUnknown(now, condition, f.Reason, awserr.Lasting(err))
+	default:
+		c.SetTrue(now, condition) // for the present generation too: the error is retried and logged
+	}
+}
+
+// remark adds to a condition that is True which terms have found nothing: the class can be used, but perhaps not as its
+// author intends.
+func remark(c karpv1.ConditionSet, now time.Time, condition, field string, misses []vpc.Miss) {
+	if len(misses) > 0 && c.IsTrue(condition) {
+		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition,
+			Message: "some of " + field + " found nothing in the cluster's VPC" + missing(misses)})
+	}
+}
+
+// strangers says on which condition, and why, the subnets and security groups cannot be used together: EC2 refuses to
+// launch with those of several VPCs. It can only be so where the cluster's VPC is not known.
+func (f resolvedClass) strangers() (string, offerings.Problem) {
+	if len(f.subnets) == 0 || f.subnetErr != nil || f.groupErr != nil {
+		return "", offerings.Problem{}
+	}
+	first := f.subnets[0]
+	for _, s := range f.subnets {
+		if s.VPC != first.VPC {
+			return awsv1.ConditionSubnetsReady, offerings.Problem{Reason: reasonSubnetVPCMismatch, Message: fmt.Sprintf(
+				"spec.subnetSelectorTerms select subnets of several VPCs, %s of %s and %s of %s: select those of the cluster's VPC only", first.ID, first.VPC, s.ID, s.VPC)}
+		}
+	}
+	for _, g := range f.groups {
+		if g.VPC != first.VPC {
+			return awsv1.ConditionSecurityGroupsReady, offerings.Problem{Reason: reasonGroupVPCMismatch, Message: fmt.Sprintf(
+				"spec.securityGroupSelectorTerms select %s of %s, and spec.subnetSelectorTerms subnets of %s: select those of the cluster's VPC only", g.ID, g.VPC, first.VPC)}
+		}
+	}
+	return "", offerings.Problem{}
+}
+
+func untrue(c karpv1.ConditionSet, conditions []string) []string {
+	return slices.DeleteFunc(slices.Clone(conditions), func(t string) bool { return c.IsTrue(t) })
+}
+
+// missing returns the terms that found nothing, as the end of a message.
+func missing[T fmt.Stringer](terms []T) string {
+	var texts []string
+	for _, t := range terms {
+		texts = append(texts, t.String())
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts, "; ")
+}
+
+func amis(images []ami.Image) []awsv1.AMI {
+	var out []awsv1.AMI
+	for _, i := range images {
+		a := awsv1.AMI{ID: i.ID, Name: i.Name, Deprecated: i.Deprecated, Requirements: []corev1.NodeSelectorRequirement{}}
+		for _, r := range i.Requirements {
+			a.Requirements = append(a.Requirements, corev1.NodeSelectorRequirement{
+				Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Operator), Values: r.Values,
+			})
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// disksOf returns the volumes of the images.
+func disksOf(images []ami.Image) []kube.ImageDisks {
+	var out []kube.ImageDisks
+	for _, i := range images {
+		out = append(out, kube.ImageDisks{ID: i.ID, Name: i.Name, GiB: i.Disks})
+	}
+	return out
+}
+
+// classProblem returns what is wrong with the class itself, except for its user data: mistakes that the schema accepts and
+// that would fail a launch.
+func classProblem(class *awsv1.EC2NodeClass) offerings.Problem {
+	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
+		if ec2.ReservedTag(key) {
+			return offerings.Problem{Reason: awsv1.ReasonTagValidationFailed, Message: "the tag " + key + " is set by Joiner itself: remove it from spec.tags"}
+		}
+	}
+	if text := kube.DiskProblem(class.Spec.BlockDeviceMappings); text != "" {
+		return offerings.Problem{Reason: "BlockDeviceMappingInvalid", Message: text}
+	}
+	if reason, message := kube.KubeletProblem(class); reason != "" {
+		return offerings.Problem{Reason: reason, Message: message}
+	}
+	if _, err := kube.Settings(class); err != nil {
+		return offerings.Problem{Reason: awsv1.ReasonInvalidKubeletConfiguration, Message: err.Error()}
+	}
+	return offerings.Problem{}
+}
+
+func subnetTerms(class *awsv1.EC2NodeClass) []vpc.Term {
+	var out []vpc.Term
+	for _, t := range class.Spec.SubnetSelectorTerms {
+		out = append(out, vpc.Term{ID: t.ID, Tags: t.Tags})
+	}
+	return out
+}
+
+func groupTerms(class *awsv1.EC2NodeClass) []vpc.Term {
+	var out []vpc.Term
+	for _, t := range class.Spec.SecurityGroupSelectorTerms {
+		out = append(out, vpc.Term{ID: t.ID, Name: t.Name, Tags: t.Tags})
+	}
+	return out
+}
+
+func imageTerms(class *awsv1.EC2NodeClass) []ami.Term {
+	var out []ami.Term
+	for _, t := range class.Spec.AMISelectorTerms {
+		out = append(out, ami.Term{Alias: t.Alias, ID: t.ID, SSMParameter: t.SSMParameter, Name: t.Name, Owner: t.Owner, Tags: t.Tags})
+	}
+	return out
+}
+
+// settleImages replaces each image that is known to be bad by the last good one.
+func (f *resolvedClass) settleImages(class *awsv1.EC2NodeClass) {
+	if f.imageErr != nil {
+		return
+	}
+	var found []drift.Image
+	for _, i := range f.images {
+		found = append(found, drift.Image{ID: i.ID, Name: i.Name, Slot: driftcheck.SlotOf(i.Requirements)})
+	}
+	f.memory = driftcheck.MemoryOf(class).Pruned(found, class.Generation)
+	use, back := f.memory.Use(found, class.Generation)
+	f.images, f.back = slices.Clone(f.images), back
+	for i := range f.images {
+		if f.images[i].ID != use[i].ID {
+			f.images[i].ID, f.images[i].Name, f.images[i].Deprecated = use[i].ID, use[i].Name, false
+		}
+	}
+}
+
+// writeSetbacks sets the condition about images that are held back, and forgets bad images that are no longer found.
+func (f resolvedClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
+	if len(f.memory.Bad) < len(driftcheck.MemoryOf(class).Bad) {
+		driftcheck.KeepImages(class, f.memory)
+	}
+	if len(f.back) == 0 {
+		c.Remove(awsv1.ConditionImageHeldBack)
+		return
+	}
+	c.Set(now, metav1.Condition{
+		Type: awsv1.ConditionImageHeldBack, Status: metav1.ConditionTrue, Reason: karpv1.ReasonImageFailed, Message: driftcheck.SetbackText(f.back, class.Name),
+	})
+}

@@ -1,0 +1,173 @@
+package nodeclass
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// IneffectiveFieldWarner reports fields of objects that are accepted and have no effect. It writes one log line and one event on the object
+// when the controller starts or the object starts to use the field. It changes nothing.
+type IneffectiveFieldWarner struct {
+	Cache client.Reader
+	Gates Gates
+	// Unseen is true if NodeOverlays cannot be watched, so that they are not checked.
+	Unseen bool
+	Tell   loop.EventRecorder
+	Log    *slog.Logger
+
+	mu   sync.Mutex
+	said map[lapseOf]bool
+}
+
+// Gates are the feature gates.
+type Gates struct {
+	Overlays     bool // NodeOverlays are applied
+	Reservations bool // capacity reservations are used
+	Statics      bool // NodePools with spec.replicas are kept at that size
+}
+
+// ofPool returns the fields of a NodePool that a feature gate switches off.
+func (g Gates) ofPool(pool *karpv1.NodePool) []ineffectiveField {
+	if pool.Spec.Replicas == nil || g.Statics {
+		return nil
+	}
+	return []ineffectiveField{{"spec.replicas", "no node is launched for this NodePool: the feature gate StaticCapacity is off"}}
+}
+
+// ofClass returns the fields of an EC2NodeClass that a feature gate switches off.
+func (g Gates) ofClass(class *awsv1.EC2NodeClass) []ineffectiveField {
+	if len(class.Spec.CapacityReservationSelectorTerms) == 0 || g.Reservations {
+		return nil
+	}
+	return []ineffectiveField{{"spec.capacityReservationSelectorTerms", "capacity reservations are not used: the feature gate ReservedCapacity is off"}}
+}
+
+// ofOverlay returns the fields of a NodeOverlay that a feature gate switches off.
+func (g Gates) ofOverlay() []ineffectiveField {
+	if g.Overlays {
+		return nil
+	}
+	return []ineffectiveField{{"spec", "prices and sizes are as AWS says: the feature gate NodeOverlay is off"}}
+}
+
+// ineffectiveField is a field of an object that has no effect.
+type ineffectiveField struct {
+	field string // a path such as spec.disruption.consolidationPolicy; several are separated by commas
+	says  string // what happens instead
+}
+
+// lapseOf is a lapse that was reported.
+type lapseOf struct {
+	uid   types.UID
+	field string
+	says  string
+}
+
+// Pool reports the fields of a NodePool that have no effect.
+func (h *IneffectiveFieldWarner) Pool(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pool := &karpv1.NodePool{}
+	if ok, err := h.read(ctx, request, pool); !ok {
+		return reconcile.Result{}, err
+	}
+	if nodestate.IsServed(pool.Spec.Template.Spec.NodeClassRef) {
+		h.tell(pool, "NodePool", h.Gates.ofPool(pool))
+	}
+	return reconcile.Result{}, nil
+}
+
+// Class is Pool for an EC2NodeClass.
+func (h *IneffectiveFieldWarner) Class(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	class := &awsv1.EC2NodeClass{}
+	if ok, err := h.read(ctx, request, class); !ok {
+		return reconcile.Result{}, err
+	}
+	h.tell(class, awsv1.Kind, h.Gates.ofClass(class))
+	return reconcile.Result{}, nil
+}
+
+// Overlay is Pool for a NodeOverlay.
+func (h *IneffectiveFieldWarner) Overlay(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	overlay := &karpv1alpha1.NodeOverlay{}
+	if ok, err := h.read(ctx, request, overlay); !ok {
+		return reconcile.Result{}, err
+	}
+	h.tell(overlay, "NodeOverlay", h.Gates.ofOverlay())
+	return reconcile.Result{}, nil
+}
+
+// Claim is Pool for a NodeClaim.
+func (h *IneffectiveFieldWarner) Claim(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	claim := &karpv1.NodeClaim{}
+	if ok, err := h.read(ctx, request, claim); !ok {
+		return reconcile.Result{}, err
+	}
+	if nodestate.IsServed(claim.Spec.NodeClassRef) {
+		h.tell(claim, "NodeClaim", claimLapses(claim))
+	}
+	return reconcile.Result{}, nil
+}
+
+// read reports whether the object exists and is not being deleted.
+func (h *IneffectiveFieldWarner) read(ctx context.Context, request reconcile.Request, into client.Object) (bool, error) {
+	err := h.Cache.Get(ctx, request.NamespacedName, into)
+	return err == nil && into.GetDeletionTimestamp() == nil, client.IgnoreNotFound(err)
+}
+
+// tell says each lapse of an object once, and again only if the object ceased to ask for it in between.
+func (h *IneffectiveFieldWarner) tell(object client.Object, kind string, lapses []ineffectiveField) {
+	uid := object.GetUID()
+	h.mu.Lock()
+	for known := range h.said {
+		if known.uid == uid && !holds(lapses, known) {
+			delete(h.said, known)
+		}
+	}
+	h.mu.Unlock()
+	var news []string // for one event: the API server merges events of one reason, and keeps the text of the first
+	for _, l := range lapses {
+		if h.once(uid, kind+" "+object.GetName(), l) {
+			news = append(news, l.field+" has no effect: "+l.says)
+		}
+	}
+	if len(news) > 0 {
+		h.Tell.Tell(object, kube.ReasonNotHonoured, strings.Join(news, "; "))
+	}
+}
+
+func holds(lapses []ineffectiveField, known lapseOf) bool {
+	for _, l := range lapses {
+		if l.field == known.field && l.says == known.says {
+			return true
+		}
+	}
+	return false
+}
+
+// once logs a lapse of the object with the name, and reports whether it is news.
+func (h *IneffectiveFieldWarner) once(uid types.UID, name string, l ineffectiveField) bool {
+	h.mu.Lock()
+	key := lapseOf{uid, l.field, l.says}
+	before := h.said[key]
+	if h.said == nil {
+		h.said = map[lapseOf]bool{}
+	}
+	h.said[key] = true
+	h.mu.Unlock()
+	if !before {
+		h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.says)
+	}
+	return !before
+}

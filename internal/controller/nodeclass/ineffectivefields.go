@@ -1,0 +1,20 @@
+package nodeclass
+
+import (
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// This file has all fields that never have an effect, whatever the settings, and no other file has any.
+// docs/compatibility.md is generated from it, and lists what is read here as "not yet".
+
+// claimLapses returns the fields of a NodeClaim that have no effect. Karpenter writes the annotation on claims for pods with
+// DRA devices.
+func claimLapses(claim *karpv1.NodeClaim) []ineffectiveField {
+	if claim.Annotations[karpv1.AnnotationDRADrivers] == "" {
+		return nil
+	}
+	return []ineffectiveField{{
+		"metadata.annotations[karpenter.sh/requested-dra-drivers]",
+		"the node counts as initialized without waiting for the devices of these drivers",
+	}}
+}

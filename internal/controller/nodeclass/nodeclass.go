@@ -1,0 +1,277 @@
+package nodeclass
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/iam"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// networks finds subnets and security groups.
+type networks interface {
+	Subnets(ctx context.Context, vpc string, terms []vpc.Term) ([]vpc.Subnet, []vpc.Miss, error)
+	Groups(ctx context.Context, vpc string, terms []vpc.Term) ([]vpc.Group, []vpc.Miss, error)
+}
+
+// ImageClient finds AMIs.
+type ImageClient interface {
+	Images(ctx context.Context, version string, terms []ami.Term) ([]ami.Image, []ami.Unmatched, error)
+}
+
+// ProfileClient creates and deletes instance profiles.
+type ProfileClient interface {
+	EnsureProfile(ctx context.Context, class iam.NodeClass) (iam.Profile, error)
+	Profile(ctx context.Context, name string) (iam.Profile, error)
+	DeleteProfiles(ctx context.Context, nodeClassUID string) error
+}
+
+// templates deletes the launch templates of a class.
+type templates interface {
+	DeleteTemplates(ctx context.Context, nodeClass string) (int, error)
+}
+
+// versions returns the Kubernetes version of the control plane, for example "1.33".
+type versions interface {
+	Version(ctx context.Context) (string, error)
+}
+
+// classWriter patches EC2NodeClasses.
+type classWriter interface {
+	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
+}
+
+// Reconciler resolves each EC2NodeClass to AWS resources, and keeps its status.
+type Reconciler struct {
+	Cache     client.Reader
+	Objects   classWriter
+	Networks  networks
+	Images    ImageClient
+	Profiles  ProfileClient
+	Templates templates
+	Versions  versions
+	// Reservations finds capacity reservations; nil: none are used.
+	Reservations offerings.Reservations
+	Placements   offerings.Placements
+	Tester       DryRunner // dry runs of launches; nil disables them
+	Offers       *offerings.RequestBuilder
+	Diagnoses    *diagnoser.Diagnoser // preflight checks whether nodes can join; nil disables them
+	VPC          string               // of the cluster; empty if it is not known
+	Isolated     bool                 // IAM cannot be reached: the instance profiles that classes name are not checked
+	Refresh      time.Duration        // how often AWS resources are read
+	Batch        *loop.Batch          // asked when a class becomes ready
+	Tell         loop.EventRecorder
+	Metrics      *metrics.Metrics
+	Log          *slog.Logger
+
+	Failures  loop.Backoff
+	farewells loop.Backoff // Failures to let a class go, which need not wait for as long as those before had to
+	Trials    trials
+}
+
+// Reconcile brings the status of one class up to date.
+func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	class := &awsv1.EC2NodeClass{}
+	err := n.Cache.Get(ctx, request.NamespacedName, class)
+	failures, until := &n.Failures, time.Time{}
+	switch {
+	case apierrors.IsNotFound(err):
+		err = nil
+	case err != nil:
+	case class.DeletionTimestamp != nil:
+		failures = &n.farewells
+		until, err = n.finalize(ctx, class)
+	default:
+		until, err = n.visit(ctx, class)
+	}
+	return loop.Outcome(loop.OutcomeOf{
+		Loop: "nodeclass", Kind: "EC2NodeClass", Name: request.Name, Until: until, Err: err,
+		Failures: failures, Metrics: n.Metrics, Log: n.Log,
+	})
+}
+
+// visit updates the status of a class that is not being deleted.
+func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
+	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
+		// Before anything is created for the class: if it were deleted in between, its resources would be left behind.
+		held, err := n.Objects.PatchClass(ctx, class, holdClass)
+		if err != nil {
+			return time.Time{}, err
+		}
+		class = held
+	}
+	// 1. read
+	found := n.look(ctx, class)
+	found.trialErr = n.try(ctx, class, found, time.Now())
+	// 2. decide, 3. act
+	wasReady := class.StatusConditions().IsReady()
+	now := time.Now()
+	written, err := n.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+		found.write(c, now)
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 4. report
+	n.report(written, wasReady)
+	if err := found.retry(); err != nil {
+		return time.Time{}, err
+	}
+	if found.pending {
+		return now.Add(diagnoser.AheadPatience), nil // the end of the checks triggers an earlier reconcile
+	}
+	if pause := found.settles(); pause > 0 {
+		return now.Add(min(pause, n.Refresh)), nil
+	}
+	if !written.StatusConditions().IsReady() {
+		return now.Add(min(brokenRefresh, n.Refresh)), nil // the user may be fixing it in AWS, which sends no event
+	}
+	return now.Add(n.Refresh), nil
+}
+
+// brokenRefresh is how often AWS resources are read for a class that is not ready.
+const brokenRefresh = 20 * time.Second
+
+func holdClass(class *awsv1.EC2NodeClass) {
+	class.Finalizers = append(slices.Clone(class.Finalizers), awsv1.FinalizerTermination)
+}
+
+func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
+	conditions := class.StatusConditions()
+	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); ok && c.Status != "True" && conditions.IsReady() {
+		n.Tell.Tell(class, kube.ReasonPreflightFailed, c.Message)
+	}
+	switch isReady := conditions.IsReady(); {
+	case isReady && !wasReady:
+		n.Log.Info("EC2NodeClass is ready", "EC2NodeClass", class.Name, "subnets", len(class.Status.Subnets),
+			"securityGroups", len(class.Status.SecurityGroups), "images", len(class.Status.AMIs), "instanceProfile", class.Status.InstanceProfile)
+		n.Batch.Ask(string(class.UID))
+	case !isReady:
+		var wrong []string
+		for _, c := range class.Status.Conditions {
+			if c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status != "True" {
+				wrong = append(wrong, c.Type+": "+c.Message)
+			}
+		}
+		if wasReady {
+			n.Log.Error("EC2NodeClass is not ready any more", "EC2NodeClass", class.Name, "cause", strings.Join(wrong, "; "))
+		}
+		// Unknown conditions, as each new class has them, are no reason for a warning.
+		if slices.ContainsFunc(class.Status.Conditions, isFalse) {
+			n.Tell.Tell(class, kube.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
+		}
+	}
+}
+
+// isFalse reports whether a condition that Ready depends on is false.
+func isFalse(c metav1.Condition) bool {
+	return c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status == metav1.ConditionFalse
+}
+
+// look asks AWS about all that the class names. One question that fails stops no other.
+func (n *Reconciler) look(ctx context.Context, class *awsv1.EC2NodeClass) resolvedClass {
+	var f resolvedClass
+	f.subnets, f.missingSubnets, f.subnetErr = n.Networks.Subnets(ctx, n.VPC, subnetTerms(class))
+	if f.subnetErr == nil {
+		n.Offers.Saw(class.Name, f.subnets)
+	}
+	f.groups, f.missingGroups, f.groupErr = n.Networks.Groups(ctx, n.VPC, groupTerms(class))
+	var version string
+	if version, f.imageErr = n.Versions.Version(ctx); f.imageErr == nil {
+		f.images, f.missingImages, f.imageErr = n.Images.Images(ctx, version, imageTerms(class))
+	}
+	f.settleImages(class)
+	f.profile, f.profileErr = n.profile(ctx, class)
+	n.lookPlacement(ctx, class, &f)
+	n.lookReserved(ctx, class, &f)
+	f.preflight, f.problem = n.Offers.JudgeUserData(class, f.images, version)
+	if p := classProblem(class); p.Reason != "" {
+		f.problem = p
+	}
+	n.lookAhead(ctx, class, &f)
+	if text := kube.SnapshotProblem(class.Spec.BlockDeviceMappings, disksOf(f.images)); text != "" && f.problem.Reason == "" && !f.pending {
+		f.problem = offerings.Problem{Reason: "BlockDeviceMappingInvalid", Message: text}
+	}
+	return f
+}
+
+func (n *Reconciler) profile(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
+	if given := class.Spec.InstanceProfile; given != nil {
+		if n.Isolated {
+			return *given, nil // EC2 reports a wrong name at launch
+		}
+		profile, err := n.Profiles.Profile(ctx, *given)
+		if err == nil && profile.Role == "" {
+			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileWithoutRole",
+				"instance profile %q has no role: put the nodes' role into it, or correct spec.instanceProfile of the EC2NodeClass", *given)
+		}
+		if awserr.Is(err, awserr.Gone) {
+			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileNotFound",
+				"there is no instance profile %q in this account: correct spec.instanceProfile of the EC2NodeClass", *given)
+		}
+		if awserr.Is(err, awserr.Denied) {
+			return *given, nil // Karpenter's policy lacks iam:GetInstanceProfile; EC2 reports a wrong name at launch
+		}
+		return *given, err
+	}
+	profile, err := n.Profiles.EnsureProfile(ctx, iam.NodeClass{
+		Name: class.Name, UID: string(class.UID), Role: class.Spec.Role, Tags: class.Spec.Tags,
+	})
+	return profile.Name, err
+}
+
+// finalize deletes what was created for the class, once no NodeClaim uses it.
+func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
+	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
+		return time.Time{}, nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: class.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return time.Time{}, err
+	}
+	var waiting []string
+	for _, c := range claims.Items {
+		if nodestate.IsServed(c.Spec.NodeClassRef) { // not a class of another provider with the same name
+			waiting = append(waiting, c.Name)
+		}
+	}
+	if len(waiting) > 0 {
+		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+loop.Count(len(waiting), "NodeClaim")+" to end: "+
+			strings.Join(waiting[:min(5, len(waiting))], ", "))
+		return time.Now().Add(time.Minute), nil // the deletion of a claim triggers an earlier reconcile
+	}
+	if class.Spec.InstanceProfile == nil {
+		if err := n.Profiles.DeleteProfiles(ctx, string(class.UID)); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if _, err := n.Templates.DeleteTemplates(ctx, class.Name); err != nil {
+		return time.Time{}, err
+	}
+	_, err := n.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
+		c.Finalizers = slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == awsv1.FinalizerTermination })
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	n.Log.Info("released EC2NodeClass", "EC2NodeClass", class.Name)
+	return time.Time{}, nil
+}

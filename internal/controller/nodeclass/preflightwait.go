@@ -1,0 +1,89 @@
+package nodeclass
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/offerings"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// reasonPreflightPending is the reason of conditions as long as the preflight checks of a node class have no result.
+const reasonPreflightPending = "PreflightPending"
+
+const (
+	// ProvenAfter is longer than a node that lost the permission to join can stay Ready: its credentials and its lease expire
+	// earlier.
+	ProvenAfter = 20 * time.Minute
+)
+
+// lookAhead checks whether nodes of the class can join before any is launched.
+func (n *Reconciler) lookAhead(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
+	if n.Diagnoses == nil || f.preflight.Mode == awsv1.PreflightOff || f.preflight.Mode == "" {
+		return
+	}
+	now := n.Diagnoses.Now.Now()
+	findings, known, isOver := n.Diagnoses.Ahead(class, now)
+	enforces := f.preflight.Mode == awsv1.PreflightEnforce && f.problem.Reason == ""
+	switch {
+	case !known && enforces:
+		f.await(class, isOver)
+		return
+	case !known || len(findings) == 0:
+		return
+	}
+	f.preflight.Ahead = findings
+	since := now
+	if told, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok && told.Reason == poolhealth.ReasonOfCheck(findings[0].Check) {
+		since = told.LastTransitionTime.Time
+	}
+	if enforces && !n.isDisproved(ctx, class.Name, since, now) {
+		f.problem = offerings.Problem{Reason: poolhealth.ReasonOfCheck(findings[0].Check), Message: loop.FindingText(findings[0])}
+	}
+}
+
+// await keeps the finding that an earlier report left on the class, or marks the class as pending until there is a report.
+func (f *resolvedClass) await(class *awsv1.EC2NodeClass, isOver bool) {
+	conditions := class.StatusConditions()
+	said, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
+	switch {
+	case ok && said.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(said) && said.ObservedGeneration == class.Generation:
+		f.problem = offerings.Problem{Reason: said.Reason, Message: said.Message}
+	case !isOver && !conditions.IsReady():
+		f.pending = true
+	}
+}
+
+// isDisproved reports whether nodes of the class contradict findings that were made at since. They do if a node has joined
+// after since, or if a node is Ready provenAfter later: by then a node that could not join any more would have lost its
+// credentials.
+func (n *Reconciler) isDisproved(ctx context.Context, class string, since, now time.Time) bool {
+	var claims karpv1.NodeClaimList
+	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: class}, client.UnsafeDisableDeepCopy); err != nil {
+		return false
+	}
+	for i := range claims.Items {
+		joined, _ := claims.Items[i].StatusConditions().Find(karpv1.ConditionRegistered)
+		if joined.Status != metav1.ConditionTrue || !nodestate.IsServed(claims.Items[i].Spec.NodeClassRef) {
+			continue
+		}
+		if joined.LastTransitionTime.After(since.Add(time.Second)) { // conditions have a resolution of one second
+			return true
+		}
+		node := &corev1.Node{}
+		err := n.Cache.Get(ctx, client.ObjectKey{Name: claims.Items[i].Status.NodeName}, node)
+		if err == nil && nodestate.IsReady(node) && !now.Before(since.Add(ProvenAfter)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,322 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// poolWriter patches NodePools.
+type poolWriter interface {
+	PatchPool(ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool)) (*karpv1.NodePool, error)
+}
+
+// Reconciler keeps the status of NodePools: whether they are usable, and their resources.
+type Reconciler struct {
+	Cache   client.Reader
+	Cluster loop.NodeReader
+	Objects poolWriter
+	Holds   *poolhealth.LaunchBackoff
+	Market  nodestate.TypeMarket // prices of nodes; nil: the cost is not computed
+	// Registrations are the results of the pools' launches; nil: none are known.
+	Registrations *poolhealth.Registrations
+	Pauses        *loop.Pauses
+	Batch         *loop.Batch // asked for a plan when a pool becomes ready
+	Metrics       *metrics.Metrics
+	Log           *slog.Logger
+
+	failures loop.Backoff
+}
+
+// poolRefresh is how often the resources of a pool are counted.
+const poolRefresh = 5 * time.Second
+
+// Reconcile brings the status of one pool up to date.
+func (p *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	until, err := p.visit(ctx, request.Name)
+	return loop.Outcome(loop.OutcomeOf{
+		Loop: "nodepool", Kind: "NodePool", Name: request.Name, Until: until, Err: err,
+		Failures: &p.failures, Metrics: p.Metrics, Log: p.Log,
+	})
+}
+
+func (p *Reconciler) visit(ctx context.Context, name string) (time.Time, error) {
+	// 1. read
+	pool := &karpv1.NodePool{}
+	err := p.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
+	if apierrors.IsNotFound(err) {
+		p.forget(name)
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !nodestate.IsServed(pool.Spec.Template.Spec.NodeClassRef) {
+		return time.Time{}, nil // handled by another controller
+	}
+	seen, err := p.see(ctx, pool)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 2. decide, 3. act
+	wasReady := pool.StatusConditions().IsReady()
+	now := time.Now()
+	written, err := p.Objects.PatchPool(ctx, pool, func(pool *karpv1.NodePool) { seen.Write(pool, now) })
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 4. report
+	p.measure(written, seen)
+	if isReady := written.StatusConditions().IsReady(); isReady != wasReady {
+		p.Log.Info("NodePool changed", "NodePool", name, "ready", isReady, "cause", seen.cause())
+		p.Batch.Ask(string(pool.UID))
+	}
+	return now.Add(poolRefresh), nil
+}
+
+// PoolSeen is the input for the status of a pool.
+type PoolSeen struct {
+	class   *awsv1.EC2NodeClass // nil if it does not exist
+	invalid string              // problems of the spec; empty without any
+	Policy  disruption.Policy
+	usage   corev1.ResourceList
+	nodes   int64
+	byType  map[string]int // NodeClaims by capacity type
+	cost    catalog.Price  // per hour
+
+	held     string // why launches are backed off, and until when; empty if they are not
+	heldBy   string // the check that found the cause; empty if none did
+	isAnew   bool   // the pool or its class has changed since the recorded launches
+	launches lifecycle.Outcomes
+	joined   time.Time // when the last of its claims registered; zero if none has
+}
+
+func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, error) {
+	now := time.Now()
+	seen := PoolSeen{invalid: PoolProblem(pool), Policy: p.Pauses.Current(ctx, now).Over(nodestate.PolicyOf(pool, now))}
+	if err := p.Holds.Recall(ctx); err != nil {
+		return seen, err
+	}
+	class := &awsv1.EC2NodeClass{}
+	err := p.Cache.Get(ctx, client.ObjectKey{Name: pool.Spec.Template.Spec.NodeClassRef.Name}, class)
+	switch {
+	case err == nil:
+		seen.class = class
+	case !apierrors.IsNotFound(err):
+		return seen, fmt.Errorf("read ec2nodeclass %s: %w", pool.Spec.Template.Spec.NodeClassRef.Name, err)
+	}
+	if seen.isAnew = isAnew(pool, seen.class); seen.isAnew {
+		p.Registrations.Forget(pool.UID)
+		p.Holds.Changed(now, pool.Name)
+	}
+	if until, why := p.Holds.Held(time.Now(), pool.Name); why != "" {
+		seen.held, seen.heldBy = poolhealth.HoldMessage(why, until), p.Holds.Explanation(pool.Name)
+	} else if why := p.Holds.Unsolved(pool.Name); why != "" {
+		seen.held, seen.heldBy = why, p.Holds.Explanation(pool.Name)
+	}
+	var claims karpv1.NodeClaimList
+	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return seen, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	seen.usage, seen.byType = corev1.ResourceList{}, map[string]int{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage} {
+		seen.usage[name] = resource.Quantity{}
+	}
+	costs := nodestate.CostSum{Market: p.Market, Pool: pool.Name}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if claim.Labels[karpv1.LabelNodePool] != pool.Name || claim.DeletionTimestamp != nil {
+			continue
+		}
+		if err := p.count(ctx, claim, &seen); err != nil {
+			return seen, err
+		}
+		costs.Add(claim)
+	}
+	seen.cost = costs.Sum
+	seen.usage[karpv1.ResourceNodes] = *resource.NewQuantity(seen.nodes, resource.DecimalSI)
+	if seen.isAnew {
+		seen.joined = time.Time{} // it does not apply to the changed pool
+	}
+	seen.launches = p.Registrations.Recall(pool, seen.joined)
+	return seen, nil
+}
+
+// count adds one claim to the pool's resources: the capacity of its Node, or of its status before there is one.
+func (p *Reconciler) count(ctx context.Context, claim *karpv1.NodeClaim, seen *PoolSeen) error {
+	seen.nodes++
+	seen.byType[claim.Labels[karpv1.LabelCapacityType]]++
+	if c, ok := claim.StatusConditions().Find(karpv1.ConditionRegistered); ok && c.Status == metav1.ConditionTrue && c.LastTransitionTime.After(seen.joined) {
+		seen.joined = c.LastTransitionTime.Time
+	}
+	nodes, err := nodestate.NodesOf(ctx, p.Cluster, claim)
+	if err != nil {
+		return err
+	}
+	amounts := claim.Status.Capacity
+	if len(nodes) > 0 && len(nodes[0].Status.Capacity) > 0 {
+		amounts = nodes[0].Status.Capacity
+	}
+	for name, amount := range amounts {
+		sum := seen.usage[name].DeepCopy()
+		sum.Add(amount)
+		seen.usage[name] = sum
+	}
+	return nil
+}
+
+func (s PoolSeen) Write(pool *karpv1.NodePool, now time.Time) {
+	c := pool.StatusConditions()
+	c.Start(now)
+	if s.invalid != "" {
+		c.SetFalse(now, karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, s.invalid)
+	} else {
+		c.SetTrue(now, karpv1.ConditionValidationSucceeded)
+	}
+	s.writeClass(pool, c, now)
+	nodestate.WritePolicy(c, s.Policy, now)
+	s.writeRegistration(pool, c, now)
+	if !sameAmounts(pool.Status.Resources, s.usage) {
+		pool.Status.Resources = s.usage
+	}
+	pool.Status.Nodes = s.nodes
+}
+
+// writeRegistration sets the condition whether the pool's last launches registered. It applies to the current generation of pool and
+// class: earlier launches are ignored.
+func (s PoolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
+	known, _ := s.launches.Count()
+	switch {
+	case s.isAnew:
+		c.SetUnknown(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonAwaitingReconciliation,
+			"nothing has been launched since the NodePool and its EC2NodeClass are as they are")
+	case s.held != "":
+		reason := karpv1.ReasonRegistrationFailed
+		if s.heldBy != "" {
+			reason = poolhealth.ReasonOfCheck(s.heldBy)
+		}
+		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, reason, s.held)
+	case known == 0:
+	case s.launches.IsHealthy():
+		c.SetTrue(now, karpv1.ConditionNodeRegistrationHealthy)
+	default:
+		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonRegistrationFailed, poolhealth.OutcomesText(s.launches))
+	}
+	if s.class != nil {
+		pool.Status.NodeClassObservedGeneration = s.class.Generation
+	}
+}
+
+// isAnew reports whether the pool's registration condition is missing, or about an earlier generation of the pool or the class.
+func isAnew(pool *karpv1.NodePool, class *awsv1.EC2NodeClass) bool {
+	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	return !ok || c.ObservedGeneration != pool.Generation ||
+		class != nil && pool.Status.NodeClassObservedGeneration != class.Generation
+}
+
+func (s PoolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
+	name := pool.Spec.Template.Spec.NodeClassRef.Name
+	switch {
+	case s.class == nil:
+		c.SetFalse(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassNotFound, "there is no EC2NodeClass "+name+": create it, or correct spec.template.spec.nodeClassRef")
+		return
+	case s.class.DeletionTimestamp != nil:
+		c.SetFalse(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassTerminating, "the EC2NodeClass "+name+" is being deleted")
+		return
+	case s.class.StatusConditions().IsReady():
+		c.SetTrue(now, karpv1.ConditionNodeClassReady)
+		return
+	}
+	ready, ok := s.class.StatusConditions().Find(karpv1.ConditionReady)
+	if !ok || ready.Status != "False" || ready.ObservedGeneration != s.class.Generation {
+		c.SetUnknown(now, karpv1.ConditionNodeClassReady, karpv1.ReasonNodeClassReadinessUnknown, "the EC2NodeClass "+name+" has not been looked at yet")
+		return
+	}
+	message := ready.Message
+	if valid, ok := s.class.StatusConditions().Find(awsv1.ConditionValidationSucceeded); ok && valid.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(valid) {
+		message = "the EC2NodeClass " + name + ": " + valid.Message
+	}
+	c.SetFalse(now, karpv1.ConditionNodeClassReady, ready.Reason, message)
+}
+
+// cause returns why the pool is not ready.
+func (s PoolSeen) cause() string {
+	switch {
+	case s.invalid != "":
+		return s.invalid
+	case s.class == nil:
+		return "its EC2NodeClass does not exist"
+	}
+	ready, _ := s.class.StatusConditions().Find(karpv1.ConditionReady)
+	return ready.Message
+}
+
+// sameAmounts compares amounts regardless of their format: writing 1 instead of 1000m is no change.
+func sameAmounts(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, amount := range a {
+		other, ok := b[name]
+		if !ok || amount.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Reconciler) measure(pool *karpv1.NodePool, seen PoolSeen) {
+	p.Metrics.Cost.WithLabelValues(pool.Name).Set(seen.cost.Dollars())
+	for _, capacityType := range []string{catalog.OnDemand, catalog.Spot, catalog.Reserved} {
+		p.Metrics.ByCapacityType.WithLabelValues(pool.Name, capacityType).Set(float64(seen.byType[capacityType]))
+	}
+	for name, amount := range pool.Status.Resources {
+		p.Metrics.Usage.WithLabelValues(string(name), pool.Name).Set(amount.AsApproximateFloat64())
+	}
+	for name, amount := range pool.Spec.Limits {
+		p.Metrics.Limit.WithLabelValues(string(name), pool.Name).Set(amount.AsApproximateFloat64())
+	}
+}
+
+func (p *Reconciler) forget(name string) {
+	labels := map[string]string{"nodepool": name}
+	p.Metrics.Usage.DeletePartialMatch(labels)
+	p.Metrics.Limit.DeletePartialMatch(labels)
+	p.Metrics.Allowed.DeletePartialMatch(labels)
+	p.Metrics.Cost.DeletePartialMatch(labels)
+	p.Metrics.ByCapacityType.DeletePartialMatch(labels)
+	p.Metrics.Join.DeletePartialMatch(labels)
+	p.Metrics.JoinFailures.DeletePartialMatch(labels)
+	p.failures.Clear(name)
+}
+
+// PoolsOfClass returns the names of the pools that use a class.
+func PoolsOfClass(pools []karpv1.NodePool, class string) []string {
+	var out []string
+	for _, p := range pools {
+		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Name == class {
+			out = append(out, p.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

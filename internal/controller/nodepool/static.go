@@ -1,0 +1,244 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// staticMaker creates NodeClaims for static pools.
+type staticMaker interface {
+	CreateStatic(ctx context.Context, pool string) (*karpv1.NodeClaim, error)
+}
+
+// StaticReconciler keeps NodePools with spec.replicas at that number of nodes.
+type StaticReconciler struct {
+	Cache   client.Reader
+	Cluster loop.NodeReader
+	Claims  staticMaker
+	Objects loop.ObjectWriter
+	Ledger  *kube.Ledger
+	Holds   *poolhealth.LaunchBackoff
+	Tell    loop.EventRecorder
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+	Now     loop.Clock
+
+	failures loop.Backoff
+}
+
+// How often a static pool is counted although nothing changed, and when its limit keeps it small.
+const (
+	staticEvery   = time.Minute
+	LimitedEvery  = 30 * time.Second
+	NotReadyEvery = 10 * time.Second
+)
+
+// Reconcile creates or deletes claims of one pool to match spec.replicas.
+func (s *StaticReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	until, err := s.visit(ctx, request.Name)
+	return loop.Outcome(loop.OutcomeOf{
+		Loop: "static", Kind: "NodePool", Name: request.Name, Until: until, Err: err,
+		Failures: &s.failures, Metrics: s.Metrics, Log: s.Log, Now: s.Now,
+	})
+}
+
+func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, error) {
+	// 1. read
+	pool := &karpv1.NodePool{}
+	err := s.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
+	if apierrors.IsNotFound(err) || err == nil && !nodestate.IsKept(pool) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := s.Now.Now()
+	active, all, err := s.crew(ctx, name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// 2. decide
+	replicas := int(*pool.Spec.Replicas)
+	missing, isLimited := disruption.Missing(replicas, len(active), all, nodestate.NodeLimit(pool))
+	if len(active) > replicas {
+		members, err := s.members(ctx, active, now)
+		if err != nil {
+			return time.Time{}, err
+		}
+		// 3. act, 4. tell
+		return now.Add(staticEvery), s.dismiss(ctx, active, disruption.Surplus(members, replicas), now)
+	}
+	if err := s.Holds.Recall(ctx); err != nil {
+		return time.Time{}, err
+	}
+	if until, _ := s.Holds.Held(now, name); missing > 0 && (!until.IsZero() || !pool.StatusConditions().IsReady()) {
+		return now.Add(NotReadyEvery), nil
+	}
+	if err := s.recruit(ctx, name, s.sent(now, name, missing)); err != nil {
+		return time.Time{}, err
+	}
+	if isLimited {
+		return now.Add(LimitedEvery), nil
+	}
+	return now.Add(staticEvery), nil
+}
+
+// sent notes that nodes of the pool are bought, and returns how many: one, where it is to show that they join again.
+func (s *StaticReconciler) sent(now time.Time, pool string, missing int) int {
+	if missing > 1 && s.Holds.IsCanaryDue(now, pool) {
+		missing = 1
+	}
+	if missing > 0 {
+		s.Holds.Sent(now, pool)
+	}
+	return missing
+}
+
+// crew returns the claims of a pool that are to stay, and the number of all its claims. An expired or moved claim that waits for
+// its replacement does not count as staying: one more node replaces it.
+func (s *StaticReconciler) crew(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {
+	var list karpv1.NodeClaimList
+	if err := s.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, 0, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	claims := make([]*karpv1.NodeClaim, 0, len(list.Items))
+	known := map[string]bool{}
+	for i := range list.Items {
+		claims = append(claims, &list.Items[i])
+		known[string(list.Items[i].UID)] = true
+	}
+	begun := map[string]bool{} // moves, by ID
+	for _, c := range claims {
+		if mark, _ := nodestate.MoveOf(c); mark != nil {
+			begun[mark.ID] = true
+		}
+	}
+	for _, c := range s.Ledger.Claims() {
+		switch id := c.Annotations[nodestate.AnnotationReplaces]; {
+		case known[string(c.UID)]:
+		case id != "" && !begun[id] && c.Labels[karpv1.LabelNodePool] == pool:
+			all++ // the cache shows neither this replacement nor the mark of its move: it is not surplus
+		default:
+			claims = append(claims, c) // not in the cache yet
+		}
+	}
+	made := nodestate.MadeFor(claims)
+	for _, c := range claims {
+		if c.Labels[karpv1.LabelNodePool] != pool {
+			continue
+		}
+		all++
+		if c.DeletionTimestamp == nil && !nodestate.IsReplaced(c, made) {
+			active = append(active, c)
+		}
+	}
+	return active, all, nil
+}
+
+// members returns the properties of the claims that decide which is deleted first.
+func (s *StaticReconciler) members(ctx context.Context, claims []*karpv1.NodeClaim, now time.Time) (out []disruption.Member, err error) {
+	out = make([]disruption.Member, 0, len(claims))
+	for _, c := range claims {
+		m := disruption.Member{Name: c.Name, Bought: c.Status.ProviderID != "", Joined: c.Status.NodeName != "", Left: lifeLeft(c, now)}
+		if c.Status.NodeName != "" {
+			if m.Kept, err = s.isKept(ctx, c); err != nil {
+				return nil, err
+			}
+			pods, err := s.Cluster.PodsOn(ctx, c.Status.NodeName)
+			if err != nil {
+				return nil, err
+			}
+			for _, pod := range pods {
+				p := nodestate.DrainPod(pod)
+				m.Kept = m.Kept || p.Protected(now) && !p.Finished
+				if p.MustLeave(now) && !p.Daemon {
+					m.Pods++
+				}
+			}
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// isKept reports whether the claim or its Node has the do-not-disrupt annotation.
+func (s *StaticReconciler) isKept(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
+	var node corev1.Node
+	if err := s.Cache.Get(ctx, client.ObjectKey{Name: c.Status.NodeName}, &node); err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("read node %s: %w", c.Status.NodeName, err)
+	}
+	return c.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" || node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true", nil
+}
+
+// lifeLeft returns the share of the claim's lifetime that is left, from 0 to 1.
+func lifeLeft(claim *karpv1.NodeClaim, now time.Time) float64 {
+	life := claim.Spec.ExpireAfter.Duration
+	if life == nil || *life <= 0 {
+		return 1
+	}
+	left := claim.CreationTimestamp.Add(*life).Sub(now)
+	return min(max(left.Seconds()/life.Seconds(), 0), 1)
+}
+
+// recruit makes so many claims.
+func (s *StaticReconciler) recruit(ctx context.Context, pool string, missing int) error {
+	var group errgroup.Group
+	group.SetLimit(nodestate.ParallelClaims)
+	for range missing {
+		group.Go(func() error {
+			claim, err := s.Claims.CreateStatic(ctx, pool)
+			if err != nil {
+				return err
+			}
+			s.Metrics.Claims.Created.WithLabelValues("provisioned", pool, "false").Inc()
+			s.Log.Info("created NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "cause", "spec.replicas")
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// dismiss deletes the claims of the names. Budgets do not hold it up: somebody has said how many nodes there are to be.
+func (s *StaticReconciler) dismiss(ctx context.Context, claims []*karpv1.NodeClaim, names []string, now time.Time) error {
+	leaving := map[string]bool{}
+	for _, name := range names {
+		leaving[name] = true
+	}
+	var errs []error
+	for _, c := range claims {
+		if !leaving[c.Name] {
+			continue
+		}
+		if err := s.Objects.Delete(ctx, c); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s.Ledger.Forget(c.UID)
+		pool := c.Labels[karpv1.LabelNodePool]
+		nodestate.PodLoss{Claim: c, Reason: reasonSurplus, Pods: nodestate.Displaced(ctx, s.Cluster, c, now)}.Count(s.Metrics)
+		s.Tell.Tell(c, kube.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
+		s.Log.Info("deleted NodeClaim", "NodeClaim", c.Name, "nodePool", pool, "reason", reasonSurplus, "Node", c.Status.NodeName,
+			"providerID", c.Status.ProviderID, "ageSeconds", now.Sub(c.CreationTimestamp.Time).Seconds())
+	}
+	return errors.Join(errs...)
+}
+
+// reasonSurplus is the metric label for surplus nodes of a static pool.
+const reasonSurplus = "surplus"

@@ -1,0 +1,57 @@
+package nodestate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// TypeMarket has the instance types of a node class and a pool, with their prices.
+type TypeMarket interface {
+	Type(class, pool, name string) (catalog.Type, bool)
+	// ListPrice is what AWS asks for a type in a zone, wherever the classes have subnets; 0: nobody knows.
+	ListPrice(name, zone, way string) catalog.Price
+}
+
+// CostSum adds up the hourly price of instances. It fetches each type once.
+type CostSum struct {
+	Market TypeMarket
+	Pool   string
+	types  map[[2]string]catalog.Type // by class and name
+	Sum    catalog.Price
+}
+
+// Add counts the instance of a claim at the price of its offering. If the class no longer has the offering, for example
+// because it has no subnet or image for it, the list price counts. An instance that is not launched yet, or that AWS no
+// longer offers, counts as 0.
+func (b *CostSum) Add(claim *karpv1.NodeClaim) {
+	ref := claim.Spec.NodeClassRef
+	if b.Market == nil || ref == nil || claim.Status.ProviderID == "" {
+		return
+	}
+	key := [2]string{ref.Name, claim.Labels[corev1.LabelInstanceTypeStable]}
+	t, known := b.types[key]
+	if !known {
+		t, _ = b.Market.Type(key[0], b.Pool, key[1])
+		if b.types == nil {
+			b.types = map[[2]string]catalog.Type{}
+		}
+		b.types[key] = t
+	}
+	zone, way := claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType]
+	for _, o := range t.Offerings {
+		if o.Zone == zone && o.CapacityType == way {
+			b.Sum += o.Price
+			return
+		}
+	}
+	// A NodeOverlay that changes the on-demand price of a type changes it in all zones.
+	for _, o := range t.Offerings {
+		if o.CapacityType == way && way == catalog.OnDemand {
+			b.Sum += o.Price
+			return
+		}
+	}
+	b.Sum += b.Market.ListPrice(key[1], zone, way)
+}

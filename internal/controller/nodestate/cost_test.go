@@ -1,0 +1,63 @@
+package nodestate
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// shop has one instance type, and counts how often it is asked.
+type shop struct{ asked int }
+
+func (s *shop) Type(class, pool, name string) (catalog.Type, bool) {
+	s.asked++
+	if class != "default" || pool != "general" || name != "m5.large" {
+		return catalog.Type{}, false
+	}
+	return catalog.Type{Name: name, Offerings: []catalog.Offering{
+		{Zone: "a", CapacityType: catalog.OnDemand, Price: 10},
+		{Zone: "b", CapacityType: catalog.OnDemand, Price: 11},
+		{Zone: "b", CapacityType: catalog.Spot, Price: 4},
+	}}, true
+}
+
+// ListPrice has a price of spot in zone c, where the class has no subnet.
+func (s *shop) ListPrice(name, zone, way string) catalog.Price {
+	if name == "m5.large" && zone == "c" && way == catalog.Spot {
+		return 3
+	}
+	return 0
+}
+
+// TestBill: each instance costs the price of its offering; one without a price does not spoil the sum.
+func TestBill(t *testing.T) {
+	t.Parallel()
+	claim := func(name, zone, way, id string) *karpv1.NodeClaim {
+		c := &karpv1.NodeClaim{}
+		c.Labels = map[string]string{corev1.LabelInstanceTypeStable: name, corev1.LabelTopologyZone: zone, karpv1.LabelCapacityType: way}
+		c.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: "default"}
+		c.Status.ProviderID = id
+		return c
+	}
+	market := &shop{}
+	b := CostSum{Market: market, Pool: "general"}
+	for _, c := range []*karpv1.NodeClaim{
+		claim("m5.large", "a", "on-demand", "1"), claim("m5.large", "b", "spot", "2"), claim("m5.large", "b", "spot", "3"),
+		claim("m5.large", "a", "on-demand", ""),                                       // not bought yet
+		claim("m5.large", "c", "spot", "4"), claim("m5.large", "c", "on-demand", "6"), // the class would not buy them there now
+		claim("m5.large", "d", "spot", "4"),     // not sold any more
+		claim("t2.nano", "a", "on-demand", "5"), // unknown
+	} {
+		b.Add(c)
+	}
+	if b.Sum != 31 || market.asked != 2 {
+		t.Errorf("the sum is %d after %d questions, want 31 after 2", b.Sum, market.asked)
+	}
+	none := CostSum{Pool: "general"}
+	if none.Add(claim("m5.large", "a", "on-demand", "1")); none.Sum != 0 {
+		t.Errorf("without a market the sum is %d", none.Sum)
+	}
+}

@@ -1,0 +1,45 @@
+package nodestate
+
+import (
+	"slices"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption/drain"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DrainPod converts the pod to package drain's form.
+func DrainPod(pod *corev1.Pod) drain.Pod {
+	out := drain.Pod{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
+		Finished:     pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Critical:     slices.Contains([]string{"system-cluster-critical", "system-node-critical"}, pod.Spec.PriorityClassName),
+		DoNotDisrupt: pod.Annotations[karpv1.AnnotationDoNotDisrupt],
+		Grace:        30 * time.Second,
+		Bulk:         kube.Requests(pod).Bulk(),
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		out.Daemon, out.Mirror = owner.Kind == "DaemonSet", owner.Kind == "Node"
+	}
+	if pod.Status.StartTime != nil {
+		out.Started = pod.Status.StartTime.Time
+	}
+	if pod.DeletionTimestamp != nil {
+		out.Deleted = pod.DeletionTimestamp.Time
+	}
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		out.Grace = time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
+	}
+	for _, t := range pod.Spec.Tolerations {
+		out.Tolerations = append(out.Tolerations, requirements.Toleration{
+			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: requirements.Effect(t.Effect),
+		})
+	}
+	return out
+}
+
+func PodID(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

@@ -1,0 +1,134 @@
+package nodestate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// Decision returns the labels of Karpenter's metrics for a move: the decision, the reason and the consolidation type.
+func (m MoveMark) Decision() (decision, reason, kind string) {
+	decision, reason = "replace", strings.ToLower(string(m.Reason))
+	if m.Claims == 0 {
+		decision = "delete"
+	}
+	switch m.Reason {
+	case disruption.Empty:
+		kind = KindEmpty
+	case disruption.Underutilized:
+		kind = kindOf(m.Nodes)
+	}
+	return decision, reason, kind
+}
+
+// Count counts a move that has started.
+func (m MoveMark) Count(to *metrics.Metrics, leaving []*karpv1.NodeClaim) {
+	decision, reason, kind := m.Decision()
+	to.Decisions.WithLabelValues(decision, reason, kind).Inc()
+	pools := map[string]bool{}
+	for _, c := range leaving {
+		pools[c.Labels[karpv1.LabelNodePool]] = true
+	}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		to.PoolDecisions.WithLabelValues(pool, decision, reason, kind).Inc()
+	}
+}
+
+// The consolidation types in Karpenter's metrics.
+const (
+	KindEmpty  = "empty"
+	KindSingle = "single"
+	KindMulti  = "multi"
+)
+
+// kindOf returns the consolidation type of a move that saves money.
+func kindOf(nodes int) string {
+	if nodes > 1 {
+		return KindMulti
+	}
+	return KindSingle
+}
+
+// CountWeighed counts the moves that a scan approved and rejected, once for each NodePool with a node in the move.
+func CountWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.Result) {
+	by := NodesByName(in.Snapshot)
+	count := func(decision string, moves []consolidation.Move) {
+		for i := range moves {
+			pools := map[string]bool{}
+			for _, name := range moves[i].Nodes {
+				pools[by[name].Pool] = true
+			}
+			for pool := range pools {
+				labels := []string{decision, pool, string(in.Policies[pool].Method)}
+				to.Weighed.WithLabelValues(labels...).Inc()
+				if moves[i].Worth > 0 {
+					to.Score.WithLabelValues(labels...).Observe(moves[i].Worth)
+				}
+			}
+		}
+	}
+	count("approved", found.Moves)
+	count("rejected", found.Declined)
+}
+
+// CountInvalid counts the nodes of moves that were found, but not confirmed on revalidation.
+// A move is invalid if one of its nodes is no longer a candidate, or if one of its granted nodes is in no confirmed move.
+func CountInvalid(to *metrics.Metrics, found []consolidation.Move, may map[string]bool, granted []string, confirmed []consolidation.Move) {
+	goes := NodesOfMoves(confirmed)
+	for i := range found {
+		nodes := found[i].Nodes
+		if slices.ContainsFunc(nodes, func(name string) bool { return !may[name] }) {
+			to.Invalid.WithLabelValues(kindOf(len(nodes))).Add(float64(len(nodes)))
+			continue
+		}
+		for _, name := range nodes {
+			if slices.Contains(granted, name) && !goes[name] {
+				to.Invalid.WithLabelValues(kindOf(len(nodes))).Inc()
+			}
+		}
+	}
+}
+
+// CountRooms sets the metrics of how many nodes of each pool may be disrupted, and how many count against its budgets.
+func CountRooms(to *metrics.Metrics, rooms []disruption.Room) {
+	for _, room := range rooms {
+		to.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
+		to.Taken.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Out))
+	}
+}
+
+// CountEvaluation records how long the search for candidates took.
+func CountEvaluation(to *metrics.Metrics, reason disruption.Reason, kind string, begun time.Time) {
+	to.Evaluation.WithLabelValues(strings.ToLower(string(reason)), kind).Observe(time.Since(begun).Seconds())
+}
+
+// CountEligible sets the metric of how many nodes are candidates for a reason.
+func CountEligible(to *metrics.Metrics, reason disruption.Reason, nodes int) {
+	to.Eligible.WithLabelValues(strings.ToLower(string(reason))).Set(float64(nodes))
+}
+
+// NodesByName returns the nodes of a snapshot by name.
+func NodesByName(s cluster.Snapshot) map[string]*cluster.Node {
+	out := make(map[string]*cluster.Node, len(s.Nodes))
+	for i := range s.Nodes {
+		out[s.Nodes[i].Name] = &s.Nodes[i]
+	}
+	return out
+}
+
+// NodesOfMoves returns the nodes that leave with any of the moves.
+func NodesOfMoves(moves []consolidation.Move) map[string]bool {
+	var names []string
+	for i := range moves {
+		names = append(names, moves[i].Nodes...)
+	}
+	return loop.SetOf(names)
+}

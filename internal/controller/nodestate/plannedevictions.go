@@ -1,0 +1,120 @@
+package nodestate
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// PlannedEvictions records which claims the last plan saw as leaving: nodes for their pods have been requested. It also records
+// which pods have lost such a node since, because its claim ended before the node was initialized. Its methods may be called
+// concurrently. The zero value is empty, and nil records nothing.
+type PlannedEvictions struct {
+	mu    sync.Mutex
+	begun int             // plans
+	known map[string]bool // claims
+	lost  map[string]int  // pods, "namespace/name", and how many plans had begun when they lost their place
+	ended map[types.UID]int
+}
+
+// Begin records that a plan starts, which sees the cluster as it is now or later. It returns the number of the plan.
+func (d *PlannedEvictions) Begin() int {
+	if d == nil {
+		return 0
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.begun++
+	return d.begun
+}
+
+// Planned records that the plan with the number, made for the snapshot, was carried out.
+func (d *PlannedEvictions) Planned(number int, s cluster.Snapshot) {
+	if d == nil {
+		return
+	}
+	known := map[string]bool{}
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Leaving && n.Claim != "" {
+			known[n.Claim] = true
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known = known
+	for pod, at := range d.lost {
+		if at < number {
+			delete(d.lost, pod)
+		}
+	}
+	for claim, at := range d.ended {
+		if len(known) == 0 && at < number {
+			delete(d.ended, claim) // no leaving claim waits for it
+		}
+	}
+}
+
+// Provided reports whether nodes for the claim's pods were requested.
+func (d *PlannedEvictions) Provided(claim string) bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.known[claim]
+}
+
+// Lose records that a claim ends before its node was initialized. Plans that start from now on can see that.
+func (d *PlannedEvictions) Lose(claim *karpv1.NodeClaim) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.ended[claim.UID]; ok {
+		return
+	}
+	if d.ended == nil {
+		d.lost, d.ended = map[string]int{}, map[types.UID]int{}
+	}
+	d.ended[claim.UID] = d.begun
+	for _, pod := range kube.PodsOf(claim) {
+		d.lost[pod] = d.begun
+	}
+}
+
+// IsLost reports whether one of the pods has lost its node since the last plan started. claims are all existing claims;
+// others are forgotten.
+func (d *PlannedEvictions) IsLost(pods map[string]bool, claims map[types.UID]bool) bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for claim := range d.ended {
+		if !claims[claim] {
+			delete(d.ended, claim)
+		}
+	}
+	for pod := range d.lost {
+		if pods[pod] {
+			return true
+		}
+	}
+	return false
+}
+
+// IsBroken reports whether the claim is being deleted before its node was initialized.
+func IsBroken(claim *karpv1.NodeClaim) bool {
+	return claim.DeletionTimestamp != nil && !claim.StatusConditions().IsTrue(karpv1.ConditionInitialized)
+}
+
+// IsFor reports whether the claim was created for one of the pods.
+func IsFor(claim *karpv1.NodeClaim, pods map[string]bool) bool {
+	return slices.ContainsFunc(kube.PodsOf(claim), func(id string) bool { return pods[id] })
+}

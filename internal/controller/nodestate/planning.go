@@ -1,0 +1,34 @@
+package nodestate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// Snapshots reads the state of the cluster.
+type Snapshots interface {
+	Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error)
+}
+
+// Markets returns the available offerings.
+type Markets interface {
+	Market(now time.Time) catalog.Market
+}
+
+// Solver makes a plan: packing.Solve with the effort that the controller allows.
+type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
+
+func TypesOf(m packing.Machine, most int) []string {
+	var out []string
+	for _, o := range m.Offerings {
+		if !slices.Contains(out, o.InstanceType) && len(out) < most {
+			out = append(out, o.InstanceType)
+		}
+	}
+	return out
+}

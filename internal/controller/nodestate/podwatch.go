@@ -1,0 +1,141 @@
+package nodestate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// PodWatch handles changes of pods: it asks for plans, records when pods came to and left nodes, and measures the time
+// until they are bound and running. Its handlers must not be called concurrently; Touched and Keep may be called at any time.
+type PodWatch struct {
+	Batch   *loop.Batch
+	Metrics *metrics.Metrics
+
+	mu    sync.Mutex
+	event map[string]time.Time // by node name: when a pod last came to or left the node
+}
+
+// podInformer delivers existing pods and their changes.
+type podInformer interface {
+	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
+}
+
+// Follow watches pods until ctx ends. Only the leader may call it: in other processes nothing would ever remove the
+// recorded times.
+func (w *PodWatch) Follow(ctx context.Context, pods podInformer) error {
+	if _, err := pods.AddEventHandler(w.handler()); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// handler returns the callbacks for the pod informer.
+func (w *PodWatch) handler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, isInitial bool) {
+			if pod, ok := object.(*corev1.Pod); ok {
+				w.added(pod, isInitial)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, ok1 := before.(*corev1.Pod)
+			pod, ok2 := after.(*corev1.Pod)
+			if ok1 && ok2 {
+				w.changed(old, pod)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
+			if pod, ok := object.(*corev1.Pod); ok {
+				w.touch(pod)
+			}
+		},
+	}
+}
+
+func (w *PodWatch) added(pod *corev1.Pod, isInitial bool) {
+	if NeedsPlan(pod) {
+		w.Batch.AskFor(pod.Namespace, string(pod.UID))
+	}
+	if !isInitial {
+		w.touch(pod)
+	}
+}
+
+func (w *PodWatch) changed(old, pod *corev1.Pod) {
+	if NeedsPlan(pod) {
+		w.Batch.AskFor(pod.Namespace, string(pod.UID))
+	}
+	now := time.Now()
+	if old.Spec.NodeName == "" && pod.Spec.NodeName != "" {
+		w.Metrics.Bound.Observe(now.Sub(pod.CreationTimestamp.Time).Seconds())
+		w.touch(pod)
+	}
+	if old.Status.Phase == corev1.PodPending && pod.Status.Phase == corev1.PodRunning {
+		w.Metrics.Startup.Observe(now.Sub(pod.CreationTimestamp.Time).Seconds())
+	}
+	if !isFinished(old) && isFinished(pod) || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
+		w.touch(pod)
+	}
+}
+
+// touch records that a pod came to its node or left it. DaemonSet and static pods come and go with their node and are ignored.
+func (w *PodWatch) touch(pod *corev1.Pod) {
+	owner := metav1.GetControllerOf(pod)
+	if pod.Spec.NodeName == "" || owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node") {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.event == nil {
+		w.event = map[string]time.Time{}
+	}
+	w.event[pod.Spec.NodeName] = time.Now()
+}
+
+// Touched returns when a pod last came to the node or left it; zero if this process has seen none.
+func (w *PodWatch) Touched(node string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.event[node]
+}
+
+// Keep drops the records of all other nodes.
+func (w *PodWatch) Keep(nodes map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name := range w.event {
+		if !nodes[name] {
+			delete(w.event, name)
+		}
+	}
+}
+
+// NeedsPlan reports whether kube-scheduler has marked the pod as unschedulable.
+func NeedsPlan(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || isFinished(pod) {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}
+
+func isFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

@@ -1,0 +1,199 @@
+package nodestate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/cron"
+)
+
+// PolicyOf returns the disruption policy of a pool at now, from spec.disruption and its annotations. Invalid settings are
+// reported as problems of the policy, and block the disruption that they concern.
+func PolicyOf(pool *karpv1.NodePool, now time.Time) disruption.Policy {
+	d := pool.Spec.Disruption
+	out := disruption.Policy{
+		After: d.ConsolidateAfter.Duration, Method: disruption.Method(d.ConsolidationPolicy), Static: pool.Spec.Replicas != nil,
+	}
+	if out.Static {
+		out.After = nil // consolidation does not apply to static pools
+	}
+	for i, b := range d.Budgets {
+		budget, problems := budgetOf(fmt.Sprintf("spec.disruption.budgets[%d]", i), b)
+		out.Budgets = append(out.Budgets, budget)
+		out.Problems = append(out.Problems, problems...)
+	}
+	switch out.Method {
+	case "":
+		out.Method = disruption.WhenEmptyOrUnderutilized
+	case disruption.WhenEmpty, disruption.WhenEmptyOrUnderutilized, disruption.Balanced:
+	default:
+		out.Problems = append(out.Problems, disruption.Problem{
+			Field: "spec.disruption.consolidationPolicy", Reasons: []disruption.Reason{disruption.Empty, disruption.Underutilized},
+			Text: fmt.Sprintf("%q is none of %s, %s, %s", out.Method, disruption.WhenEmpty, disruption.WhenEmptyOrUnderutilized, disruption.Balanced),
+		})
+	}
+	if out.After != nil && *out.After < 0 {
+		out.Problems = append(out.Problems, disruption.Problem{
+			Field: "spec.disruption.consolidateAfter", Reasons: []disruption.Reason{disruption.Empty, disruption.Underutilized},
+			Text: out.After.String() + " is below 0",
+		})
+	}
+	readAnnotations(pool.Annotations, now, &out)
+	out.Problems = append(out.Problems, contradictions(pool, out)...)
+	slices.SortStableFunc(out.Problems, func(a, b disruption.Problem) int { return strings.Compare(a.Field, b.Field) })
+	return out
+}
+
+// budgetOf parses a budget. An invalid budget allows no disruption.
+func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Problem) {
+	out := disruption.Budget{Nodes: b.Nodes}
+	var problems []disruption.Problem
+	for _, r := range b.Reasons {
+		out.Reasons = append(out.Reasons, disruption.Reason(r))
+		if !slices.Contains(chosen(), disruption.Reason(r)) {
+			problems = append(problems, disruption.Problem{
+				Field: field + ".reasons", Reasons: chosen(), Text: fmt.Sprintf("%q is none of Underutilized, Empty, Drifted", r),
+			})
+		}
+	}
+	wrong := func(part, text string) {
+		out.Unreadable = text
+		reasons := out.Reasons
+		if len(reasons) == 0 {
+			reasons = chosen()
+		}
+		problems = append(problems, disruption.Problem{Field: field + part, Text: text + "; it allows no node", Reasons: reasons})
+	}
+	if _, _, err := disruption.ParseNodes(b.Nodes); err != nil {
+		wrong(".nodes", err.Error())
+	}
+	switch {
+	case b.Schedule == nil && b.Duration == nil:
+	case b.Schedule == nil:
+		wrong(".duration", "a duration needs a schedule")
+	case b.Duration == nil:
+		wrong(".schedule", "a schedule needs a duration")
+	case b.Duration.Duration <= 0:
+		wrong(".duration", b.Duration.Duration.String()+" is not above 0")
+	default:
+		parsed, err := cron.Parse(*b.Schedule)
+		if err != nil {
+			wrong(".schedule", err.Error())
+			break
+		}
+		out.Schedule, out.Open, out.Line = &parsed, b.Duration.Duration, *b.Schedule
+	}
+	return out, problems
+}
+
+// chosen are the reasons for which nodes go by choice.
+func chosen() []disruption.Reason {
+	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
+}
+
+// Soonest is the least age at which it makes sense that nodes expire: machines of some types take minutes to become one, and those that
+// have expired by then are thrown away and bought again, for ever.
+const Soonest = 5 * time.Minute
+
+// shortLives returns the problems of an expireAfter that is too short.
+func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
+	expires := after.Duration
+	if expires != nil && p.LeastLife > *expires {
+		out = append(out, disruption.Problem{
+			Field: karpv1.AnnotationMinimumLifetime, Reasons: []disruption.Reason{disruption.Drifted, disruption.Underutilized},
+			Text: fmt.Sprintf("%s is longer than expireAfter, %s: no node gets as old", p.LeastLife, *expires),
+		})
+	}
+	if expires != nil && *expires < Soonest {
+		out = append(out, disruption.Problem{
+			Field: "spec.template.spec.expireAfter",
+			Text:  fmt.Sprintf("%s is less than some machines take to become nodes: they would be thrown away before they join, and others bought, again and again", *expires),
+		})
+	}
+	return out
+}
+
+// contradictions returns the problems of settings that cannot all hold: two of them together, or one and the time that instances take to join.
+func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
+	out := shortLives(pool.Spec.Template.Spec.ExpireAfter, p)
+	wave, waveShare, err := disruption.ParseNodes(p.Wave)
+	for i, b := range p.Budgets {
+		if b.Unreadable != "" || b.Schedule != nil || len(b.Reasons) > 0 && !slices.Contains(b.Reasons, disruption.Drifted) {
+			continue
+		}
+		most, isShare, badNodes := disruption.ParseNodes(b.Nodes)
+		if badNodes != nil || most == 0 { // 0 blocks all disruption, whatever the other settings are
+			continue
+		}
+		told := disruption.Problem{Reasons: []disruption.Reason{disruption.Drifted}}
+		if p.Wave != "" && err == nil && waveShare == isShare && wave > most {
+			told.Field = karpv1.AnnotationDriftWave
+			told.Text = fmt.Sprintf("%s is more than spec.disruption.budgets[%d] allows, %s", p.Wave, i, b.Nodes)
+			out = append(out, told)
+		}
+		if !isShare && p.Canary > most {
+			told.Field = karpv1.AnnotationDriftCanary
+			told.Text = fmt.Sprintf("%d is more than spec.disruption.budgets[%d] allows, %s", p.Canary, i, b.Nodes)
+			out = append(out, told)
+		}
+	}
+	return out
+}
+
+// WritePolicy sets the pool's conditions about an invalid disruption policy and about a pause.
+func WritePolicy(c karpv1.ConditionSet, p disruption.Policy, now time.Time) {
+	if text := PolicyProblem(p); text != "" {
+		c.SetFalse(now, karpv1.ConditionDisruptionPolicyValid, karpv1.ReasonDisruptionPolicyInvalid, text)
+	} else {
+		c.Remove(karpv1.ConditionDisruptionPolicyValid)
+	}
+	if p.Paused == "" {
+		c.Remove(karpv1.ConditionDisruptionPaused)
+		return
+	}
+	text := "no node is taken away by choice: " + p.Paused
+	if !p.PausedUntil.IsZero() {
+		text += ", until " + p.PausedUntil.UTC().Format(time.RFC3339)
+	}
+	c.Set(now, metav1.Condition{
+		Type: karpv1.ConditionDisruptionPaused, Status: metav1.ConditionTrue, Reason: karpv1.ConditionDisruptionPaused, Message: text,
+	})
+}
+
+// PolicyProblem returns the problems of a pool's policy for its condition; empty without any.
+func PolicyProblem(p disruption.Policy) string {
+	var texts []string
+	for _, problem := range p.Problems {
+		text := problem.String()
+		if held := heldReasons(problem.Reasons); held != "" {
+			text += " (until it is mended, " + held + ")"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// heldReasons says what is not done for the sake of the reasons.
+func heldReasons(reasons []disruption.Reason) string {
+	var what []string
+	for _, r := range reasons {
+		switch r {
+		case disruption.Drifted:
+			what = append(what, "drifted")
+		case disruption.Empty:
+			what = append(what, "empty")
+		case disruption.Underutilized:
+			what = append(what, "underutilized")
+		}
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	return "no " + strings.Join(what, " or ") + " node is taken away"
+}

@@ -1,0 +1,177 @@
+package nodestate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/disruption"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// policyNote is an annotation of a NodePool: its parser, and the reasons for disruption that an invalid value blocks.
+type policyNote struct {
+	read func(value string, p *disruption.Policy) error
+	held []disruption.Reason
+}
+
+// policyNotes returns the known annotations, other than karpv1.AnnotationPaused.
+func policyNotes() map[string]policyNote {
+	money, drift := []disruption.Reason{disruption.Underutilized}, []disruption.Reason{disruption.Drifted}
+	both := []disruption.Reason{disruption.Drifted, disruption.Underutilized}
+	return map[string]policyNote{
+		karpv1.AnnotationMinimumSaving:   {readSaving, money},
+		karpv1.AnnotationMinimumLifetime: {readLifetime, both},
+		karpv1.AnnotationMaximumMoves: {func(v string, p *disruption.Policy) (err error) {
+			p.MovesPerHour, err = readCount(v)
+			return err
+		}, both},
+		karpv1.AnnotationDrift:       {readDrift, drift},
+		karpv1.AnnotationDriftIgnore: {readIgnored, drift},
+		karpv1.AnnotationDriftCanary: {func(v string, p *disruption.Policy) (err error) {
+			p.Canary, err = readCount(v)
+			return err
+		}, drift},
+		karpv1.AnnotationDriftWave: {readWave, drift},
+	}
+}
+
+// readAnnotations adds the settings in a pool's annotations to its policy.
+func readAnnotations(annotations map[string]string, now time.Time, p *disruption.Policy) {
+	readPause(annotations, now, p)
+	known := policyNotes()
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if !strings.HasPrefix(key, "joiner.sh/") || slices.Contains(notOfPolicy(), key) {
+			continue
+		}
+		w, ok := known[key]
+		if !ok {
+			p.Problems = append(p.Problems, misspelt(key, known))
+			continue
+		}
+		if err := w.read(strings.TrimSpace(annotations[key]), p); err != nil {
+			p.Problems = append(p.Problems, disruption.Problem{Field: key, Text: err.Error(), Reasons: w.held})
+		}
+	}
+}
+
+// notOfPolicy returns annotations of NodePools in our domain that are not about the policy, or are read elsewhere.
+func notOfPolicy() []string {
+	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, AnnotationDriftAllow, AnnotationDriftState, kube.AnnotationFailed}
+}
+
+// misspelt is the problem of an annotation that is not known. Who seems to mean one that is gets what that would hold back.
+func misspelt(key string, known map[string]policyNote) disruption.Problem {
+	near := suggest.Nearest(key, karpv1.PolicyAnnotations())
+	out := disruption.Problem{Field: key, Text: "there is no such annotation" + suggest.Hint(key, karpv1.PolicyAnnotations()), Reasons: known[near].held}
+	if near == karpv1.AnnotationPaused {
+		out.Reasons = chosen()
+	}
+	return out
+}
+
+// readPause reads whether the pool is paused. A value that cannot be parsed pauses it, as that is what the annotation
+// is for.
+func readPause(annotations map[string]string, now time.Time, p *disruption.Policy) {
+	value, ok := annotations[karpv1.AnnotationPaused]
+	if !ok {
+		return
+	}
+	until, isPaused, err := loop.PauseOf(value, now)
+	if err != nil {
+		p.Problems = append(p.Problems, disruption.Problem{Field: karpv1.AnnotationPaused, Text: err.Error()})
+	}
+	if isPaused {
+		p.Paused, p.PausedUntil = "annotation "+karpv1.AnnotationPaused+" of the NodePool", until
+	}
+}
+
+func readSaving(value string, p *disruption.Policy) error {
+	if digits, ok := strings.CutSuffix(value, "%"); ok {
+		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+		if err != nil || !(n >= 0 && n <= 100) {
+			return fmt.Errorf("%q is no percentage from 0%% to 100%%", value)
+		}
+		p.LeastShare = n / 100
+		return nil
+	}
+	digits, ok := strings.CutPrefix(value, "$")
+	if !ok {
+		return fmt.Errorf("%q is neither an amount per hour such as $0.05 nor a percentage such as 10%%", value)
+	}
+	price, err := catalog.ParsePrice(digits)
+	if err != nil || price < 0 {
+		return fmt.Errorf("%q is no amount per hour such as $0.05", value)
+	}
+	p.LeastSaving = price
+	return nil
+}
+
+func readLifetime(value string, p *disruption.Policy) error {
+	d, err := time.ParseDuration(value)
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is no duration such as 1h30m", value)
+	}
+	p.LeastLife = d
+	return nil
+}
+
+func readCount(value string) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is no whole number above 0", value)
+	}
+	return n, nil
+}
+
+func readDrift(value string, p *disruption.Policy) error {
+	if value != "observe" && value != "replace" {
+		return fmt.Errorf("%q is neither observe nor replace", value)
+	}
+	p.ObserveDrift = value == "observe"
+	return nil
+}
+
+func readWave(value string, p *disruption.Policy) error {
+	n, _, err := disruption.ParseNodes(value)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errors.New("a wave of none never comes: use joiner.sh/drift: observe")
+	}
+	p.Wave = value
+	return nil
+}
+
+// readIgnored parses a list of fields. Known fields are ignored even if others in the list are unknown.
+func readIgnored(value string, p *disruption.Policy) error {
+	var unknown []string
+	for word := range strings.SplitSeq(value, ",") {
+		word = strings.TrimSpace(word)
+		if word == "" {
+			continue
+		}
+		field, ok := drift.FieldOf(word)
+		if !ok {
+			unknown = append(unknown, strconv.Quote(word)+suggest.Hint(word[strings.LastIndexByte(word, '.')+1:], drift.Fields()))
+			continue
+		}
+		p.IgnoreDrift = append(p.IgnoreDrift, field)
+	}
+	slices.Sort(p.IgnoreDrift)
+	p.IgnoreDrift = slices.Compact(p.IgnoreDrift)
+	if len(unknown) > 0 {
+		return fmt.Errorf("%s is no field of the NodePool's template or the EC2NodeClass by which a node drifts", strings.Join(unknown, ", "))
+	}
+	return nil
+}

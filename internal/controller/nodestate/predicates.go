@@ -1,0 +1,68 @@
+package nodestate
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube"
+)
+
+// NodeMatters passes the changes of a Node that can affect its claim, and no heartbeats.
+func NodeMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok1 := e.ObjectOld.(*corev1.Node)
+		node, ok2 := e.ObjectNew.(*corev1.Node)
+		if !ok1 || !ok2 {
+			return true
+		}
+		return IsReady(old) != IsReady(node) || ailmentOf(old) != ailmentOf(node) || old.Spec.ProviderID != node.Spec.ProviderID ||
+			(old.DeletionTimestamp == nil) != (node.DeletionTimestamp == nil) ||
+			old.Labels[karpv1.LabelExcludeFromLoadBalancers] != node.Labels[karpv1.LabelExcludeFromLoadBalancers] ||
+			!reflect.DeepEqual(old.Spec.Taints, node.Spec.Taints) || !reflect.DeepEqual(old.Finalizers, node.Finalizers) ||
+			!equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) ||
+			!equality.Semantic.DeepEqual(old.Status.Addresses, node.Status.Addresses)
+	}}
+}
+
+// OnlyDeletes passes deletions.
+func OnlyDeletes() predicate.Predicate {
+	no := func() bool { return false }
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return no() },
+		UpdateFunc:  func(event.UpdateEvent) bool { return no() },
+		GenericFunc: func(event.GenericEvent) bool { return no() },
+	}
+}
+
+// PoolMatters passes changes of a NodePool's spec and readiness.
+func PoolMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok1 := e.ObjectOld.(*karpv1.NodePool)
+		pool, ok2 := e.ObjectNew.(*karpv1.NodePool)
+		return !ok1 || !ok2 || old.Generation != pool.Generation || old.StatusConditions().IsReady() != pool.StatusConditions().IsReady()
+	}}
+}
+
+// ClassMatters passes changes of an EC2NodeClass's spec, of its preflight mode, and of the results that its AMIs had.
+func ClassMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			e.ObjectOld.GetAnnotations()[awsv1.AnnotationPreflight] != e.ObjectNew.GetAnnotations()[awsv1.AnnotationPreflight] ||
+			e.ObjectOld.GetAnnotations()[kube.AnnotationImages] != e.ObjectNew.GetAnnotations()[kube.AnnotationImages]
+	}}
+}
+
+// CrewMatters passes changes of how many NodeClaims a pool has.
+func CrewMatters() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			e.ObjectOld.GetAnnotations()[AnnotationReplacing] != e.ObjectNew.GetAnnotations()[AnnotationReplacing] ||
+			e.ObjectOld.GetAnnotations()[AnnotationMove] != e.ObjectNew.GetAnnotations()[AnnotationMove]
+	}}
+}

@@ -1,0 +1,154 @@
+package nodestate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// IsServed reports whether the node class is an EC2NodeClass, and not the class of another cloud provider's controller.
+func IsServed(ref *karpv1.NodeClassReference) bool {
+	return ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
+}
+
+// AnnotationInterrupted marks a claim whose instance AWS will interrupt: the kind of the interruption message, a space, and
+// when the message was processed (RFC 3339). The mark survives a restart, and the next leader continues from it.
+const AnnotationInterrupted = "joiner.sh/interrupted"
+
+const HurryEvery = time.Second
+
+// IsOpen reports whether kube-scheduler may still bind pods to the Node.
+func IsOpen(node *corev1.Node) bool {
+	return node.DeletionTimestamp == nil && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == karpv1.TaintDisrupted && t.Effect == corev1.TaintEffectNoSchedule
+	})
+}
+
+// Annotations of NodePools about drift.
+const (
+	AnnotationDriftAllow = "joiner.sh/drift-allow" // on a NodePool, the mass drift that the user allows, by what its condition DriftHeld calls it
+	AnnotationDriftState = "joiner.sh/drift-state" // on a NodePool, what was found in AWS when a mass drift began to wait for the user, as a hash; it goes with the condition DriftHeld
+)
+
+// NodesOf returns the Nodes of a claim: the one that it was registered with; none before its registration.
+func NodesOf(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeClaim) ([]*corev1.Node, error) {
+	nodes, err := cluster.NodesOf(ctx, claim.Status.ProviderID)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(nodes, func(n *corev1.Node) bool { return !kube.IsNodeOf(claim, n) }), nil
+}
+
+// DeadlineOf returns when the pods of the claim will be deleted by force, as recorded on the claim; the zero time if nothing
+// is recorded. A time that cannot be parsed counts as none, and is written again. The same applies to a time that was long
+// over when the claim was deleted. A repair recorded it and did not delete the claim, because the node recovered in between.
+// Pods that leave such a node later for another reason get their full grace period.
+func DeadlineOf(claim *karpv1.NodeClaim) time.Time {
+	at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
+	if err != nil || claim.DeletionTimestamp != nil && at.Before(claim.DeletionTimestamp.Add(-deadlineStale)) {
+		return time.Time{}
+	}
+	return at
+}
+
+// deadlineStale is how long before the deletion of a claim its deadline may be over: a repair writes both within seconds.
+const deadlineStale = 5 * time.Minute
+
+func SymptomsOf(node *corev1.Node) []lifecycle.Symptom {
+	out := make([]lifecycle.Symptom, 0, len(node.Status.Conditions))
+	for _, c := range node.Status.Conditions {
+		out = append(out, lifecycle.Symptom{Condition: string(c.Type), Status: string(c.Status), Since: c.LastTransitionTime.Time})
+	}
+	return out
+}
+
+// ailmentOf is the condition that the Node is unwell by; empty if it is not.
+func ailmentOf(node *corev1.Node) string { return lifecycle.Diagnose(SymptomsOf(node)).Condition }
+
+func ClaimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
+	conditions := claim.StatusConditions()
+	out := lifecycle.Claim{
+		Exists:      true,
+		Finalizer:   slices.Contains(claim.Finalizers, karpv1.FinalizerTermination),
+		Created:     claim.CreationTimestamp.Time,
+		ExpireAfter: claim.Spec.ExpireAfter.Duration,
+		Launched:    claim.Status.ProviderID != "",
+		Registered:  conditions.IsTrue(karpv1.ConditionRegistered),
+		Initialized: conditions.IsTrue(karpv1.ConditionInitialized),
+	}
+	if launched, ok := conditions.Find(karpv1.ConditionLaunched); ok && launched.Status == "True" {
+		out.Bought = launched.LastTransitionTime.Time
+	}
+	if claim.DeletionTimestamp != nil {
+		out.Deleted = claim.DeletionTimestamp.Time
+	}
+	if claim.Spec.TerminationGracePeriod != nil {
+		out.Grace = &claim.Spec.TerminationGracePeriod.Duration
+	}
+	out.Deadline = DeadlineOf(claim)
+	if since := ReplacingSince(claim); !since.IsZero() {
+		out.Replacement = lifecycle.Replacement{State: lifecycle.ReplacementAsked, Since: since}
+	}
+	return out
+}
+
+func IsReady(node *corev1.Node) bool { return Readiness(node) == corev1.ConditionTrue }
+
+// Readiness returns the status of the Ready condition; empty if the Node has none yet.
+func Readiness(node *corev1.Node) corev1.ConditionStatus {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status
+		}
+	}
+	return ""
+}
+
+// IsKept reports whether the pool is a static pool of this controller.
+func IsKept(pool *karpv1.NodePool) bool {
+	return pool.Spec.Replicas != nil && pool.DeletionTimestamp == nil && IsServed(pool.Spec.Template.Spec.NodeClassRef)
+}
+
+// NodeLimit returns the pool's limits.nodes; nil without one.
+func NodeLimit(pool *karpv1.NodePool) *int {
+	amount, ok := pool.Spec.Limits[karpv1.ResourceNodes]
+	if !ok {
+		return nil
+	}
+	n := int(min(max(amount.Value(), 0), 1<<30))
+	return &n
+}
+
+// ReadyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the ID, only the Node counts that the claim was
+// registered with.
+func ReadyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
+	var claims karpv1.NodeClaimList
+	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodeclaims: %w", err)
+	}
+	claimed := map[string][]string{} // names of Nodes by provider ID
+	for _, c := range claims.Items {
+		claimed[c.Status.ProviderID] = append(claimed[c.Status.ProviderID], c.Status.NodeName)
+	}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	out := map[string]bool{}
+	for i := range nodes.Items {
+		if node := &nodes.Items[i]; node.Spec.ProviderID != "" && IsReady(node) {
+			names, isClaimed := claimed[node.Spec.ProviderID]
+			out[node.Spec.ProviderID] = out[node.Spec.ProviderID] || !isClaimed || slices.Contains(names, node.Name)
+		}
+	}
+	return out, nil
+}

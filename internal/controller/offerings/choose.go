@@ -1,0 +1,204 @@
+package offerings
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// What a NodeClaim accepts, and the limits of its launch.
+type LaunchCandidate struct {
+	Accepted requirements.Requirements
+	requests resources.Amounts
+	variety  bool                  // prefer many types to many zones of the cheapest type
+	Subnets  map[string]vpc.Subnet // by zone; nothing can be launched in a zone without one
+	Bought   bool                  // capacity reservations are excluded
+}
+
+// Pick is one offering to ask EC2 for.
+type Pick struct {
+	Kind     catalog.Type
+	Offering catalog.Offering
+}
+
+// Choose returns what to ask EC2 for, all of one capacity type: reserved, else spot if available, else on-demand. The
+// cheapest come first, and no more than one launch may name. If on-demand is accepted too, spot offerings above the cheapest
+// on-demand price are dropped, unless variety is set.
+func Choose(types []catalog.Type, w LaunchCandidate) (string, []Pick) {
+	var reserved, spot, onDemand []Pick
+	for _, t := range w.named(types) {
+		if !w.fits(t) || !w.takes(t.Labels) {
+			continue
+		}
+		for _, o := range t.Offerings {
+			switch {
+			case !o.Available || !w.takesOffering(o):
+			case o.CapacityType == catalog.Reserved && !w.Bought:
+				reserved = append(reserved, Pick{t, o})
+			case o.CapacityType == catalog.Spot:
+				spot = append(spot, Pick{t, o})
+			case o.CapacityType == catalog.OnDemand:
+				onDemand = append(onDemand, Pick{t, o})
+			}
+		}
+	}
+	if len(reserved) > 0 {
+		return catalog.Reserved, w.cut(alikeReserved(reserved))
+	}
+	slices.SortFunc(spot, comparePicks)
+	slices.SortFunc(onDemand, comparePicks)
+	if len(spot) > 0 && len(onDemand) > 0 && !w.variety {
+		ceiling := onDemand[0].Offering.Price
+		spot = slices.DeleteFunc(spot, func(p Pick) bool { return p.Offering.Price > ceiling })
+	}
+	if len(spot) > 0 {
+		return catalog.Spot, w.cut(spot)
+	}
+	return catalog.OnDemand, w.cut(onDemand)
+}
+
+// alikeReserved returns the picks that one launch can name. EC2 needs a different call for each kind of capacity
+// reservation, takes capacity blocks one at a time, and its answer does not show which of two reservations for one type and
+// zone was used. The cheapest pick decides on the kind. For each type and zone, the reservation with the most free instances
+// is kept.
+func alikeReserved(picks []Pick) []Pick {
+	slices.SortFunc(picks, comparePicks)
+	first := picks[0].Offering.Reservation
+	best := map[[2]string]int{} // by type and zone: the index in out
+	var out []Pick
+	for _, p := range picks {
+		r := p.Offering.Reservation
+		if r.Type != first.Type || r.Interruptible != first.Interruptible {
+			continue
+		}
+		place := [2]string{p.Kind.Name, p.Offering.Zone}
+		if i, ok := best[place]; !ok {
+			best[place] = len(out)
+			out = append(out, p)
+		} else if r.Left > out[i].Offering.Reservation.Left {
+			out[i] = p
+		}
+	}
+	if first.Type == catalog.ReservationBlock {
+		return out[:1]
+	}
+	return out
+}
+
+// named returns the types that the claim names; all types if it names none. Claims of our own plans always name types. To
+// check some dozens of types instead of a thousand saves most of the controller's time for a launch.
+func (w LaunchCandidate) named(types []catalog.Type) []catalog.Type {
+	names, ok := w.Accepted[catalog.LabelInstanceType]
+	if !ok || names.Complement {
+		return types
+	}
+	var out []catalog.Type
+	for _, name := range names.Listed {
+		i, ok := slices.BinarySearchFunc(types, name, func(t catalog.Type, name string) int { return cmp.Compare(t.Name, name) })
+		if ok {
+			out = append(out, types[i])
+		}
+	}
+	return out
+}
+
+func comparePicks(a, b Pick) int {
+	return cmp.Or(a.Offering.Compare(b.Offering), cmp.Compare(a.Kind.Name, b.Kind.Name))
+}
+
+func (w LaunchCandidate) fits(t catalog.Type) bool { return w.requests.Fits(t.Allocatable) }
+
+// takes reports whether the labels of a type satisfy the requirements. Labels that neither types nor offerings define come
+// from the pool, and the claim carries them.
+func (w LaunchCandidate) takes(labels requirements.Labels) bool {
+	for key, accepted := range w.Accepted {
+		value, has := labels[key]
+		switch {
+		case has && !accepted.Accepts(value):
+			return false
+		case !has && isOfType(key) && !accepted.Absent:
+			return false
+		}
+	}
+	return true
+}
+
+// takesOffering reports whether an offering satisfies the requirements and its zone has a subnet.
+func (w LaunchCandidate) takesOffering(o catalog.Offering) bool {
+	if _, ok := w.Subnets[o.Zone]; !ok {
+		return false
+	}
+	for _, label := range [][2]string{
+		{catalog.LabelZone, o.Zone}, {catalog.LabelCapacityType, o.CapacityType}, {catalog.LabelZoneID, o.ZoneID},
+	} {
+		if accepted, ok := w.Accepted[label[0]]; ok && !accepted.Accepts(label[1]) {
+			return false
+		}
+	}
+	return w.takesReservation(o)
+}
+
+// takesReservation reports whether the requirements accept the offering's capacity reservation, or that it has none.
+func (w LaunchCandidate) takesReservation(o catalog.Offering) bool {
+	var labels requirements.Labels
+	for _, key := range ReservationKeys() {
+		accepted, ok := w.Accepted[key]
+		if !ok {
+			continue
+		}
+		if labels == nil {
+			labels = o.Labels()
+		}
+		if value, has := labels[key]; has && !accepted.Accepts(value) || !has && !accepted.Absent {
+			return false
+		}
+	}
+	return true
+}
+
+func ReservationKeys() [3]string {
+	return [...]string{catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible}
+}
+
+// isOfType reports whether EC2's instance types define the label, so that a type without it never has it.
+func isOfType(key string) bool {
+	switch key {
+	case karpv1.LabelNodePool, awsv1.LabelInstanceTenancy, catalog.LabelZone, catalog.LabelZoneID, catalog.LabelCapacityType,
+		catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible, catalog.LabelPartition:
+		return false
+	case catalog.LabelInstanceType, catalog.LabelArch, catalog.LabelOS, catalog.LabelRegion, corev1.LabelWindowsBuild:
+		return true
+	}
+	return strings.HasPrefix(key, awsv1.Group+"/") && key != awsv1.LabelNodeClass
+}
+
+// cut returns as many picks as one launch may name. With variety, the cheapest offering of each type comes first.
+func (w LaunchCandidate) cut(picks []Pick) []Pick {
+	if len(picks) <= ec2.MaxChoices {
+		return picks
+	}
+	if !w.variety {
+		return picks[:ec2.MaxChoices]
+	}
+	seen := map[string]bool{}
+	var first, rest []Pick
+	for _, p := range picks {
+		if seen[p.Kind.Name] {
+			rest = append(rest, p)
+			continue
+		}
+		seen[p.Kind.Name] = true
+		first = append(first, p)
+	}
+	return append(first, rest...)[:ec2.MaxChoices]
+}

@@ -1,0 +1,72 @@
+package offerings
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// dedicatedTypes are the instance types of one pool on dedicated hardware, and the list that they were derived from.
+type dedicatedTypes struct {
+	from *catalog.Type // the first type of the list that they were derived from
+	list []catalog.Type
+}
+
+// dedicate returns the catalog of a class with the types on dedicated hardware for the pools that require it. It does not
+// change c.
+func (m *Catalogs) dedicate(class string, c catalog.Catalog) (catalog.Catalog, error) {
+	var pools karpv1.NodePoolList
+	if err := m.Cache.List(context.Background(), &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return c, fmt.Errorf("list nodepools: %w", err)
+	}
+	own := maps.Clone(c.Pools)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		ref := pool.Spec.Template.Spec.NodeClassRef
+		types := c.Of(pool.Name)
+		if !nodestate.IsServed(ref) || ref.Name != class || len(types) == 0 {
+			continue
+		}
+		if says, ok := saysOf(pool); !ok || !catalog.WantsDedicated(says) {
+			continue
+		}
+		if own == nil {
+			own = map[string][]catalog.Type{}
+		}
+		own[pool.Name] = m.dedicated(class+"/"+pool.Name, types)
+	}
+	c.Pools = own
+	return c, nil
+}
+
+// dedicated returns the types on dedicated hardware. It derives them again only when the types change, because that takes as
+// long as a plan. The lock must be held.
+func (m *Catalogs) dedicated(key string, types []catalog.Type) []catalog.Type {
+	if known, ok := m.dedicatedOf[key]; ok && known.from == &types[0] {
+		return known.list
+	}
+	made := dedicatedTypes{from: &types[0]}
+	for _, t := range types {
+		if catalog.CanDedicate(t.Name) {
+			made.list = append(made.list, t.Dedicated())
+		}
+	}
+	if m.dedicatedOf == nil {
+		m.dedicatedOf = map[string]dedicatedTypes{}
+	}
+	m.dedicatedOf[key] = made
+	return made.list
+}
+
+// isDedicated reports whether nodes of the type run on dedicated hardware.
+func isDedicated(t catalog.Type) bool {
+	return t.Labels[catalog.LabelTenancy] == catalog.TenancyDedicated
+}

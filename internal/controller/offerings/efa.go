@@ -1,0 +1,26 @@
+package offerings
+
+import (
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// efaOf returns how many EFA interfaces an instance of the type is launched with: all that the type can have if the claim's
+// pods request any. A class that lists its network interfaces has those instead.
+func efaOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, t catalog.Type) int64 {
+	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; !asked || len(class.Spec.NetworkInterfaces) > 0 {
+		return 0
+	}
+	return t.Capacity.Of(catalog.ResourceEFA)
+}
+
+// efaInterfaces returns count EFA interfaces, one on each network card. The first is the primary interface.
+func efaInterfaces(count int64) []ec2.Interface {
+	var out []ec2.Interface
+	for card := range int32(min(count, 1<<15)) {
+		out = append(out, ec2.Interface{Card: card, Device: min(card, 1), Type: "efa"})
+	}
+	return out
+}

@@ -1,0 +1,428 @@
+package offerings
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/pricing"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// regionMarket reads the instance types, zones and offerings of the region from EC2.
+type regionMarket interface {
+	Market(ctx context.Context) (ec2.Market, error)
+}
+
+// priceBook holds the prices that are in use, and refreshes them from the price list and the spot price history.
+type priceBook interface {
+	Book() pricing.Book
+	Refresh(ctx context.Context) error
+}
+
+// Catalogs builds the catalog of offerings of each EC2NodeClass.
+// A class's catalog is cached and rebuilt only when one of its inputs changes. Unavailable offerings are marked at each call.
+type Catalogs struct {
+	Region    string
+	EC2       regionMarket
+	Prices    priceBook
+	Table     catalog.Table // fills in the facts that EC2's API does not return
+	Cache     client.Reader
+	Shortages *ec2.Shortages
+	Measured  *Measured // capacity that Nodes reported; nil: predicted capacity is used
+	Options   MarketOptions
+	Batch     *loop.Batch // asked for a plan when the catalogs have changed
+	Metrics   *metrics.Metrics
+	Log       *slog.Logger
+
+	failures   loop.Backoff
+	reserved   ReservedBook
+	Shifted    shiftBook
+	Placements PlacementBook
+
+	dedicatedOf map[string]dedicatedTypes // by EC2NodeClass and NodePool
+
+	mu      sync.Mutex
+	Offered ec2.Market // empty until EC2 has answered
+	Version int        // increases with each answer of EC2 or the price book
+	built   map[string]builtCatalog
+	assumed map[string]catalog.Price
+	Laid    *overlaid // nil until NodeOverlays were evaluated
+}
+
+// MarketOptions are the settings of the controller that change the capacity or the price of instance types.
+type MarketOptions struct {
+	ReservedENIs   int64
+	MemoryOverhead float64
+	Overlays       bool // NodeOverlays are evaluated
+}
+
+type builtCatalog struct {
+	key     string // fingerprint of the inputs
+	catalog catalog.Catalog
+}
+
+// Intervals between refreshes from EC2 and the price list, and between retries after a failure.
+// MarketRetry is the first pause, and the longest one until EC2 has answered once; marketRetryMost is the longest one after that.
+const (
+	MarketRefresh   = 12 * time.Hour
+	MarketRetry     = time.Minute
+	MarketRetryMost = time.Hour
+
+	// marketPatience is the timeout of each of the two refreshes. The previous data stays in use until then.
+	marketPatience = 5 * time.Minute
+)
+
+// Start refreshes the market until ctx ends.
+func (m *Catalogs) Start(ctx context.Context) error {
+	m.Measured.Load(ctx, time.Now())
+	pause := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		err := m.Refresh(ctx)
+		var isNews bool
+		if pause, isNews = m.Pause(time.Now(), err); isNews && ctx.Err() == nil {
+			_, hint := loop.SortError(err)
+			m.Log.Error("cannot refresh the market", "error", err.Error(), "hint", hint, "nextTry", pause.String())
+		}
+	}
+}
+
+// Pause returns how long to wait after a refresh that ended with err, and whether the error is new.
+// Each refresh costs dozens of calls, so retries are backed off, unless there is nothing yet to plan with.
+func (m *Catalogs) Pause(now time.Time, err error) (time.Duration, bool) {
+	if err == nil {
+		m.failures.Clear("market")
+		return MarketRefresh, false
+	}
+	m.mu.Lock()
+	isKnown := len(m.Offered.Facts) > 0
+	m.mu.Unlock()
+	most := MarketRetry
+	if isKnown {
+		most = MarketRetryMost
+	}
+	until, isNews := m.failures.FailFor(now, "market", awserr.Lasting(err), MarketRetry, most)
+	return until.Sub(now), isNews
+}
+
+// Refresh reads instance types and prices. Data that cannot be read keeps its previous value.
+func (m *Catalogs) Refresh(ctx context.Context) error {
+	defer loop.Working(ctx, loop.LoopMarket, "").End()
+	offered, err := m.ask(ctx)
+	if err == nil {
+		for i, f := range offered.Facts {
+			offered.Facts[i] = m.Table.Complete(f)
+		}
+		m.mu.Lock()
+		m.Offered = offered
+		m.Version++
+		m.mu.Unlock()
+		m.Log.Info("refreshed instance types", "types", len(offered.Facts))
+		m.warm()
+	}
+	// Prices arrive later; until then the embedded prices are used.
+	priceErr := m.priced(ctx)
+	m.mu.Lock()
+	m.Version++
+	m.mu.Unlock()
+	m.warm()
+	if err != nil {
+		return fmt.Errorf("ask EC2 for instance types: %w", err)
+	}
+	if priceErr != nil {
+		return fmt.Errorf("refresh prices: %w", priceErr)
+	}
+	return nil
+}
+
+func (m *Catalogs) ask(ctx context.Context) (ec2.Market, error) {
+	ctx, cancel := context.WithTimeout(ctx, marketPatience)
+	defer cancel()
+	return m.EC2.Market(ctx)
+}
+
+// priced refreshes the prices, and reports the age of those in use in the log and the metrics.
+func (m *Catalogs) priced(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, marketPatience)
+	defer cancel()
+	err := m.Prices.Refresh(ctx)
+	book := m.Prices.Book()
+	onDemand, spot := book.Origins(time.Now())
+	m.Log.Info("prices in use", "onDemand", onDemand, "onDemandTypes", len(book.Prices.OnDemand), "spot", spot, "spotTypes", len(book.Prices.Spot))
+	for capacityType, at := range map[string]time.Time{catalog.OnDemand: book.OnDemandAt, catalog.Spot: book.SpotAt} {
+		seconds := 0.0
+		if !at.IsZero() {
+			seconds = float64(at.Unix())
+		}
+		m.Metrics.PricesAt.WithLabelValues(capacityType).Set(seconds)
+	}
+	return err
+}
+
+// warm builds the catalogs ahead of the next plan, so that no pod waits for it, and asks for that plan.
+func (m *Catalogs) warm() {
+	m.Market(time.Now())
+	m.Batch.Ask("market")
+}
+
+// Catalogs returns the catalogs of all EC2NodeClasses, with the availability at now; nil until EC2 has returned instance types.
+func (m *Catalogs) Market(now time.Time) catalog.Market {
+	var classes awsv1.EC2NodeClassList
+	if err := m.Cache.List(context.Background(), &classes, client.UnsafeDisableDeepCopy); err != nil {
+		m.Log.Error("cannot list node classes", "error", err.Error())
+		return nil
+	}
+	built := map[string]*builtCatalog{}
+	for i := range classes.Items {
+		c, ok := m.catalog(&classes.Items[i])
+		if !ok {
+			return nil
+		}
+		built[classes.Items[i].Name] = &c
+	}
+	m.overlay(built)
+	out := catalog.Market{}
+	for i := range classes.Items {
+		class := &classes.Items[i]
+		out[class.Name] = m.short(class, m.own(class.Name, built[class.Name].catalog), now)
+	}
+	m.Metrics.Shortages.Set(float64(len(m.Shortages.List(now))))
+	return out
+}
+
+// Catalog returns the catalog of one class, with the availability at now.
+// The second result is false until EC2 has returned instance types and the class's placement group.
+func (m *Catalogs) Catalog(class *awsv1.EC2NodeClass, now time.Time) (catalog.Catalog, bool) {
+	c, ok := m.catalog(class)
+	if _, placed := m.Placements.Of(class); !ok || !placed {
+		return c.catalog, false
+	}
+	return m.short(class, m.own(class.Name, c.catalog), now), true
+}
+
+// overlay applies the NodeOverlays to the catalogs. On an error the previous result stays in use.
+func (m *Catalogs) overlay(classes map[string]*builtCatalog) {
+	if !m.Options.Overlays {
+		return
+	}
+	laid, err := m.lay(classes)
+	if err != nil {
+		m.Log.Error("cannot lay NodeOverlays over the market", "error", err.Error())
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !maps.Equal(laid.assumed, m.assumed) {
+		m.assumed = laid.assumed // the next plan is built with them
+		m.Version++
+	}
+}
+
+// own returns the catalog of a class with separate types for the NodePools that need them: those that NodeOverlays
+// change, and those with a dedicated-instance or dedicated-host tenancy.
+func (m *Catalogs) own(class string, c catalog.Catalog) catalog.Catalog {
+	m.mu.Lock()
+	if m.Laid != nil {
+		c.Pools = m.Laid.types[class]
+	}
+	m.mu.Unlock()
+	c, err := m.dedicate(class, c)
+	if err != nil {
+		m.Log.Error("cannot tell which pools want hardware of their own", "error", err.Error())
+	}
+	return c
+}
+
+// verdicts returns whether each NodeOverlay is applied; nil until EC2 has returned instance types.
+func (m *Catalogs) verdicts(now time.Time) map[string]overlayVerdict {
+	if m.Market(now) == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.Laid == nil {
+		return nil
+	}
+	return m.Laid.verdicts
+}
+
+// short adds the capacity reservations of a class to its catalog, and marks the offerings that are unavailable at now.
+func (m *Catalogs) short(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
+	closed := dryZones(class, func(subnet string) bool { return m.Shortages.Exhausted(now, subnet) })
+	closed = append(closed, m.Placements.Closed(now, c.PlacementGroup, ZonesOf(class))...)
+	closed = append(closed, m.Shifted.Closed(now, ZonesOf(class))...)
+	return m.Shortages.Apply(now, m.reserve(class, c), closed...)
+}
+
+// dryZones returns the zones in which every subnet of the class is without free addresses.
+func dryZones(class *awsv1.EC2NodeClass, isDry func(subnet string) bool) []string {
+	left := map[string]bool{} // by zone: whether some subnet has addresses
+	for _, s := range class.Status.Subnets {
+		left[s.Zone] = left[s.Zone] || !isDry(s.ID)
+	}
+	maps.DeleteFunc(left, func(_ string, some bool) bool { return some })
+	return slices.Sorted(maps.Keys(left))
+}
+
+// Type returns one instance type as a node of the class and the NodePool would have it, available or not.
+func (m *Catalogs) Type(class, pool, name string) (catalog.Type, bool) {
+	m.mu.Lock()
+	built := m.built[class]
+	m.mu.Unlock()
+	types := m.own(class, built.catalog).Of(pool)
+	i, ok := slices.BinarySearchFunc(types, name, func(t catalog.Type, name string) int {
+		return cmp.Compare(t.Name, name)
+	})
+	if !ok {
+		return catalog.Type{}, false
+	}
+	return types[i], true
+}
+
+// ListPrice returns the price of a type in a zone, whether the class has a subnet there or not; 0 until it is known.
+func (m *Catalogs) ListPrice(name, zone, way string) catalog.Price {
+	m.mu.Lock()
+	assumed, sold := m.assumed, m.Offered
+	m.mu.Unlock()
+	at := slices.IndexFunc(sold.Facts, func(f catalog.Facts) bool { return f.Name == name })
+	if at < 0 || !slices.Contains(sold.Zones[name], zone) {
+		return 0
+	}
+	prices := m.Prices.Book().Prices
+	prices.Assumed = assumed
+	for _, o := range prices.Offerings(sold.Facts[at], []catalog.Zone{{Name: zone}}) {
+		if o.CapacityType == way {
+			return o.Price
+		}
+	}
+	return 0
+}
+
+// catalog returns the catalog of a class, before reservations and unavailable offerings are applied.
+func (m *Catalogs) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.Version == 0 || len(m.Offered.Facts) == 0 {
+		return builtCatalog{}, false
+	}
+	key := m.key(class)
+	if built, ok := m.built[class.Name]; ok && built.key == key {
+		return built, true
+	}
+	if m.built == nil {
+		m.built = map[string]builtCatalog{}
+	}
+	built := builtCatalog{key, m.build(class)}
+	m.built[class.Name] = built
+	m.Metrics.MarketBuilds.Inc()
+	return built, true
+}
+
+// key returns a fingerprint of the inputs of the class's catalog: equal keys mean an equal catalog.
+func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
+	group, placed := m.Placements.Of(class)
+	group.Members = nil
+	found, err := json.Marshal(struct {
+		Zones  []catalog.Zone
+		AMIs   []awsv1.AMI
+		Group  ec2.PlacementGroup
+		Placed bool
+	}{ZonesOf(class), class.Status.AMIs, group, placed})
+	if err != nil {
+		return "" // cannot be: both were read from JSON
+	}
+	return fmt.Sprintf("%d %d %s %d %s", m.Version, m.Measured.at(), class.UID, class.Generation, found)
+}
+
+func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
+	settings, err := kube.Settings(class)
+	if err != nil {
+		m.Log.Error("cannot read a node class in full", "EC2NodeClass", class.Name, "error", err.Error())
+	}
+	settings.ReservedENIs = m.Options.ReservedENIs
+	settings.MemoryOverhead = &m.Options.MemoryOverhead
+	zones := ZonesOf(class)
+	images := ImagesOf(class)
+	prices := m.Prices.Book().Prices
+	prices.Assumed = m.assumed
+	group, placed := m.Placements.Of(class)
+	settings.PlacementGroup, settings.PlacementStrategy = group.ID, group.Strategy
+	out := catalog.Catalog{Region: m.Region, PlacementGroup: group.ID, PodVolume: catalog.PodVolume(settings)}
+	if !placed {
+		return out // the allowed types depend on the group, and EC2 has not returned it yet
+	}
+	for _, facts := range m.Offered.Facts {
+		if catalog.Incompatible(facts, settings) != "" {
+			continue
+		}
+		t := catalog.Build(facts, settings, m.Region)
+		image, ok := ami.For(images, t.Labels)
+		if !ok {
+			continue
+		}
+		if settings.Measured, ok = m.Measured.Of(image.ID, facts.Name); ok {
+			t = catalog.Build(facts, settings, m.Region)
+			settings.Measured = catalog.Measured{}
+		}
+		here := slices.DeleteFunc(slices.Clone(zones), func(z catalog.Zone) bool {
+			return !slices.Contains(m.Offered.Zones[facts.Name], z.Name)
+		})
+		out.Types = append(out.Types, t.WithOfferings(prices.Offerings(facts, here)))
+	}
+	return out
+}
+
+// ZonesOf returns the zones of the class's subnets, sorted by name.
+func ZonesOf(class *awsv1.EC2NodeClass) []catalog.Zone {
+	var out []catalog.Zone
+	for _, s := range class.Status.Subnets {
+		zone := catalog.Zone{Name: s.Zone, ID: s.ZoneID}
+		if !slices.Contains(out, zone) {
+			out = append(out, zone)
+		}
+	}
+	slices.SortFunc(out, func(a, b catalog.Zone) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// ImagesOf returns the AMIs in the class's status, in its order.
+func ImagesOf(class *awsv1.EC2NodeClass) []ami.Image {
+	var out []ami.Image
+	for _, a := range class.Status.AMIs {
+		image := ami.Image{ID: a.ID, Name: a.Name, Deprecated: a.Deprecated}
+		for _, r := range a.Requirements {
+			image.Requirements = append(image.Requirements, requirements.Requirement{
+				Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values,
+			})
+			if r.Key == corev1.LabelArchStable && len(r.Values) == 1 {
+				image.Arch = r.Values[0]
+			}
+		}
+		out = append(out, image)
+	}
+	return out
+}
+
+const MarketPoll = 500 * time.Millisecond

@@ -1,0 +1,215 @@
+package offerings
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// MeasuredStore persists measurements.
+type MeasuredStore interface {
+	Read(ctx context.Context) (catalog.Measurements, error)
+	Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error)
+}
+
+// Measured holds the capacity that ready Nodes reported, by instance type and AMI. Plans with a type and AMI that were seen before are exact.
+// Its content is loaded from the store and from the existing Nodes at startup, and saved some seconds after each change.
+// All methods are safe for concurrent use. All but Start accept a nil receiver, which holds no measurement.
+type Measured struct {
+	Store MeasuredStore
+	Cache client.Reader // informers
+	Batch *loop.Batch   // asked for a plan when a measurement has changed
+	Log   *slog.Logger
+
+	failures loop.Backoff
+	work     sync.Mutex // held during a pass
+	isLoaded bool       // the store was read
+
+	mu      sync.Mutex
+	known   catalog.Measurements
+	Version int // increases with each change
+	Saved   int // the version in the store
+}
+
+const (
+	MeasuredPause     = 10 * time.Second
+	measuredPatience  = 30 * time.Second // for the API server
+	MeasuredRetryMost = time.Hour        // for example while a permission is missing
+	// measuredLife is how many days a measurement is kept after the last Node that confirmed it.
+	measuredLife = 60
+)
+
+// Note records the capacity of the claim's Node, which must be ready.
+func (m *Measured) Note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	isNews := m.note(claim, node, now)
+	m.mu.Unlock()
+	if isNews {
+		m.Batch.Ask("measured")
+	}
+}
+
+func (m *Measured) note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) bool {
+	if m.known == nil {
+		m.known = catalog.Measurements{}
+	}
+	isNews := m.known.Note(catalog.Report{
+		Image: claim.Status.ImageID, Type: claim.Labels[corev1.LabelInstanceTypeStable], Day: catalog.DayOf(now),
+		Promised: kube.Amounts(claim.Status.Capacity), Reported: kube.Amounts(node.Status.Capacity),
+	})
+	if isNews {
+		m.Version++
+	}
+	return isNews
+}
+
+// Of returns the measured capacity of a type with an AMI; false if no such Node was seen.
+func (m *Measured) Of(image, instanceType string) (catalog.Measured, bool) {
+	if m == nil {
+		return catalog.Measured{}, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	is, ok := m.known[catalog.Sample{Image: image, Type: instanceType}]
+	return is, ok
+}
+
+// at returns the version of the measurements: it changes exactly when they do.
+func (m *Measured) at() int {
+	if m == nil {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.Version
+}
+
+// Load reads the store and the Nodes, unless that is done. If the store cannot be read, the loop in Start retries.
+func (m *Measured) Load(ctx context.Context, now time.Time) {
+	if m != nil {
+		m.Tell(m.Pass(ctx, now), now)
+	}
+}
+
+// Start saves changes to the store until ctx ends.
+func (m *Measured) Start(ctx context.Context) error {
+	pause := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		now := time.Now()
+		pause = m.Tell(m.Pass(ctx, now), now)
+	}
+}
+
+// Tell says once what is wrong, and returns how long to wait until the next pass.
+func (m *Measured) Tell(err error, now time.Time) time.Duration {
+	next, hint := loop.SortError(err)
+	if err == nil || next == kube.Reread {
+		m.failures.Clear("measured")
+		return MeasuredPause
+	}
+	until, isNews := m.failures.FailFor(now, "measured", awserr.Lasting(err), MeasuredPause, MeasuredRetryMost)
+	if isNews {
+		m.Log.Error("cannot keep what nodes turned out to have; until that works, a restart learns it from the Nodes there are",
+			"error", err.Error(), "hint", hint, "nextTry", until.Sub(now).String())
+	}
+	return until.Sub(now)
+}
+
+// Pass loads the store if that is not done, and saves unsaved changes.
+func (m *Measured) Pass(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, measuredPatience)
+	defer cancel()
+	m.work.Lock()
+	defer m.work.Unlock()
+	if !m.isLoaded {
+		kept, err := m.Store.Read(ctx)
+		m.take(kept)
+		// After the store: a Node whose predicted capacity was a measurement adds nothing new, and only the store shows that.
+		m.replay(ctx, now)
+		if kept == nil {
+			return err
+		}
+		if err != nil {
+			m.Log.Warn("left out what cannot be read of what nodes turned out to have", "error", err.Error())
+		}
+		m.isLoaded = true
+	}
+	m.mu.Lock()
+	version, known := m.Version, m.known.Merge(nil) // a copy
+	isSaved := version == m.Saved
+	m.mu.Unlock()
+	if isSaved {
+		return nil
+	}
+	kept, err := m.Store.Write(ctx, known, catalog.DayOf(now)-measuredLife)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.Saved = version
+	m.mu.Unlock()
+	m.take(kept)
+	return nil
+}
+
+// take merges the content of the store.
+func (m *Measured) take(kept catalog.Measurements) {
+	m.mu.Lock()
+	merged := m.known.Merge(kept)
+	isNews := !merged.Equal(m.known)
+	if isNews {
+		isSaved := m.Version == m.Saved
+		m.known = merged
+		m.Version++
+		if isSaved {
+			m.Saved = m.Version
+		}
+	}
+	m.mu.Unlock()
+	if isNews {
+		m.Batch.Ask("measured")
+	}
+}
+
+// replay records the capacity of the Nodes that were ready before this process started: its predecessor may not have saved them.
+func (m *Measured) replay(ctx context.Context, now time.Time) {
+	var claims karpv1.NodeClaimList
+	var nodes corev1.NodeList
+	for _, list := range []client.ObjectList{&claims, &nodes} {
+		if err := m.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			m.Log.Warn("cannot look what the Nodes have that are there", "error", fmt.Sprintf("list %T: %s", list, err))
+			return
+		}
+	}
+	byName := map[string]*corev1.Node{}
+	for i := range nodes.Items {
+		byName[nodes.Items[i].Name] = &nodes.Items[i]
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		node := byName[claim.Status.NodeName]
+		if kube.IsNodeOf(claim, node) && nodestate.IsServed(claim.Spec.NodeClassRef) && node.Labels[karpv1.LabelInitialized] == "true" {
+			m.Note(claim, node, now)
+		}
+	}
+}

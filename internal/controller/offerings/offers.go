@@ -1,0 +1,290 @@
+package offerings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ami"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/aws/vpc"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+)
+
+// ErrNoMarket is returned until EC2 has returned the instance types.
+var ErrNoMarket = errors.New("the instance types are not known yet")
+
+// RequestBuilder builds the launch request of a NodeClaim, and the facts about the launched instance for the claim's status.
+// It also records unavailable offerings and the addresses that launches take. All methods are safe for concurrent use.
+type RequestBuilder struct {
+	Market    *Catalogs
+	Cluster   bootstrap.Cluster
+	Shortages *ec2.Shortages
+
+	Taken   vpc.Addresses
+	Mu      sync.Mutex
+	Subnets map[string][]vpc.Subnet // by class, with their free addresses, as last read
+}
+
+// Facts are the properties of a launched instance.
+type Facts struct {
+	Labels                requirements.Labels
+	Capacity, Allocatable resources.Amounts
+	Price                 catalog.Price // 0 if not known
+
+	Repriced, Overlaid bool // NodeOverlays set the price, or the capacity
+}
+
+// Saw records the subnets of a class as EC2 returned them.
+func (o *RequestBuilder) Saw(class string, subnets []vpc.Subnet) {
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	if o.Subnets == nil {
+		o.Subnets = map[string][]vpc.Subnet{}
+	}
+	o.Subnets[class] = subnets
+}
+
+// Request returns the launch request. The error has kind awserr.Shortage if all offerings that the claim accepts are unavailable now.
+func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, number int, now time.Time) (ec2.LaunchRequest, error) {
+	const op = "choose offerings"
+	market, ok := o.Market.Catalog(class, now)
+	if !ok {
+		return ec2.LaunchRequest{}, ErrNoMarket
+	}
+	pool := claim.Labels[karpv1.LabelNodePool]
+	o.Over(claim) // drop the reservations of an earlier attempt
+	subnets := o.perZone(class, now)
+	accepted, wrong := requirements.All(RequirementsOf(claim)...)
+	if wrong != nil {
+		return ec2.LaunchRequest{}, awserr.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
+	}
+	way, picks := Choose(market.Of(pool), LaunchCandidate{
+		Accepted: accepted, requests: kube.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), Subnets: subnets})
+	picks = o.Market.Placements.Settle(now, market.PlacementGroup, string(claim.UID), picks)
+	picks = o.take(now, string(claim.UID), way, market.PlacementGroup, picks)
+	if len(picks) == 0 {
+		return ec2.LaunchRequest{}, &awserr.Error{Op: op, Kind: awserr.Shortage, Reason: "InsufficientCapacity",
+			Message: fmt.Sprintf("EC2 has none of what NodeClaim %s accepts: %s", claim.Name, typesText(accepted))}
+	}
+	groups, err := o.groups(claim, class, way, picks, subnets)
+	if err != nil {
+		return ec2.LaunchRequest{}, awserr.Misuse(op, ReasonOf(err), "%s", err)
+	}
+	if err := o.place(claim, class, accepted, groups); err != nil {
+		return ec2.LaunchRequest{}, err
+	}
+	request := ec2.LaunchRequest{
+		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
+		NodePool: pool, NodeClass: class.Name,
+		CapacityType: way, Groups: groups, Tags: class.Spec.Tags,
+		// EC2 knows only its own prices: where NodeOverlays set other prices, they are passed as priorities.
+		ByPrice: slices.ContainsFunc(picks, func(p Pick) bool { return p.Offering.Repriced }),
+	}
+	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
+		request.Context = *class.Spec.Context
+	}
+	o.Taken.Hold(now, request.ClaimUID, o.wanted(picks, subnets))
+	return request, nil
+}
+
+// take returns the picks that may be requested: an offering that was unavailable recently is probed by one launch at a time.
+func (o *RequestBuilder) take(now time.Time, launch, way, group string, picks []Pick) []Pick {
+	choices := make([]ec2.Choice, len(picks))
+	for i, p := range picks {
+		choices[i] = ec2.Choice{InstanceType: p.Kind.Name, Zone: p.Offering.Zone}
+	}
+	var out []Pick
+	for i, may := range o.Shortages.Take(now, launch, way, group, choices) {
+		if may {
+			out = append(out, picks[i])
+		}
+	}
+	return out
+}
+
+// wanted returns the least number of addresses that a launch takes, by subnet: it takes them in one of the subnets.
+func (o *RequestBuilder) wanted(picks []Pick, subnets map[string]vpc.Subnet) map[string]int {
+	out := map[string]int{}
+	for _, p := range picks {
+		subnet, count := subnets[p.Offering.Zone].ID, o.addresses(p.Kind)
+		if least, ok := out[subnet]; !ok || count < least {
+			out[subnet] = count
+		}
+	}
+	return out
+}
+
+// addresses returns how many IPv4 addresses of its subnet a node takes: its own and one for each pod. In an IPv6 cluster
+// pods take none.
+func (o *RequestBuilder) addresses(t catalog.Type) int {
+	if o.Cluster.IPv6 {
+		return 1
+	}
+	return 1 + int(t.Capacity.Pods)
+}
+
+// Over records that no launch for the claim is in progress any more, whatever its result.
+func (o *RequestBuilder) Over(claim *karpv1.NodeClaim) {
+	o.Taken.Release(string(claim.UID))
+	o.Shortages.Over(string(claim.UID))
+	o.Market.Placements.Over(string(claim.UID))
+}
+
+// Explained reports whether an offering that the claim accepts is marked as unavailable at now: then the next plan avoids it.
+func (o *RequestBuilder) Explained(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, now time.Time) bool {
+	market, ok := o.Market.Catalog(class, now)
+	accepted, wrong := requirements.All(RequirementsOf(claim)...)
+	if !ok || wrong != nil {
+		return false
+	}
+	w := LaunchCandidate{Accepted: accepted, Subnets: map[string]vpc.Subnet{}}
+	for _, s := range class.Status.Subnets {
+		w.Subnets[s.Zone] = vpc.Subnet{ID: s.ID}
+	}
+	for _, t := range w.named(market.Of(claim.Labels[karpv1.LabelNodePool])) {
+		if w.takes(t.Labels) && slices.ContainsFunc(t.Offerings, func(o catalog.Offering) bool { return !o.Available && w.takesOffering(o) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// typesText lists the first few instance types that a claim accepts.
+func typesText(accepted requirements.Requirements) string {
+	names, ok := accepted[catalog.LabelInstanceType]
+	if !ok || names.Complement {
+		return "any instance type that fits its other requirements"
+	}
+	const shown = 5
+	if n := len(names.Listed); n > shown {
+		return strings.Join(names.Listed[:shown], ", ") + " and " + loop.Count(n-shown, "other type")
+	}
+	return strings.Join(names.Listed, ", ")
+}
+
+// groups groups picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and capacity reservation.
+func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []Pick, subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
+	type key struct {
+		image       string
+		pods, efa   int64
+		reservation string
+	}
+	images := ImagesOf(class)
+	index := map[key]int{}
+	var out []ec2.Group
+	for _, p := range picks {
+		image, ok := ami.For(images, p.Kind.Labels)
+		if !ok {
+			continue // the catalog has only types with an image
+		}
+		k := key{image.ID, p.Kind.Capacity.Pods, efaOf(claim, class, p.Kind), p.Offering.Reservation.ID}
+		i, ok := index[k]
+		if !ok {
+			data, err := bootstrap.UserData(o.Node(claim, class, image, way, k.pods))
+			if err != nil {
+				return nil, err
+			}
+			i = len(out)
+			index[k] = i
+			b := Blueprint(class, image.ID, way, data, o.Cluster.IPv6)
+			b.Reservation = ec2.RefOf(p.Offering.Reservation)
+			if isDedicated(p.Kind) {
+				b.Tenancy = catalog.TenancyDedicated
+			}
+			if k.efa > 0 {
+				b.Interfaces = efaInterfaces(k.efa)
+			}
+			out = append(out, ec2.Group{Blueprint: b})
+		}
+		out[i].Choices = append(out[i].Choices, ec2.Choice{
+			InstanceType: p.Kind.Name, Zone: p.Offering.Zone, SubnetID: subnets[p.Offering.Zone].ID, Price: p.Offering.Price,
+		})
+	}
+	return out, nil
+}
+
+// perZone returns the subnet to use in each zone.
+func (o *RequestBuilder) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]vpc.Subnet {
+	o.Mu.Lock()
+	known := o.Subnets[class.Name]
+	o.Mu.Unlock()
+	var usable []vpc.Subnet
+	for _, s := range class.Status.Subnets {
+		i := slices.IndexFunc(known, func(n vpc.Subnet) bool { return n.ID == s.ID })
+		if i >= 0 {
+			usable = append(usable, known[i])
+			continue
+		}
+		usable = append(usable, vpc.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
+	}
+	return vpc.PerZone(o.Taken.Left(now, usable), func(s vpc.Subnet) bool { return o.Shortages.Exhausted(now, s.ID) })
+}
+
+// Short records unavailable offerings.
+func (o *RequestBuilder) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now, short...) }
+
+// Sold records a launched instance, and reports whether its offering had been marked as unavailable.
+func (o *RequestBuilder) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
+	belied := o.Shortages.Launched(i)
+	o.Shortages.Over(request.ClaimUID)
+	o.Market.Placements.Take(now, i)
+	o.Market.Placements.Over(request.ClaimUID)
+	t, _ := o.Market.Type(request.NodeClass, request.NodePool, i.Type)
+	o.Taken.Release(request.ClaimUID)
+	o.Taken.Take(now, i.SubnetID, o.addresses(t))
+	o.Market.reserved.Take(now, i.Reservation.ID)
+	return belied
+}
+
+// Bought returns the facts about an instance for the status of a claim of the pool.
+func (o *RequestBuilder) Bought(class, pool string, i ec2.Instance) Facts {
+	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType, Reservation: i.Reservation}
+	f := Facts{Labels: requirements.Labels{catalog.LabelInstanceType: i.Type}}
+	t, ok := o.Market.Type(class, pool, i.Type)
+	if ok {
+		f.Capacity, f.Allocatable, f.Overlaid = t.Capacity, t.Allocatable, t.Overlaid
+		for key, value := range t.Labels {
+			f.Labels[key] = value
+		}
+		for _, known := range t.Offerings {
+			if known.Zone == i.Zone && known.CapacityType == i.CapacityType {
+				f.Price, f.Repriced, offering.ZoneID = known.Price, known.Repriced, cmp.Or(offering.ZoneID, known.ZoneID)
+			}
+		}
+	}
+	for key, value := range offering.Labels() {
+		f.Labels[key] = value
+	}
+	f.Labels[catalog.LabelTenancy] = cmp.Or(i.Tenancy, catalog.TenancyDefault)
+	delete(f.Labels, catalog.LabelPlacementGroup) // the class may select another group by now
+	for key, value := range PlacementLabels(i.Placement) {
+		f.Labels[key] = value
+	}
+	return f
+}
+
+func RequirementsOf(claim *karpv1.NodeClaim) []requirements.Requirement {
+	var out []requirements.Requirement
+	for _, r := range claim.Spec.Requirements {
+		out = append(out, requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
+	}
+	return out
+}
+
+// wantsChoice reports whether the claim has minValues.
+func wantsChoice(claim *karpv1.NodeClaim) bool {
+	return slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil })
+}

@@ -1,0 +1,96 @@
+package offerings
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// overlayWriter patches NodeOverlays.
+type overlayWriter interface {
+	PatchOverlay(ctx context.Context, overlay *karpv1alpha1.NodeOverlay, change func(*karpv1alpha1.NodeOverlay)) (*karpv1alpha1.NodeOverlay, error)
+}
+
+// OverlayReconciler keeps the status of NodeOverlays: whether they are applied. Market applies them.
+type OverlayReconciler struct {
+	Cache   client.Reader
+	Objects overlayWriter
+	Market  *Catalogs
+	Batch   *loop.Batch // asked for a plan when an overlay is applied, or no longer
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+
+	failures loop.Backoff
+}
+
+// AllOverlays is the only request of the loop: a change of one overlay may resolve the conflict of another.
+const AllOverlays = "all"
+
+// overlayRefresh is how often overlays are evaluated without a change.
+const overlayRefresh = 5 * time.Minute
+
+// Reconcile brings the status of all overlays up to date.
+func (o *OverlayReconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	until, err := o.visit(ctx)
+	return loop.Outcome(loop.OutcomeOf{
+		Loop: "nodeoverlay", Kind: "NodeOverlay", Name: AllOverlays, Until: until, Err: err,
+		Failures: &o.failures, Metrics: o.Metrics, Log: o.Log,
+	})
+}
+
+func (o *OverlayReconciler) visit(ctx context.Context) (time.Time, error) {
+	// 1. read
+	var list karpv1alpha1.NodeOverlayList
+	if err := o.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return time.Time{}, fmt.Errorf("list nodeoverlays: %w", err)
+	}
+	// 2. decide
+	now := time.Now()
+	verdicts := o.Market.verdicts(now)
+	if verdicts == nil {
+		return now.Add(loop.Recheck), nil // EC2 has not returned the instance types yet
+	}
+	// 3. act
+	isNews := false
+	for i := range list.Items {
+		overlay := &list.Items[i]
+		verdict, ok := verdicts[overlay.Name]
+		if !ok || overlay.DeletionTimestamp != nil {
+			continue
+		}
+		wasReady := overlay.StatusConditions().IsReady()
+		written, err := o.Objects.PatchOverlay(ctx, overlay, func(overlay *karpv1alpha1.NodeOverlay) { verdict.write(overlay, now) })
+		if err != nil {
+			return time.Time{}, err
+		}
+		// 4. report
+		isReady := written.StatusConditions().IsReady()
+		isNews = isNews || isReady != wasReady
+		if isReady != wasReady {
+			o.Log.Info("NodeOverlay changed", "NodeOverlay", overlay.Name, "ready", isReady, "cause", verdict.message)
+		}
+	}
+	if isNews {
+		o.Batch.Ask("nodeoverlay")
+	}
+	return now.Add(overlayRefresh), nil
+}
+
+func (v overlayVerdict) write(overlay *karpv1alpha1.NodeOverlay, now time.Time) {
+	c := overlay.StatusConditions()
+	c.Start(now)
+	if v.reason == "" {
+		c.SetTrue(now, karpv1.ConditionValidationSucceeded)
+		return
+	}
+	c.SetFalse(now, karpv1.ConditionValidationSucceeded, v.reason, v.message)
+}

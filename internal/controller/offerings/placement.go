@@ -1,0 +1,255 @@
+package offerings
+
+import (
+	"context"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// Placements finds placement groups.
+type Placements interface {
+	PlacementGroup(ctx context.Context, t ec2.PlacementTerm) (ec2.PlacementGroup, error)
+}
+
+// PlacementBook holds the placement groups that classes select, because no status contains them. It counts their members:
+// those that EC2 returned last, and those launched since that EC2 may not show yet. The zero value is empty. Its methods
+// are safe for concurrent use.
+type PlacementBook struct {
+	mu      sync.Mutex
+	byClass map[string]selectedGroup // by the name of the class
+	byID    map[string]*placedGroup
+}
+
+// selectedGroup is the selector of a class, and the group that it matches.
+type selectedGroup struct {
+	term  ec2.PlacementTerm
+	group ec2.PlacementGroup
+}
+
+// placedGroup is the content of one group.
+type placedGroup struct {
+	strategy string
+	said     map[string]string // zones of instances by id, as EC2 said
+	sold     map[string]placedSale
+	first    firstPlaced
+}
+
+type placedSale struct {
+	zone string
+	at   time.Time
+}
+
+// firstPlaced is a launch in progress into an empty cluster group: it determines the zone of the group.
+type firstPlaced struct {
+	launch, zone string
+	at           time.Time
+}
+
+// How long EC2 may take to show an instance that it sold in its group, and how long others wait for the first launch into a
+// cluster group.
+const (
+	PlacedShown = time.Minute
+	firstHolds  = time.Minute
+)
+
+// PlacementTerm returns the placement group selector of the class; false if it has none.
+func PlacementTerm(class *awsv1.EC2NodeClass) (ec2.PlacementTerm, bool) {
+	s := class.Spec.PlacementGroupSelector
+	if s == nil {
+		return ec2.PlacementTerm{}, false
+	}
+	var t ec2.PlacementTerm
+	set(&t.Name, s.Name)
+	set(&t.ID, s.ID)
+	return t, true
+}
+
+// Of returns the group of the class; the zero value if it selects none. The second result is false until EC2
+// has returned the group.
+func (b *PlacementBook) Of(class *awsv1.EC2NodeClass) (ec2.PlacementGroup, bool) {
+	term, selects := PlacementTerm(class)
+	if !selects {
+		return ec2.PlacementGroup{}, true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known, ok := b.byClass[class.Name]
+	return known.group, ok && known.term == term
+}
+
+// Saw records what EC2 returned for the group of a class at now, and reports whether the group has more room than before.
+func (b *PlacementBook) Saw(now time.Time, class *awsv1.EC2NodeClass, group ec2.PlacementGroup) bool {
+	term, selects := PlacementTerm(class)
+	if !selects {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byClass == nil {
+		b.byClass, b.byID = map[string]selectedGroup{}, map[string]*placedGroup{}
+	}
+	b.byClass[class.Name] = selectedGroup{term, group}
+	g, ok := b.byID[group.ID]
+	if !ok {
+		g = &placedGroup{sold: map[string]placedSale{}}
+		b.byID[group.ID] = g
+	}
+	before := len(g.members(time.Time{})) // with all launched instances, however long ago
+	g.strategy, g.said = group.Strategy, group.Members
+	maps.DeleteFunc(g.sold, func(id string, s placedSale) bool { return g.said[id] != "" || now.Sub(s.at) >= PlacedShown })
+	return !ok || len(g.members(now)) < before
+}
+
+// members returns the zones of the members by instance ID.
+func (g *placedGroup) members(now time.Time) map[string]string {
+	out := maps.Clone(g.said)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for id, s := range g.sold {
+		if now.Sub(s.at) < PlacedShown {
+			out[id] = s.zone
+		}
+	}
+	return out
+}
+
+// zone returns the zone that the instances of a cluster group must be in; empty while any zone is possible.
+func (g *placedGroup) zone(now time.Time) string {
+	members := g.members(now)
+	for _, id := range slices.Sorted(maps.Keys(members)) {
+		return members[id]
+	}
+	if g.first.launch != "" && now.Sub(g.first.at) < firstHolds {
+		return g.first.zone
+	}
+	return ""
+}
+
+// Closed returns the zones in which no instance can be launched into the group at now.
+func (b *PlacementBook) Closed(now time.Time, group string, zones []catalog.Zone) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.byID[group]
+	if g == nil {
+		return nil
+	}
+	var out []string
+	switch g.strategy {
+	case catalog.PlaceCluster:
+		only := g.zone(now)
+		for _, z := range zones {
+			if only != "" && z.Name != only {
+				out = append(out, z.Name)
+			}
+		}
+	case catalog.PlaceSpread:
+		held := map[string]int{}
+		for _, zone := range g.members(now) {
+			held[zone]++
+		}
+		for _, z := range zones {
+			if held[z.Name] >= ec2.SpreadMost {
+				out = append(out, z.Name)
+			}
+		}
+	}
+	return out
+}
+
+// Settle returns the picks that a launch into the group may request. The first launch into an empty cluster group is limited
+// to the zone of its best pick: concurrent launches in several zones would all fail but one.
+func (b *PlacementBook) Settle(now time.Time, group, launch string, picks []Pick) []Pick {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.byID[group]
+	if g == nil || g.strategy != catalog.PlaceCluster || len(picks) == 0 {
+		return picks
+	}
+	zone := g.zone(now)
+	if zone == "" {
+		zone = picks[0].Offering.Zone
+		g.first = firstPlaced{launch, zone, now}
+	}
+	return slices.DeleteFunc(slices.Clone(picks), func(p Pick) bool { return p.Offering.Zone != zone })
+}
+
+// Over records that the launch is no longer in progress.
+func (b *PlacementBook) Over(launch string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, g := range b.byID {
+		if g.first.launch == launch {
+			g.first = firstPlaced{}
+		}
+	}
+}
+
+// Take records an instance that was launched at now.
+func (b *PlacementBook) Take(now time.Time, i ec2.Instance) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if g := b.byID[i.Placement.Group]; g != nil {
+		g.sold[i.ID] = placedSale{i.Zone, now}
+	}
+}
+
+// place sets the placement of the launch in its groups.
+func (o *RequestBuilder) place(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted requirements.Requirements, groups []ec2.Group) error {
+	group, _ := o.Market.Placements.Of(class)
+	ref, err := PlacementOf(claim, group, accepted)
+	for i := range groups {
+		groups[i].Blueprint.Placement = ref
+	}
+	return err
+}
+
+// PlacementLabels returns the labels of a node with this placement.
+func PlacementLabels(ref ec2.PlacementRef) requirements.Labels {
+	out := requirements.Labels{}
+	if ref.Group != "" {
+		out[catalog.LabelPlacementGroup] = ref.Group
+	}
+	if ref.Partition > 0 {
+		out[catalog.LabelPartition] = strconv.Itoa(int(ref.Partition))
+	}
+	return out
+}
+
+// PlacementOf returns the placement of a launch for the claim. If the claim accepts all partitions EC2 chooses, and
+// spreads instances evenly. Of several accepted partitions the claim gets one, always the same.
+func PlacementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted requirements.Requirements) (ec2.PlacementRef, error) {
+	ref := ec2.PlacementRef{Group: group.ID}
+	values, asks := accepted[catalog.LabelPartition]
+	if label := claim.Labels[catalog.LabelPartition]; label != "" {
+		values, asks = requirements.Exactly(requirements.Labels{catalog.LabelPartition: label})[catalog.LabelPartition], true
+	}
+	if !asks || group.Partitions == 0 && values.Absent {
+		return ref, nil
+	}
+	var some []int32
+	for n := 1; n <= group.Partitions; n++ {
+		if values.Accepts(strconv.Itoa(n)) {
+			some = append(some, int32(n))
+		}
+	}
+	switch {
+	case len(some) == 0:
+		return ref, awserr.Misuse("choose partition", "NoSuchPartition", "NodeClaim %s asks for %s %s, and its EC2NodeClass selects no placement group "+
+			"with such a partition: correct the requirement, or spec.placementGroupSelector", claim.Name, catalog.LabelPartition, values)
+	case len(some) < group.Partitions:
+		ref.Partition = some[crc32.ChecksumIEEE([]byte(claim.UID))%uint32(len(some))]
+	}
+	return ref, nil
+}

@@ -1,0 +1,124 @@
+package offerings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
+)
+
+// maxSentences is how many problems a condition lists; the others are counted.
+const maxSentences = 3
+
+// Preflight holds the problems found before a launch: in user data, and in everything that nodes need to join.
+type Preflight struct {
+	Mode     string // awsv1.PreflightEnforce, …
+	odd      string // the value of the annotation if it is no known mode
+	problems []userdata.Problem
+	Broken   Problem             // why user data cannot be rendered
+	Ahead    []diagnosis.Finding // other causes that are certain to keep nodes from joining
+}
+
+// preflightOf reads the preflight mode of the class.
+func preflightOf(class *awsv1.EC2NodeClass) Preflight {
+	switch mode := class.Annotations[awsv1.AnnotationPreflight]; mode {
+	case awsv1.PreflightWarn, awsv1.PreflightOff:
+		return Preflight{Mode: mode}
+	case "", awsv1.PreflightEnforce:
+		return Preflight{Mode: awsv1.PreflightEnforce}
+	default:
+		return Preflight{Mode: awsv1.PreflightEnforce, odd: mode}
+	}
+}
+
+// unwritable returns why user data cannot be rendered. It prefers the parser's
+// message, which does not quote values that may be secret.
+func unwritable(in userdata.Input, err error) Problem {
+	if known, ok := reading.Foreign(in); ok {
+		return Problem{ReasonUserDataInvalid, known.String()}
+	}
+	return Problem{ReasonOf(err), err.Error()}
+}
+
+// add adds the problems of one AMI, without duplicates.
+func (p *Preflight) add(all []userdata.Problem) {
+	for _, one := range all {
+		if !slices.Contains(p.problems, one) {
+			p.problems = append(p.problems, one)
+		}
+	}
+}
+
+// fatal returns the problems that are certain to keep every node from joining.
+func (p Preflight) fatal() []userdata.Problem {
+	return slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return !one.IsFatal() })
+}
+
+// Write sets the PreflightPassed condition, on which Ready does not depend.
+func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
+	const condition = awsv1.ConditionPreflightPassed
+	told := slices.DeleteFunc(slices.Clone(p.problems), func(one userdata.Problem) bool { return one.Certainty == userdata.Possible })
+	switch {
+	case p.Mode == "":
+	case p.Broken.Reason != "":
+		c.SetFalse(now, condition, p.Broken.Reason, fix.Visible(p.Broken.Message))
+	case p.odd != "":
+		c.SetFalse(now, condition, awsv1.ReasonPreflightInvalid, fmt.Sprintf("the annotation %s has to be %s, %s or %s: it counts as %s",
+			awsv1.AnnotationPreflight, awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff, awsv1.PreflightEnforce))
+	case p.Mode == awsv1.PreflightOff:
+		c.Remove(condition)
+	case len(p.Ahead) > 0:
+		c.SetFalse(now, condition, poolhealth.ReasonOfCheck(p.Ahead[0].Check), p.causes())
+	case len(told) > 0:
+		c.SetFalse(now, condition, string(told[0].Kind), Sentences(told))
+	default:
+		c.SetTrue(now, condition)
+	}
+}
+
+// causes lists what keeps nodes from joining, without the consequences of other findings.
+func (p Preflight) causes() string {
+	var texts []string
+	for _, f := range p.Ahead {
+		if f.Follows == "" && len(texts) < maxSentences {
+			texts = append(texts, loop.FindingText(f))
+		}
+	}
+	if len(texts) == 0 {
+		texts = append(texts, loop.FindingText(p.Ahead[0]))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Sentences lists the first few problems, and the number of the others.
+func Sentences(all []userdata.Problem) string {
+	var texts []string
+	for _, one := range all[:min(len(all), maxSentences)] {
+		texts = append(texts, fix.Visible(one.String()))
+	}
+	out := strings.Join(texts, "; ")
+	if more := len(all) - maxSentences; more > 0 {
+		out += fmt.Sprintf("; and %d more: joiner render userdata tells them all", more)
+	}
+	return out
+}
+
+// Problem is a mistake in the class itself, whatever AWS answers.
+type Problem struct{ Reason, Message string }
+
+// ProbeClaim returns a claim to render user data for before there is a real one.
+func ProbeClaim() *karpv1.NodeClaim {
+	probe := &karpv1.NodeClaim{}
+	probe.Labels = requirements.Labels{karpv1.LabelNodePool: "probe"}
+	return probe
+}

@@ -1,0 +1,135 @@
+package offerings
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// Reservations finds capacity reservations.
+type Reservations interface {
+	Reservations(ctx context.Context, now time.Time, terms []ec2.ReservationTerm) ([]ec2.Reservation, error)
+}
+
+// ReservedBook counts the instances that capacity reservations have left: the count of EC2, less the instances launched since
+// that EC2 does not count yet. The plan counts those that are intended for claims without an instance. The zero value is
+// empty. Its methods are safe for concurrent use.
+type ReservedBook struct {
+	mu   sync.Mutex
+	byID map[string]*reservedCount
+}
+
+// reservedCount is the count of one reservation.
+type reservedCount struct {
+	said  int         // EC2's count
+	at    time.Time   // when EC2 returned it
+	taken []time.Time // when instances were launched that said does not include yet, oldest first
+}
+
+// How long EC2 may take to count an instance that it sold, and for how long a reservation is remembered that no class
+// selects any more.
+const (
+	ReservedShown = time.Minute
+	ReservedKept  = time.Hour
+)
+
+// Saw records EC2's counts at now, and returns the IDs of the reservations with a higher count than before. A count that has
+// fallen includes as many of our launches as it fell by.
+func (b *ReservedBook) Saw(now time.Time, found []ec2.Reservation) (more []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.byID == nil {
+		b.byID = map[string]*reservedCount{}
+	}
+	for _, r := range found {
+		c, ok := b.byID[r.ID]
+		if !ok {
+			c = &reservedCount{}
+			b.byID[r.ID] = c
+		}
+		if r.Left > c.said {
+			more = append(more, r.ID)
+		}
+		fell := min(max(c.said-r.Left, 0), len(c.taken))
+		c.taken = slices.DeleteFunc(slices.Clone(c.taken[fell:]), func(at time.Time) bool { return now.Sub(at) >= ReservedShown })
+		c.said, c.at = r.Left, now
+	}
+	maps.DeleteFunc(b.byID, func(_ string, c *reservedCount) bool { return now.Sub(c.at) > ReservedKept })
+	return more
+}
+
+// Take records an instance that was launched into the reservation at now.
+func (b *ReservedBook) Take(now time.Time, id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c, ok := b.byID[id]; ok {
+		c.taken = append(c.taken, now)
+	}
+}
+
+// Left returns how many instances each reservation has left, at least 0.
+func (b *ReservedBook) Left() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make(map[string]int, len(b.byID))
+	for id, c := range b.byID {
+		out[id] = max(c.said-len(c.taken), 0)
+	}
+	return out
+}
+
+// reserve returns the catalog of a class with the offerings of its capacity reservations; c is not changed.
+func (m *Catalogs) reserve(class *awsv1.EC2NodeClass, c catalog.Catalog) catalog.Catalog {
+	if len(class.Status.CapacityReservations) == 0 {
+		return c
+	}
+	known, _ := kube.Reservations(class, m.reserved.Left())
+	zones := append([]catalog.Zone{}, ZonesOf(class)...) // not nil, which would mean all zones
+	c.Types = withReserved(c.Types, zones, known)
+	own := c.Pools
+	c.Pools = nil
+	for pool, types := range own {
+		if c.Pools == nil {
+			c.Pools = make(map[string][]catalog.Type, len(own))
+		}
+		c.Pools[pool] = withReserved(types, zones, known)
+	}
+	return c
+}
+
+func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.ReservedCapacity) []catalog.Type {
+	out := slices.Clone(types)
+	for i := range out {
+		if isDedicated(out[i]) {
+			continue // the reservations that classes select have default tenancy
+		}
+		if slices.ContainsFunc(known, func(r catalog.ReservedCapacity) bool { return r.InstanceType == out[i].Name }) {
+			out[i] = out[i].WithReserved(zones, known)
+		}
+	}
+	return out
+}
+
+// SawReserved records the capacity reservations that EC2 returned at now, and reports whether one has more instances left than before.
+func (o *RequestBuilder) SawReserved(now time.Time, found []ec2.Reservation) bool {
+	more := o.Market.reserved.Saw(now, found)
+	for _, id := range more {
+		o.Shortages.Restored(id)
+	}
+	return len(more) > 0
+}
+
+func ReservationTerms(terms []awsv1.CapacityReservationSelectorTerm) []ec2.ReservationTerm {
+	var out []ec2.ReservationTerm
+	for _, t := range terms {
+		out = append(out, ec2.ReservationTerm{ID: t.ID, OwnerID: t.OwnerID, Criteria: t.InstanceMatchCriteria, Tags: t.Tags})
+	}
+	return out
+}

@@ -1,0 +1,230 @@
+package offerings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/aws/eks"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// shifts returns the active zonal shifts.
+type shifts interface {
+	Shifts(ctx context.Context, now time.Time) ([]eks.Shift, error)
+}
+
+// shiftEvery is how often zonal shifts are read.
+const shiftEvery = 30 * time.Second
+
+// ZonalShifts prevents launches in zones with an active zonal shift of the cluster's traffic. Nodes that run there
+// stay: a shift does not mean that they are broken.
+type ZonalShifts struct {
+	Client  shifts
+	Cache   client.Reader
+	Market  *Catalogs
+	Batch   *loop.Batch // asked for a plan when a zone may be used again
+	Tell    loop.EventRecorder
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+
+	failures loop.Backoff
+	known    map[string]time.Time // as last reported: the ends of shifts by zone ID
+}
+
+// Start follows zonal shifts until ctx ends.
+func (z *ZonalShifts) Start(ctx context.Context) error {
+	ticker := time.NewTicker(shiftEvery)
+	defer ticker.Stop()
+	for {
+		err := z.Pass(ctx, time.Now())
+		if err == nil {
+			z.failures.Clear("shift")
+		} else if ctx.Err() == nil {
+			next, hint := loop.SortError(err)
+			z.Metrics.Failures.WithLabelValues("shift", string(next)).Inc()
+			if _, isNews := z.failures.Fail(time.Now(), "shift", awserr.Lasting(err)); isNews {
+				z.Log.Error("cannot look at zonal shifts", "error", err.Error(), "hint", hint)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// Pass reads the shifts once. While ARC does not answer, its last answer stays valid until each shift ends.
+func (z *ZonalShifts) Pass(ctx context.Context, now time.Time) error {
+	defer loop.Working(ctx, loop.LoopShifts, "").End()
+	// 1. read
+	found, err := z.Client.Shifts(ctx, now)
+	// 2. decide, 3. act
+	if err == nil {
+		z.Market.Shifted.Set(found)
+	}
+	active := z.Market.Shifted.active(now)
+	// 4. tell
+	return errors.Join(err, z.tell(ctx, active))
+}
+
+// tell says to the pools that could use a zone what is new about it.
+func (z *ZonalShifts) tell(ctx context.Context, active map[string]time.Time) error {
+	if maps.Equal(active, z.known) {
+		return nil
+	}
+	uses, err := z.users(ctx)
+	if err != nil {
+		return err
+	}
+	var begun, cleared []string
+	for _, zone := range slices.Sorted(maps.Keys(active)) {
+		if until, ok := z.known[zone]; !ok || !until.Equal(active[zone]) {
+			begun = append(begun, zone)
+		}
+	}
+	for _, zone := range slices.Sorted(maps.Keys(z.known)) {
+		if _, ok := active[zone]; !ok {
+			cleared = append(cleared, zone)
+		}
+	}
+	for _, zone := range begun {
+		text := "The cluster's traffic is shifted away from " + zone + untilText(active[zone]) + ": nothing is launched there"
+		z.Log.Warn("zonal shift", "zoneID", zone, "until", active[zone])
+		for _, pool := range uses[zone] {
+			z.Tell.Tell(pool, kube.ReasonZonalShiftActive, text)
+		}
+	}
+	for _, zone := range cleared {
+		z.Log.Info("a zonal shift has ended", "zoneID", zone)
+		for _, pool := range uses[zone] {
+			z.Tell.Tell(pool, kube.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
+		}
+	}
+	if len(cleared) > 0 {
+		z.Batch.Ask("shift") // pods may have waited for the zone
+	}
+	z.known = active
+	return nil
+}
+
+func untilText(at time.Time) string {
+	if at.IsZero() {
+		return " by AWS"
+	}
+	return " until " + at.UTC().Format(time.RFC3339)
+}
+
+// users returns the pools that can launch in each zone, by zone ID.
+func (z *ZonalShifts) users(ctx context.Context) (map[string][]*karpv1.NodePool, error) {
+	var pools karpv1.NodePoolList
+	if err := z.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list nodepools: %w", err)
+	}
+	var classes awsv1.EC2NodeClassList
+	if err := z.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list node classes: %w", err)
+	}
+	zones := map[string][]catalog.Zone{} // by class
+	for i := range classes.Items {
+		zones[classes.Items[i].Name] = ZonesOf(&classes.Items[i])
+	}
+	out := map[string][]*karpv1.NodePool{}
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		ref := pool.Spec.Template.Spec.NodeClassRef
+		if !nodestate.IsServed(ref) {
+			continue
+		}
+		for _, zone := range zones[ref.Name] {
+			if acceptsZone(pool, zone) {
+				out[zone.ID] = append(out[zone.ID], pool)
+			}
+		}
+	}
+	return out, nil
+}
+
+// acceptsZone reports whether the pool's requirements allow the zone.
+func acceptsZone(pool *karpv1.NodePool, zone catalog.Zone) bool {
+	like := &karpv1.NodeClaim{}
+	like.Spec.Requirements = pool.Spec.Template.Spec.Requirements
+	accepted, wrong := requirements.All(RequirementsOf(like)...)
+	if wrong != nil {
+		return false
+	}
+	for key, value := range map[string]string{catalog.LabelZone: zone.Name, catalog.LabelZoneID: zone.ID} {
+		if values, ok := accepted[key]; ok && !values.Accepts(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// shiftBook holds the last known shifts. The zero value is empty. Its methods are safe for concurrent use.
+type shiftBook struct {
+	mu    sync.Mutex
+	until map[string]time.Time // by zone ID; zero: without an end
+}
+
+func (b *shiftBook) Set(found []eks.Shift) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.until = make(map[string]time.Time, len(found))
+	for _, s := range found {
+		b.until[s.ZoneID] = s.Until
+	}
+}
+
+// active returns the ends of the shifts that are active at now, by zone ID.
+func (b *shiftBook) active(now time.Time) map[string]time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := map[string]time.Time{}
+	for zone, until := range b.until {
+		if until.IsZero() || now.Before(until) {
+			out[zone] = until
+		}
+	}
+	return out
+}
+
+// Closed returns the names of the zones with an active shift at now.
+func (b *shiftBook) Closed(now time.Time, zones []catalog.Zone) []string {
+	active := b.active(now)
+	var out []string
+	for _, z := range zones {
+		if _, ok := active[z.ID]; ok && z.ID != "" {
+			out = append(out, z.Name)
+		}
+	}
+	return out
+}
+
+// ShiftedZones returns the IDs of the zones with an active shift at now.
+func (m *Catalogs) ShiftedZones(now time.Time) map[string]bool {
+	if m == nil {
+		return nil
+	}
+	out := map[string]bool{}
+	for zone := range m.Shifted.active(now) {
+		out[zone] = true
+	}
+	return out
+}

@@ -1,0 +1,151 @@
+package poolhealth
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// PodBackoff records pods that nodes were launched for, and that are still pending although the nodes are ready and have room:
+// kube-scheduler applies a rule that the plan does not know. A node that other pods have filled meanwhile, for example similar
+// Pods that were created later, does not count. After the first failure the next node is launched at once, because the real
+// capacity of the node may have been the cause. From the second failure on the pod waits, longer each time: otherwise one pod
+// could launch and terminate nodes without end. Its methods are safe for concurrent use, and accept a nil receiver, which records
+// nothing.
+type PodBackoff struct {
+	mu   sync.Mutex
+	Pods map[string]vain // by "namespace/name"
+}
+
+// vain records the nodes that were launched for one pod.
+type vain struct {
+	claim   string    // the claim whose node became ready last; empty once it is counted
+	bought  time.Time // creation time of the claim: a younger pod is another pod with the same name
+	times   int       // nodes that did not help
+	until   time.Time // end of the back-off
+	touched time.Time
+	isTold  bool // the back-off was reported
+}
+
+// How long a pod waits after the second node that did not help it, and at most; and how long nobody has to have seen a
+// Pod for it to be forgotten.
+const (
+	unhelpedFirst      = time.Minute
+	PodBackoffMax      = 30 * time.Minute
+	PodBackoffLifetime = 2 * time.Hour
+)
+
+// Ready records at now that the node of a claim is ready for the pods that it was launched for.
+func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
+	text := claim.Annotations[kube.AnnotationPods]
+	if u == nil || text == "" {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.Pods == nil {
+		u.Pods = map[string]vain{}
+	}
+	for id := range strings.SplitSeq(text, ",") {
+		v := u.Pods[id]
+		v.claim, v.bought, v.touched = claim.Name, claim.CreationTimestamp.Time, now
+		u.Pods[id] = v
+	}
+}
+
+// Waiting is a pod that is backed off, and why.
+type Waiting struct {
+	Pod    cluster.Pod
+	Times  int
+	Until  time.Time
+	IsNews bool
+}
+
+// Sort returns the pods to plan at now, and the pods that are backed off. The pods are those that need a node: pods of a node that is not
+// initialized yet, or was initialized just now, are not among them. So a pod whose node is ready, among the nodes of the snapshot,
+// and still has room for it, was not helped.
+func (u *PodBackoff) Sort(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []Waiting) {
+	if u == nil {
+		return pods, nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.Pods) == 0 {
+		return pods, nil
+	}
+	byClaim := make(map[string]*cluster.Node, len(nodes))
+	for i, n := range nodes {
+		if n.Claim != "" {
+			byClaim[n.Claim] = &nodes[i]
+		}
+	}
+	isHeld := map[string]bool{}
+	for _, pod := range pods {
+		v, ok := u.Pods[pod.ID()]
+		if !ok || pod.Node != "" {
+			continue // it still runs on a leaving node, and is not pending yet
+		}
+		if pod.Created.After(v.bought) {
+			delete(u.Pods, pod.ID())
+			continue
+		}
+		if isTaken(byClaim[v.claim], pod) {
+			v.claim = ""
+		}
+		v.count(now)
+		if now.Before(v.until) {
+			held = append(held, Waiting{pod, v.times, v.until, !v.isTold})
+			v.isTold, isHeld[pod.ID()] = true, true
+		}
+		u.Pods[pod.ID()] = v
+	}
+	if len(held) > 0 {
+		pods = slices.DeleteFunc(slices.Clone(pods), func(p cluster.Pod) bool { return isHeld[p.ID()] })
+	}
+	for id, v := range u.Pods {
+		if now.Sub(v.touched) > PodBackoffLifetime {
+			delete(u.Pods, id)
+		}
+	}
+	return pods, held
+}
+
+// isTaken reports whether a pod would fit on the node without the other pods on it. A node that is too small or
+// unknown is not taken.
+func isTaken(node *cluster.Node, pod cluster.Pod) bool {
+	if node == nil || pod.Requests.Fits(node.Allocatable.Sub(node.Requested)) {
+		return false
+	}
+	others := resources.Amounts{}
+	for _, other := range node.Pods {
+		others = others.Add(other.Requests)
+	}
+	return pod.Requests.Fits(node.Allocatable.Sub(node.Requested.Sub(others)))
+}
+
+// count counts the node that became ready last, once.
+func (v *vain) count(now time.Time) {
+	v.touched = now
+	if v.claim == "" {
+		return
+	}
+	v.claim = ""
+	v.times++
+	if v.times >= 2 {
+		v.until = now.Add(min(PodBackoffMax, unhelpedFirst<<min(v.times-2, 10)))
+		v.isTold = false
+	}
+}
+
+// Message is the text of the pod's event.
+func (w Waiting) Message() string {
+	return loop.Count(w.Times, "node") + " in a row became ready for the pod, and kube-scheduler did not bind it to any of them: its own events" +
+		" on the pod say why; the next node is bought at " + w.Until.UTC().Format(time.TimeOnly) + " UTC at the earliest"
+}

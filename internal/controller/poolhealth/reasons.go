@@ -1,0 +1,18 @@
+package poolhealth
+
+import (
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func ReasonOfCheck(check string) string { return strings.ReplaceAll(check, "-", "_") }
+
+var checkReason = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)
+
+// IsOfCheck reports whether a condition reports the finding of a check.
+func IsOfCheck(c metav1.Condition) bool { return checkReason.MatchString(c.Reason) }
+
+// checkOfReason undoes reasonOfCheck.
+func checkOfReason(reason string) string { return strings.ReplaceAll(reason, "_", "-") }

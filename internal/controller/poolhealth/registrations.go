@@ -1,0 +1,92 @@
+package poolhealth
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// Registrations records the results of the last launches of each NodePool. Its methods are safe for concurrent use,
+// and accept a nil receiver, which records nothing.
+type Registrations struct {
+	mu     sync.Mutex
+	byPool map[types.UID]lifecycle.Outcomes
+}
+
+// Note adds the result of a claim's launch to its pool.
+func (r *Registrations) Note(claim *karpv1.NodeClaim, joined bool) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, owner := range claim.OwnerReferences {
+		if owner.Kind == "NodePool" {
+			r.put(owner.UID, r.byPool[owner.UID].With(joined))
+		}
+	}
+}
+
+// Of returns the results of a pool. Without any it returns the status of the pool's condition.
+func (r *Registrations) Of(pool *karpv1.NodePool) lifecycle.Outcomes {
+	if r == nil {
+		return lifecycle.Outcomes{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.byPool[pool.UID]; ok {
+		return known
+	}
+	c, _ := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	known := lifecycle.Outcomes{}
+	if c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse {
+		known = lifecycle.OutcomesOf(c.Status == metav1.ConditionTrue)
+	}
+	r.put(pool.UID, known)
+	return known
+}
+
+// Recall is of, for a pool whose last claim registered at joined. If the condition is unknown and a node has registered since,
+// the pool is healthy: an earlier process saw the node and ended before it wrote the condition.
+func (r *Registrations) Recall(pool *karpv1.NodePool, joined time.Time) lifecycle.Outcomes {
+	known := r.Of(pool)
+	n, _ := known.Count()
+	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
+	if r == nil || n > 0 || !ok || !joined.After(c.LastTransitionTime.Time) {
+		return known
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known = lifecycle.OutcomesOf(true)
+	r.put(pool.UID, known)
+	return known
+}
+
+// Forget resets the results of a pool.
+func (r *Registrations) Forget(pool types.UID) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(pool, lifecycle.Outcomes{})
+}
+
+func (r *Registrations) put(pool types.UID, known lifecycle.Outcomes) {
+	if r.byPool == nil {
+		r.byPool = map[types.UID]lifecycle.Outcomes{}
+	}
+	r.byPool[pool] = known
+}
+
+// OutcomesText describes the results of a pool's launches.
+func OutcomesText(outcomes lifecycle.Outcomes) string {
+	known, failed := outcomes.Count()
+	return fmt.Sprintf("%d of the last %d launches did not lead to a node", failed, known)
+}

@@ -1,0 +1,80 @@
+package poolhealth
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Restricted returns why users must not set or require a label; empty if they may.
+func Restricted(key string) string {
+	domain, _, _ := strings.Cut(key, "/")
+	switch {
+	case key == karpv1.LabelNodePool:
+		return key + " is set for you: leave it out"
+	case key == corev1.LabelHostname:
+		return key + " cannot be known before there is a node: leave it out"
+	case slices.Contains(awsv1.WellKnownLabels(), key):
+		return ""
+	case domain == karpv1.Group || strings.HasSuffix(domain, "."+karpv1.Group):
+		return key + " is in a domain that is kept for the controller"
+	case (domain == awsv1.Group || strings.HasSuffix(domain, "."+awsv1.Group)) && !slices.Contains(awsv1.UsableLabels(), key):
+		return key + " is in a domain that is kept for the controller"
+	}
+	return ""
+}
+
+func RequirementProblems(field string, r karpv1.Requirement) []string {
+	var wrong []string
+	if text := Restricted(r.Key); text != "" {
+		wrong = append(wrong, field+": "+text)
+	}
+	for _, text := range validation.IsQualifiedName(r.Key) {
+		wrong = append(wrong, fmt.Sprintf("%s: key %q: %s", field, r.Key, text))
+	}
+	for _, value := range r.Values {
+		for _, text := range validation.IsValidLabelValue(value) {
+			wrong = append(wrong, fmt.Sprintf("%s: value %q: %s", field, value, text))
+		}
+	}
+	if text := Arity(r); text != "" {
+		wrong = append(wrong, field+": "+text)
+	}
+	if r.Key == karpv1.LabelCapacityType && r.Operator == corev1.NodeSelectorOpIn {
+		known := []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeReserved}
+		if !slices.ContainsFunc(r.Values, func(v string) bool { return slices.Contains(known, v) }) {
+			wrong = append(wrong, fmt.Sprintf("%s: none of %v is a capacity type: use %s", field, r.Values, strings.Join(known, ", ")))
+		}
+	}
+	return wrong
+}
+
+// Arity returns what is wrong with the operator of a requirement or the number of its values.
+func Arity(r karpv1.Requirement) string {
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn:
+		if len(r.Values) == 0 {
+			return "operator In needs at least one value"
+		}
+		if r.MinValues != nil && len(r.Values) < *r.MinValues {
+			return fmt.Sprintf("minValues is %d and there are %d values", *r.MinValues, len(r.Values))
+		}
+	case corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt, karpv1.OperatorGte, karpv1.OperatorLte:
+		if len(r.Values) != 1 {
+			return fmt.Sprintf("operator %s needs exactly one value", r.Operator)
+		}
+		if n, err := strconv.ParseInt(r.Values[0], 10, 64); err != nil || n < 0 {
+			return fmt.Sprintf("operator %s needs a whole number not below 0, not %q", r.Operator, r.Values[0])
+		}
+	default:
+		return fmt.Sprintf("operator %q is unknown", r.Operator)
+	}
+	return ""
+}

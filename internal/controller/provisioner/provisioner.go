@@ -1,0 +1,386 @@
+package provisioner
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
+	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/fairness"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// claimMaker creates the NodeClaims of a plan.
+type claimMaker interface {
+	CreateClaims(ctx context.Context, machines []packing.Machine) []kube.Created
+}
+
+// ledger counts the NodeClaims that are not initialized yet; their pods are checked again.
+type ledger interface{ Len() int }
+
+// Provisioner plans pending pods and creates the NodeClaims that they need.
+type Provisioner struct {
+	Batch    *loop.Batch
+	Cluster  nodestate.Snapshots
+	Market   nodestate.Markets
+	Solve    nodestate.Solver
+	Claims   claimMaker
+	Ledger   ledger
+	Holds    *poolhealth.LaunchBackoff
+	Unhelped *poolhealth.PodBackoff // shared with Claims
+	Watch    *Stopwatch
+	Tell     *loop.RateLimitedRecorder
+	Metrics  *metrics.Metrics
+	Log      *slog.Logger
+	Now      loop.Clock
+
+	// Departures records for which leaving nodes a plan has found room for the pods; nil disables this.
+	Departures *nodestate.PlannedEvictions
+
+	last      string // the refusals or the cause that the last pass logged
+	postponed int    // consecutive plans that waited for nodes that joined while they were made
+	omitted   string // the first pod whose preferences were left out of the last plan
+	Costly    costly
+}
+
+// Start runs the loop until ctx ends.
+func (p *Provisioner) Start(ctx context.Context) error {
+	// The first snapshot starts the informers of kinds that nothing else watches, which takes half a second. An error is
+	// not lost: the first pass returns it again.
+	_, _ = p.Cluster.Snapshot(ctx, time.Now(), nil)
+	p.Costly.init()
+	var next, slice time.Time // when the next pass and the next slice are due; zero: on the next change
+	for {
+		window, ok := p.Batch.Wait(ctx, untilFirst(time.Now(), next, slice), p.Costly.Ended)
+		if !ok {
+			return nil
+		}
+		p.Collect(ctx)
+		if now := time.Now(); window.Size > 0 || !next.IsZero() && !now.Before(next) {
+			next = time.Time{}
+			if pause := p.Pass(ctx, window); pause > 0 {
+				next = time.Now().Add(pause)
+			}
+		}
+		slice = p.Slice(ctx)
+	}
+}
+
+// untilFirst returns the time until the earliest of the times that are not zero; 0 if all are zero.
+func untilFirst(now time.Time, times ...time.Time) time.Duration {
+	var out time.Duration
+	for _, t := range times {
+		if left := max(t.Sub(now), time.Millisecond); !t.IsZero() && (out == 0 || left < out) {
+			out = left
+		}
+	}
+	return out
+}
+
+// basis is the input of a plan.
+type basis struct {
+	snapshot cluster.Snapshot // its pods are all pods that need a node
+	market   catalog.Market
+}
+
+// look reads what a plan is made from. It is false if there can be no plan now.
+func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
+	if err := p.Holds.Recall(ctx); err != nil {
+		p.Log.Error("cannot see which pools wait", "error", err, "hint", kube.Hint(err))
+		return basis{}, false
+	}
+	market := p.Market.Market(now)
+	if market == nil {
+		p.say("EC2 has not said yet what there is to buy")
+		return basis{}, false
+	}
+	snapshot, err := p.see(ctx, now, market)
+	return basis{snapshot: snapshot, market: market}, err == nil
+}
+
+// see returns the current state of the cluster. Pools whose launches are backed off are marked as unusable.
+func (p *Provisioner) see(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
+	snapshot, err := p.Cluster.Snapshot(ctx, now, market)
+	if err != nil {
+		p.Log.Error("cannot see the cluster", "error", err, "hint", kube.Hint(err))
+		p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(err))).Inc()
+		return snapshot, err
+	}
+	snapshot.Pools = p.Holds.Marked(snapshot.Pools, now)
+	return snapshot, nil
+}
+
+// Pass makes one plan and executes it. It returns the pause until the next plan without a change; 0 for none.
+func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duration {
+	work := loop.Working(ctx, loop.LoopProvisioner, "a snapshot of the cluster")
+	defer work.End()
+	// 1. read
+	begun := p.Now.Now()
+	number := p.Departures.Begin()
+	seen, ok := p.look(ctx, begun)
+	if !ok {
+		return loop.Recheck
+	}
+	all := seen.snapshot.Pods
+	p.Metrics.Nodes.Count.Set(float64(len(seen.snapshot.Nodes)))
+	p.Costly.forget(all)
+	if len(all) == 0 {
+		p.Departures.Planned(number, seen.snapshot)
+		p.forget()
+		if p.Ledger.Len() > 0 {
+			return loop.Recheck // pods count as placed until kube-scheduler has had time to bind them
+		}
+		return 0
+	}
+
+	// 2. decide
+	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(float64(len(all)))
+	due, held := p.Unhelped.Sort(all, seen.snapshot.Nodes, begun)
+	division := p.Costly.divide(due, begun)
+	p.waits(division)
+	work.On("a plan for " + loop.Count(len(division.Now), "pod"))
+	m := made{of: p.Costly.with(seen.snapshot, due, division.Now), market: seen.market}
+	m.make(p.Solve)
+	p.Costly.share = p.Costly.share.AfterPlan(division.Cost, m.took)
+	planned := p.Now.Now()
+	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner").Observe(planned.Sub(begun).Seconds())
+
+	// 3. act
+	work.On("the NodeClaims of a plan")
+	plan, created, isWhole := p.carryOut(ctx, m)
+	if isWhole && !p.Costly.isOwed(except(due, division.Now)) {
+		p.Departures.Planned(number, seen.snapshot)
+	}
+	p.Costly.sit(plan, m.of)
+
+	// 4. report
+	p.tellWaiting(held)
+	p.report(window, planned, seen.snapshot.Pods, plan, created)
+	return loop.Recheck
+}
+
+// made is a plan with its input.
+type made struct {
+	of     cluster.Snapshot
+	market catalog.Market
+	plan   packing.Plan
+	took   time.Duration
+}
+
+func (m *made) make(solve nodestate.Solver) {
+	begun := time.Now()
+	if len(m.of.Pods) > 0 {
+		m.plan = solve(m.of, m.market)
+	}
+	m.took = time.Since(begun)
+}
+
+// lateAfter is the duration of a plan above which nodes that joined meanwhile count: they may have room for its pods.
+const lateAfter = time.Second
+
+// carryOut creates the NodeClaims of a plan, as far as it is still valid in the current state of the cluster. It returns the valid part of the
+// plan, the result for each NodeClaim, and whether the whole plan was executed.
+func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kube.Created, bool) {
+	plan, isWhole := m.plan, true
+	p.tellOmissions(plan.Omissions)
+	if len(plan.Machines) > 0 {
+		newest, err := p.see(ctx, p.Now.Now(), m.market)
+		if err != nil {
+			plan.Machines = nil
+			return plan, nil, false
+		}
+		r := Review{Before: m.of, Now: newest, market: m.market, IsLate: m.took > lateAfter && p.postponed < mostPostponed}
+		var lost stale
+		plan, lost = r.Revalidated(plan)
+		p.tellStale(lost, m)
+		isWhole = !lost.isAgain
+	}
+	begun := p.Now.Now()
+	plan.Machines = p.Holds.Canaries(begun, plan.Machines)
+	created := p.Claims.CreateClaims(ctx, plan.Machines)
+	return plan, created, isWhole && !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil })
+}
+
+// tellOmissions logs once that preferences of pods were left out of a plan.
+func (p *Provisioner) tellOmissions(all []packing.Omission) {
+	text, preferences := "", 0
+	for _, o := range all {
+		preferences += o.Preferences
+	}
+	if len(all) > 0 {
+		text = all[0].Pod
+	}
+	if text != "" && text != p.omitted {
+		p.Log.Warn("planned pods without some of their preferred affinity: the rules of all pods exceed the limit of one plan",
+			"pods", len(all), "preferences", preferences, "firstPod", text)
+	}
+	p.omitted = text
+}
+
+// mostPostponed is how many consecutive plans may wait for nodes that joined while they were made.
+const mostPostponed = 3
+
+// tellStale logs which part of a plan is no longer valid, and asks for another plan if its pods still need nodes.
+func (p *Provisioner) tellStale(lost stale, m made) {
+	p.postponed++
+	if lost.Claims[StaleRoom] == 0 {
+		p.postponed = 0
+	}
+	if len(lost.Claims) == 0 {
+		return
+	}
+	for cause, n := range lost.Claims {
+		p.Metrics.StaleClaims.WithLabelValues(staleLabels[cause]).Add(float64(n))
+	}
+	p.Log.Info("did not create a part of a plan: the cluster changed while the plan was made", "notCreated", lost.String(), "podsGone", lost.pods, "seconds", m.took.Seconds())
+	if lost.isAgain {
+		p.Batch.Hurry("stale plan")
+	}
+}
+
+// say logs once why no plan is made.
+func (p *Provisioner) say(why string) {
+	if p.last != why {
+		p.last = why
+		p.Log.Info("not planning yet", "cause", why)
+	}
+}
+
+func (p *Provisioner) report(window loop.Window, planned time.Time, pods []cluster.Pod, plan packing.Plan, created []kube.Created) {
+	p.measure(window, planned, created)
+	p.measureRefusals(slices.Concat(plan.Refusals, p.Costly.Refusals(pods)))
+	failed := p.tellPlan(pods, plan, created)
+	if len(created) == 0 && len(plan.Refusals) == 0 {
+		return
+	}
+	if said := RefusalSummary(plan.Refusals); len(created) > 0 || said != p.last {
+		p.last = said
+		p.Log.Info("planned", "pods", plan.Pods, "classes", plan.Classes, "nodeClaims", len(created)-failed,
+			"onNodes", len(plan.Placements), "refused", len(plan.Refusals), "reasons", said,
+			"pricePerHour", plan.Price.String(), "lowerBoundPerHour", plan.LowerBound.String(),
+			"seconds", planned.Sub(window.Closed).Seconds(), "batchSeconds", batchSeconds(window))
+	}
+}
+
+// tellPlan emits the events of a plan for its pods. It returns how many NodeClaims could not be created.
+func (p *Provisioner) tellPlan(all []cluster.Pod, plan packing.Plan, created []kube.Created) int {
+	pods := make(map[string]*corev1.Pod, len(all))
+	for _, pod := range all {
+		pods[pod.ID()] = podObject(pod)
+	}
+	p.tellRefusals(plan.Refusals, pods)
+	p.tellPlacements(plan.Placements, pods)
+	return p.tellClaims(created, pods)
+}
+
+func (p *Provisioner) measure(window loop.Window, planned time.Time, created []kube.Created) {
+	if len(created) > 0 {
+		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
+		p.Metrics.Stage.WithLabelValues(metrics.StagePlan).Observe(planned.Sub(window.Closed).Seconds())
+	}
+	for _, c := range created {
+		if c.Claim != nil {
+			p.Watch.Made(c.Claim.Name, window.Closed, c.At)
+			p.Metrics.Stage.WithLabelValues(metrics.StageClaim).Observe(c.At.Sub(planned).Seconds())
+		}
+	}
+}
+
+func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
+	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(refusals)))
+	p.Metrics.Refused.Reset()
+	ignored := 0
+	for _, r := range refusals {
+		if len(r.Reasons) == 0 {
+			continue
+		}
+		p.Metrics.Refused.WithLabelValues(string(r.Reasons[0].Code)).Inc()
+		if r.Reasons[0].Code == packing.Unplannable {
+			ignored++
+		}
+	}
+	p.Metrics.Ignored.Set(float64(ignored))
+}
+
+func (p *Provisioner) tellClaims(created []kube.Created, pods map[string]*corev1.Pod) (failed int) {
+	for _, c := range created {
+		if c.Err != nil {
+			failed++
+			p.Log.Error("cannot create NodeClaim", "nodePool", c.Machine.Pool, "error", c.Err, "hint", kube.Hint(c.Err))
+			p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(c.Err))).Inc()
+			continue
+		}
+		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Machine.Pool, strconv.FormatBool(len(c.Machine.Relaxed) > 0)).Inc()
+		best := c.Machine.Offerings[0]
+		p.Log.Info("created NodeClaim", "NodeClaim", c.Claim.Name, "nodePool", c.Machine.Pool, "pods", len(c.Machine.Pods),
+			"requests", c.Machine.Requests.String(), "instanceTypes", nodestate.TypesOf(c.Machine, 5), "offerings", len(c.Machine.Offerings),
+			"cheapest", best.InstanceType+" "+best.Zone+" "+best.CapacityType, "pricePerHour", best.Price.String())
+		for _, id := range c.Machine.Pods {
+			if pod := pods[id]; pod != nil {
+				p.Tell.Later(pod, kube.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
+			}
+		}
+	}
+	return failed
+}
+
+func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
+	for _, place := range placements {
+		if pod := pods[place.Pod]; pod != nil {
+			p.Tell.Later(pod, kube.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+		}
+	}
+}
+
+func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
+	for _, w := range held {
+		if w.IsNews {
+			p.Tell.Later(podObject(w.Pod), kube.ReasonFailedScheduling, w.Message())
+			p.Log.Warn("nodes bought for a pod did not help it", "Pod", w.Pod.ID(), "nodes", w.Times, "nextTry", w.Until.UTC().Format(time.RFC3339))
+		}
+	}
+}
+
+func (p *Provisioner) tellRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
+	for _, r := range refusals {
+		if pod := pods[r.Pod]; pod != nil {
+			p.Tell.Later(pod, kube.ReasonFailedScheduling, Explain(r))
+		}
+	}
+}
+
+// forget resets logs and metrics when no pod needs a node.
+func (p *Provisioner) forget() {
+	p.last = ""
+	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(0)
+	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(0)
+	p.Metrics.Refused.Reset()
+	p.Metrics.Ignored.Set(0)
+	p.waits(fairness.Division{})
+}
+
+func batchSeconds(w loop.Window) float64 {
+	if w.First.IsZero() {
+		return 0
+	}
+	return w.Closed.Sub(w.First).Seconds()
+}
+
+// podObject returns the fields of a pod that an event needs.
+func podObject(p cluster.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: loop.UID(p.UID)},
+	}
+}

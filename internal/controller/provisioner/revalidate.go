@@ -1,0 +1,216 @@
+package provisioner
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// leastKept is the share of a planned NodeClaim's pods, by CPU and memory, that must still need it for it to be created. Below
+// that a smaller one is planned.
+const leastKept = 0.5
+
+// stale counts the parts of a plan that became invalid while it was made.
+type stale struct {
+	pods    int            // that are deleted, bound, or placed elsewhere
+	Claims  map[string]int // planned NodeClaims that are not created, by cause
+	isAgain bool           // some of their pods still need nodes, and are planned again at once
+}
+
+// Causes for not creating a planned NodeClaim.
+const (
+	stalePods  = "its pods are gone"
+	stalePart  = "most of its pods are gone"
+	stalePool  = "its NodePool changed"
+	staleLimit = "its NodePool reached a limit"
+	StaleRoom  = "a node came that has room for its pods"
+)
+
+// staleLabels are the causes as metric labels.
+var staleLabels = map[string]string{stalePods: "pods_gone", stalePart: "pods_changed", stalePool: "nodepool_changed", staleLimit: "limit", StaleRoom: "node_came"}
+
+// String returns, for example, "its NodePool changed: 1 NodeClaim; its pods no longer need a node: 9 NodeClaims".
+func (s stale) String() string {
+	var out []string
+	for _, cause := range slices.Sorted(maps.Keys(s.Claims)) {
+		out = append(out, cause+": "+loop.Count(s.Claims[cause], "NodeClaim"))
+	}
+	return strings.Join(out, "; ")
+}
+
+// Review compares a plan with a newer snapshot.
+type Review struct {
+	Before, Now cluster.Snapshot
+	market      catalog.Market
+	// IsLate is set for a plan that took so long that new nodes may have room for its pods.
+	IsLate bool
+
+	pods   map[string]*cluster.Pod // of before
+	wait   map[string]string       // UIDs of the pods in now, by "namespace/name"
+	pools  map[string]*cluster.Pool
+	old    map[string]*cluster.Pool
+	fresh  []*cluster.Node              // new nodes that accept pods
+	usage  map[string]resources.Amounts // by pool, including the part of the plan that is kept
+	counts map[string]int               // nodes, by pool
+	stale  stale
+}
+
+// Revalidated returns the part of the plan for the snapshot r.before that is still valid in r.now.
+func (r Review) Revalidated(plan packing.Plan) (packing.Plan, stale) {
+	r.index()
+	machines := make([]packing.Machine, 0, len(plan.Machines))
+	plan.Price = 0
+	for _, m := range plan.Machines {
+		kept, cause := r.keep(m)
+		if cause != "" {
+			r.stale.Claims[cause]++
+			r.stale.isAgain = r.stale.isAgain || cause != stalePods
+			continue
+		}
+		machines = append(machines, kept)
+		plan.Price += kept.Price()
+	}
+	plan.Machines = machines
+	nodes := map[string]bool{}
+	for i := range r.Now.Nodes {
+		nodes[r.Now.Nodes[i].Name] = !r.Now.Nodes[i].Leaving
+	}
+	plan.Placements = slices.DeleteFunc(slices.Clone(plan.Placements), func(p packing.Placement) bool {
+		isGone := !r.waits(p.Pod)
+		if !isGone && !nodes[p.Node] {
+			r.stale.isAgain = true
+		}
+		return isGone || !nodes[p.Node]
+	})
+	plan.Refusals = slices.DeleteFunc(slices.Clone(plan.Refusals), func(f packing.Refusal) bool { return !r.waits(f.Pod) })
+	return plan, r.stale
+}
+
+func (r *Review) index() {
+	r.stale.Claims = map[string]int{}
+	r.pods, r.wait = map[string]*cluster.Pod{}, map[string]string{}
+	for i := range r.Before.Pods {
+		r.pods[r.Before.Pods[i].ID()] = &r.Before.Pods[i]
+	}
+	for i := range r.Now.Pods {
+		r.wait[r.Now.Pods[i].ID()] = r.Now.Pods[i].UID
+	}
+	r.old, r.pools = poolsByName(r.Before.Pools), poolsByName(r.Now.Pools)
+	r.usage, r.counts = map[string]resources.Amounts{}, map[string]int{}
+	for name, p := range r.pools {
+		r.usage[name], r.counts[name] = p.Usage, p.Nodes
+	}
+	known := map[string]bool{}
+	for i := range r.Before.Nodes {
+		n := &r.Before.Nodes[i]
+		known[n.Name], known[n.Claim], known[n.ProviderID] = true, true, true
+	}
+	for i := range r.Now.Nodes {
+		n := &r.Now.Nodes[i]
+		isKnown := known[n.Name] || n.Claim != "" && known[n.Claim] || n.ProviderID != "" && known[n.ProviderID]
+		if r.IsLate && !isKnown && !n.Leaving {
+			r.fresh = append(r.fresh, n)
+		}
+	}
+}
+
+func poolsByName(pools []cluster.Pool) map[string]*cluster.Pool {
+	out := map[string]*cluster.Pool{}
+	for i := range pools {
+		out[pools[i].Name] = &pools[i]
+	}
+	return out
+}
+
+// waits reports whether the planned pod still needs a node.
+func (r *Review) waits(id string) bool {
+	p := r.pods[id]
+	return p != nil && r.wait[id] == p.UID
+}
+
+// keep returns the planned node with the pods that still need it, or why it must not be created.
+func (r *Review) keep(m packing.Machine) (packing.Machine, string) {
+	pool := r.pools[m.Pool]
+	var kept []string
+	all, left := resources.Amounts{}, resources.Amounts{}
+	for _, id := range m.Pods {
+		p := r.pods[id]
+		if p == nil {
+			continue
+		}
+		all = all.Add(p.Requests)
+		if r.waits(id) {
+			kept, left = append(kept, id), left.Add(p.Requests)
+		}
+	}
+	r.stale.pods += len(m.Pods) - len(kept)
+	switch {
+	case len(kept) == 0:
+		return m, stalePods
+	case left.Bulk() < leastKept*all.Bulk():
+		return m, stalePart
+	case pool == nil || !isSamePool(r.old[m.Pool], pool):
+		return m, stalePool
+	case slices.ContainsFunc(r.fresh, func(n *cluster.Node) bool { return r.hasRoom(n, kept) }):
+		return m, StaleRoom
+	case !r.isWithinLimits(m, pool):
+		return m, staleLimit
+	}
+	if len(kept) < len(m.Pods) {
+		m.Pods, m.Requests = kept, m.Requests.Sub(all.Sub(left))
+	}
+	return m, ""
+}
+
+// isSamePool reports whether NodeClaims planned for the old pool are valid for the current one.
+func isSamePool(old, now *cluster.Pool) bool {
+	return old != nil && old.UID == now.UID && now.Unusable == "" && old.NodeClass == now.NodeClass &&
+		reflect.DeepEqual(old.Requirements, now.Requirements) && reflect.DeepEqual(old.Labels, now.Labels) &&
+		slices.Equal(old.Taints, now.Taints) && slices.Equal(old.StartupTaints, now.StartupTaints)
+}
+
+// isWithinLimits reports whether the planned node fits the current limits of the pool. If the pool has not grown and its limits
+// have not changed, the plan has checked that already.
+func (r *Review) isWithinLimits(m packing.Machine, pool *cluster.Pool) bool {
+	old := r.old[m.Pool]
+	if reflect.DeepEqual(old.Limits, pool.Limits) && old.Nodes >= pool.Nodes && pool.Usage.Fits(old.Usage) {
+		return true
+	}
+	most := resources.Amounts{}
+	types := r.market.Types(m.NodeClass, m.Pool)
+	for _, o := range m.Offerings {
+		if i := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == o.InstanceType }); i >= 0 {
+			most = most.Max(types[i].Capacity)
+		}
+	}
+	usage, nodes := r.usage[m.Pool].Add(most), r.counts[m.Pool]+1
+	for name, ceiling := range pool.Limits.Ceiling {
+		if usage.Of(name) > ceiling {
+			return false
+		}
+	}
+	if pool.Limits.Nodes != nil && nodes > *pool.Limits.Nodes {
+		return false
+	}
+	r.usage[m.Pool], r.counts[m.Pool] = usage, nodes
+	return true
+}
+
+// hasRoom reports whether one of the pods could run on the node, without regard to rules about other pods.
+func (r *Review) hasRoom(n *cluster.Node, pods []string) bool {
+	free := n.Allocatable.Sub(n.Requested)
+	return slices.ContainsFunc(pods, func(id string) bool {
+		p := r.pods[id]
+		_, isKeptOff := requirements.Untolerated(n.Taints, p.Tolerations)
+		accepts := len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(q requirements.Requirements) bool { return q.Accepts(n.Labels) })
+		return !isKeptOff && accepts && p.Requests.Fits(free)
+	})
+}

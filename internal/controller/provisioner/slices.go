@@ -1,0 +1,294 @@
+package provisioner
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/controller/loop"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/scheduling/fairness"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// costly are the pods whose scheduling rules exceed their share of a plan, and the state of their slices. A slice is planned in its own
+// goroutine, so that other pods are planned meanwhile. All fields are written by the loop only.
+type costly struct {
+	share fairness.Share
+	turns map[string]costlyTurn    // by UID
+	costs map[string]int           // of waiting pods, by UID
+	Seats map[string]fairness.Seat // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
+	last  string                   // the namespace that was last served
+
+	refused map[string]packing.Refusal // by UID: the refusal of the last slice
+	waiting int                        // pods that wait for a slice, whether or not they were in one before
+	Running bool                       // a slice is being planned
+	done    chan slice
+	Ended   chan struct{} // has one element after each slice
+	Due     time.Time     // the next slice does not start before
+	round   round
+	said    string // the last logged refusals
+}
+
+// round sums up the slices since the last log line.
+type round struct {
+	slices, pods, refused, claims int
+	took                          time.Duration
+}
+
+// costlyTurn records when a pod was in a slice.
+type costlyTurn struct {
+	times int
+	again time.Time // when it may be in the next one
+}
+
+// Slice is a plan for some costly pods.
+type slice struct {
+	made
+	last string // the last namespace that it serves
+	cost int
+	work *loop.Work
+}
+
+// How long after its turn a pod that still waits has the next one: this, then twice as long each time up to the most.
+const (
+	costlyAgain = 5 * time.Second
+	costlyMost  = time.Minute
+	// roundMost is after how much planning time the slices are logged.
+	roundMost = time.Minute
+)
+
+func (c *costly) init() {
+	if c.turns == nil {
+		c.share = fairness.Usual()
+		c.turns, c.costs, c.Seats, c.refused = map[string]costlyTurn{}, map[string]int{}, map[string]fairness.Seat{}, map[string]packing.Refusal{}
+		c.done, c.Ended = make(chan slice, 1), make(chan struct{}, 1)
+	}
+}
+
+// divide selects the pods to plan at now.
+func (c *costly) divide(pods []cluster.Pod, now time.Time) fairness.Division {
+	c.init()
+	served := map[string]bool{}
+	for uid, t := range c.turns {
+		if now.Before(t.again) {
+			served[uid] = true
+		}
+	}
+	for i := range pods {
+		if _, ok := c.costs[pods[i].UID]; !ok {
+			c.costs[pods[i].UID] = fairness.Cost(&pods[i])
+		}
+	}
+	return fairness.Divide(pods, fairness.Turns{Served: served, Costs: c.costs, Last: c.last}, c.share)
+}
+
+// forget drops the records of pods that no longer need a node.
+func (c *costly) forget(pods []cluster.Pod) {
+	if len(c.costs) == 0 {
+		return
+	}
+	waiting := make(map[string]bool, len(pods))
+	for i := range pods {
+		waiting[pods[i].UID] = true
+	}
+	for uid := range c.costs {
+		if !waiting[uid] {
+			delete(c.costs, uid)
+			delete(c.turns, uid)
+			delete(c.refused, uid)
+		}
+	}
+	for id, seat := range c.Seats {
+		if !waiting[seat.UID] {
+			delete(c.Seats, id)
+		}
+	}
+}
+
+// isOwed reports whether one of the pods on a leaving node has not been in a slice yet.
+func (c *costly) isOwed(pods []cluster.Pod) bool {
+	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
+}
+
+// sit records where the plan places pods.
+func (c *costly) sit(plan packing.Plan, s cluster.Snapshot) {
+	at := map[string]*cluster.Node{}
+	for i := range s.Nodes {
+		at[s.Nodes[i].Name] = &s.Nodes[i]
+	}
+	to := map[string]string{}
+	for _, p := range plan.Placements {
+		to[p.Pod] = p.Node
+	}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if n := at[to[p.ID()]]; n != nil {
+			c.Seats[p.ID()] = fairness.NewSeat(p, n)
+		} else {
+			delete(c.Seats, p.ID())
+		}
+	}
+}
+
+// except returns the pods that are not among the others.
+func except(pods, others []cluster.Pod) []cluster.Pod {
+	isOther := make(map[string]bool, len(others))
+	for i := range others {
+		isOther[others[i].UID] = true
+	}
+	var out []cluster.Pod
+	for i := range pods {
+		if !isOther[pods[i].UID] {
+			out = append(out, pods[i])
+		}
+	}
+	return out
+}
+
+// with returns the snapshot with only these pods to plan; the other due pods count where earlier plans placed them.
+func (c *costly) with(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
+	if len(c.Seats) > 0 {
+		s.Nodes = fairness.Seated(s.Nodes, except(due, pods), c.Seats)
+	}
+	s.Pods = pods
+	return s
+}
+
+// Refusals returns the refusals of slices for the pods.
+func (c *costly) Refusals(pods []cluster.Pod) []packing.Refusal {
+	var out []packing.Refusal
+	for i := range pods {
+		if r, ok := c.refused[pods[i].UID]; ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// waits records how many pods wait for slices.
+func (p *Provisioner) waits(d fairness.Division) {
+	p.Costly.waiting = len(d.Slice) + d.Later
+	p.Metrics.Costly.Set(float64(p.Costly.waiting))
+}
+
+// Slice starts the next slice if it is due. It returns when to call it again; zero: on the next change.
+func (p *Provisioner) Slice(ctx context.Context) time.Time {
+	c, now := &p.Costly, p.Now.Now()
+	if c.Running || c.waiting == 0 {
+		return time.Time{}
+	}
+	if now.Before(c.Due) {
+		return c.Due
+	}
+	seen, ok := p.look(ctx, now)
+	if !ok {
+		return time.Time{} // the next pass will log the cause
+	}
+	due, held := p.Unhelped.Sort(seen.snapshot.Pods, seen.snapshot.Nodes, now)
+	p.tellWaiting(held)
+	d := c.divide(due, now)
+	if p.waits(d); len(d.Slice) == 0 {
+		p.sumUp()
+		return time.Time{} // all pods were in a slice; after the next pass some may be due again
+	}
+	s := slice{
+		made: made{of: c.with(seen.snapshot, due, d.Slice), market: seen.market},
+		last: d.Last, cost: d.Spent, work: loop.Working(ctx, loop.LoopSlices, describe(d.Slice)),
+	}
+	c.Running = true
+	go func() {
+		s.make(p.Solve)
+		c.done <- s
+		c.Ended <- struct{}{}
+	}()
+	return time.Time{}
+}
+
+// Collect executes the plan of a finished slice, if there is one.
+func (p *Provisioner) Collect(ctx context.Context) {
+	select {
+	case s := <-p.Costly.done:
+		p.carryOutSlice(ctx, s)
+	default:
+	}
+}
+
+func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
+	c := &p.Costly
+	defer s.work.End()
+	p.Metrics.Scheduling.Duration.WithLabelValues("provisioner.slices").Observe(s.took.Seconds())
+	plan, created, isWhole := p.carryOut(ctx, s.made)
+	now := p.Now.Now()
+	c.Running, c.last, c.share = false, s.last, c.share.AfterSlice(s.cost, s.took)
+	c.Due = now.Add(s.took)      // half of the time is for other pods
+	planned := map[string]bool{} // pods with a result in the executed plan
+	for _, r := range plan.Refusals {
+		planned[r.Pod] = true
+	}
+	for _, l := range plan.Placements {
+		planned[l.Pod] = true
+	}
+	for _, m := range created {
+		for _, id := range m.Machine.Pods {
+			planned[id] = true
+		}
+	}
+	refused := map[string]packing.Refusal{}
+	for _, r := range plan.Refusals {
+		refused[r.Pod] = r
+	}
+	for i := range s.of.Pods {
+		pod := &s.of.Pods[i]
+		if !isWhole && !planned[pod.ID()] {
+			continue // it is planned again at once
+		}
+		t := c.turns[pod.UID]
+		t.times++
+		t.again = now.Add(min(costlyAgain<<min(t.times-1, 10), costlyMost))
+		c.turns[pod.UID] = t
+		if r, ok := refused[pod.ID()]; ok {
+			c.refused[pod.UID] = r
+		} else {
+			delete(c.refused, pod.UID)
+		}
+	}
+	c.sit(plan, s.of)
+	c.round.slices++
+	c.round.pods += len(s.of.Pods)
+	c.round.refused += len(plan.Refusals)
+	c.round.claims += len(created) - p.tellPlan(s.of.Pods, plan, created)
+	if c.round.took += s.took; c.round.took > roundMost {
+		p.sumUp()
+	}
+}
+
+// sumUp logs the results of the slices since the last call.
+func (p *Provisioner) sumUp() {
+	r := p.Costly.round
+	p.Costly.round = round{}
+	if said := RefusalSummary(slices.Collect(maps.Values(p.Costly.refused))); r.claims > 0 || r.slices > 0 && said != p.Costly.said {
+		p.Costly.said = said
+		p.Log.Info("planned pods with costly rules in slices", "slices", r.slices, "pods", r.pods, "nodeClaims", r.claims,
+			"refused", r.refused, "reasons", said, "seconds", r.took.Seconds())
+	}
+}
+
+// describe returns what a slice works on, for the message about a stalled loop.
+func describe(pods []cluster.Pod) string {
+	var namespaces []string
+	for i := range pods {
+		if n := pods[i].Namespace; len(namespaces) == 0 || namespaces[len(namespaces)-1] != n {
+			namespaces = append(namespaces, n)
+		}
+	}
+	const shown = 3
+	more := ""
+	if len(namespaces) > shown {
+		more = " and " + loop.Count(len(namespaces)-shown, "other")
+		namespaces = namespaces[:shown]
+	}
+	return "a plan for " + loop.Count(len(pods), "pod") + " of " + strings.Join(namespaces, ", ") + more + ", the first " + pods[0].ID()
+}

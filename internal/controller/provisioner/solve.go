@@ -1,0 +1,41 @@
+package provisioner
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/controller/nodestate"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/scheduling/fairness"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// Plan is the Solver of the controller.
+func Plan(s cluster.Snapshot, market catalog.Market) packing.Plan {
+	return packing.Solve(s, market, packing.Usual)
+}
+
+// Bounded returns a Solver for loops that need only an approximate plan. It refuses pods whose rules exceed their share of a plan,
+// and so keeps the nodes that might be used for them.
+func Bounded(solve nodestate.Solver) nodestate.Solver {
+	return func(s cluster.Snapshot, market catalog.Market) packing.Plan {
+		d := fairness.Divide(s.Pods, fairness.Turns{}, fairness.Usual())
+		if len(d.Now) == len(s.Pods) {
+			return solve(s, market)
+		}
+		later := except(s.Pods, d.Now)
+		s.Pods = d.Now
+		plan := solve(s, market)
+		for i := range later {
+			reason := packing.Reason{Code: packing.EffortSpent, Count: 1, Detail: "its rules cost more than its share of one plan"}
+			plan.Refusals = append(plan.Refusals, packing.Refusal{Pod: later[i].ID(), Reasons: []packing.Reason{reason}})
+		}
+		slices.SortStableFunc(plan.Refusals, func(a, b packing.Refusal) int { return strings.Compare(a.Pod, b.Pod) })
+		return plan
+	}
+}
+
+// JoinFacts are the facts about the cluster that an instance needs to join.
+type JoinFacts = bootstrap.Cluster

@@ -1,0 +1,61 @@
+package provisioner
+
+import (
+	"sync"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/metrics"
+)
+
+// Stopwatch measures the time from the batch that needed a NodeClaim to the launch request, for the metrics.
+// A claim may be launched before the pass that created it has ended, so both orders occur.
+// Its methods are safe for concurrent use.
+type Stopwatch struct {
+	Metrics *metrics.Metrics
+
+	mu       sync.Mutex
+	made     map[string]times     // created, not launched yet
+	launched map[string]time.Time // launched, not known as created yet
+}
+
+type times struct{ closed, made time.Time }
+
+// mostFollowed limits the records of claims that another client created, or that were never launched.
+const mostFollowed = 10_000
+
+// Made records a claim, by name, that was created at now for a batch that closed earlier.
+func (w *Stopwatch) Made(claim string, closed, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at, ok := w.launched[claim]; ok {
+		delete(w.launched, claim)
+		w.observe(times{closed, now}, at)
+		return
+	}
+	if w.made == nil || len(w.made) >= mostFollowed {
+		w.made = map[string]times{}
+	}
+	w.made[claim] = times{closed, now}
+}
+
+// Launching records the first launch request for a claim.
+func (w *Stopwatch) Launching(claim string, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t, ok := w.made[claim]; ok {
+		delete(w.made, claim)
+		w.observe(t, now)
+		return
+	}
+	if w.launched == nil || len(w.launched) >= mostFollowed {
+		w.launched = map[string]time.Time{}
+	}
+	if _, again := w.launched[claim]; !again {
+		w.launched[claim] = now
+	}
+}
+
+func (w *Stopwatch) observe(t times, launched time.Time) {
+	w.Metrics.Stage.WithLabelValues(metrics.StageLaunch).Observe(max(launched.Sub(t.made), 0).Seconds())
+	w.Metrics.Stage.WithLabelValues(metrics.StageBeyond).Observe(launched.Sub(t.closed).Seconds())
+}

@@ -1,0 +1,121 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/awserr"
+	"github.com/joiner-sh/joiner/internal/controller/interruptions"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// TestTroubles: status checks and scheduled events are processed without any queue. The node of a failing instance is drained at once and by
+// force. The node of an instance with a scheduled reboot or retirement goes when a plan has included its pods.
+func TestTroubles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		happens  func(w *world.World, now time.Time, id string)
+		after    time.Duration // until EC2 is asked
+		category string        // empty: the node stays
+		byForce  bool
+	}{
+		"the instance fails": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
+			interruptions.FailsFor, "instance_status", true},
+		"its host fails": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.SystemCheck) },
+			interruptions.FailsFor, "system_status", true},
+		"it fails for a moment": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
+			interruptions.FailsFor / 2, "", false},
+		"it failed": {func(w *world.World, now time.Time, id string) {
+			w.Impair(now, id, world.InstanceCheck)
+			w.Impair(now, id)
+		}, interruptions.FailsFor, "", false},
+		"it will be retired": {func(w *world.World, now time.Time, id string) {
+			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
+		}, 0, "event_status", false},
+		"it fails and will be retired": {func(w *world.World, now time.Time, id string) {
+			w.Schedule(now, id, "instance-retirement", "degraded hardware", now.Add(72*time.Hour))
+			w.Impair(now, id, world.SystemCheck)
+		}, interruptions.FailsFor, "system_status", true},
+		"it was rebooted": {func(w *world.World, now time.Time, id string) {
+			w.Schedule(now, id, "system-reboot", "a new host", now.Add(time.Minute))
+		}, interruptions.FailsFor, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "t3.medium", "m5.large")
+			r.heeding(t)
+			r.Interruption.Queue = nil
+			old := r.servingNodes(t, "web")[0].Name
+			id := r.instances()[0].ID
+			r.Do(func(w *world.World, now time.Time) { c.happens(w, now, id) })
+			r.ahead += c.after
+			r.examine(t)
+			r.depart(t)
+			claim := r.claim(t, old)
+			if leaves := claim.DeletionTimestamp != nil; leaves != c.byForce {
+				t.Fatalf("it leaves at once: %t\n%s", leaves, r.log)
+			}
+			r.plan(t)
+			r.depart(t)
+			if claim = r.claim(t, old); (claim.DeletionTimestamp != nil) != (c.category != "") {
+				t.Errorf("once there is a plan it leaves: %t\n%s", claim.DeletionTimestamp != nil, r.log)
+			}
+			if _, byForce := claim.Annotations[karpv1.AnnotationTerminationTimestamp]; byForce != c.byForce {
+				t.Errorf("its pods leave by force: %t", byForce)
+			}
+			r.examine(t) // it is reported once
+			if n := counted(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" && (n != 1 || counted(t, r.Claims.Metrics.Failing, c.category) != 1) {
+				t.Errorf("%d are counted, want one of %q", n, c.category)
+			}
+			if told := r.events.has("NodeClaim/InstanceUnhealthy"); (told != "") != (c.category != "") {
+				t.Errorf("told: %q", told)
+			}
+		})
+	}
+}
+
+// TestTroubleOfAll: if more than a fifth of the instances fail, new ones would fail as well.
+func TestTroubleOfAll(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.heeding(t)
+	r.servingNodes(t, "web", "db")
+	r.Do(func(w *world.World, now time.Time) {
+		for _, i := range r.estate.Region.Instances.All() {
+			w.Impair(now, i.ID, world.SystemCheck)
+		}
+	})
+	r.ahead += interruptions.FailsFor
+	r.examine(t)
+	r.depart(t)
+	for _, c := range r.claims(t) {
+		if c.DeletionTimestamp != nil {
+			t.Errorf("%s leaves\n%s", c.Name, r.log)
+		}
+	}
+	if r.events.has("NodeClaim/NodeRepairBlocked", "2 of 2 instances") == "" {
+		t.Errorf("nobody was told: %v", r.events.told)
+	}
+}
+
+// TestTroublesDenied: Karpenter's older policies do not allow the call.
+func TestTroublesDenied(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "t3.medium")
+	r.heeding(t)
+	r.Do(func(w *world.World, _ time.Time) {
+		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstanceStatus"}}
+	})
+	if err := r.Interruption.Examine(t.Context()); !awserr.Is(err, awserr.Denied) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// examine reads the instances' status from EC2 once.
+func (r *rig) examine(t *testing.T) {
+	t.Helper()
+	if err := r.Interruption.Examine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

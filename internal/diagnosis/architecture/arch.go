@@ -1,0 +1,381 @@
+// Package architecture checks whether NodePools, AMIs, programs and pods agree on the CPU architecture and on labels.
+//
+// In: an index.Index.
+// Out: findings of the checks ARCH.
+// Never: a call, a clock, or a verdict without the evidence for it.
+package architecture
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
+)
+
+// Checks returns the checks ARCH.
+func Checks() []index.Check {
+	return []index.Check{
+		{ID: "ARCH-1", Title: "every architecture of a pool has instance types and an image", Layer: diagnosis.LayerPlan, Judge: judgeSteps},
+		{ID: "ARCH-2", Title: "images are for the architectures of the pools", Layer: diagnosis.LayerPlan, Judge: judgeImageArch},
+		{ID: "ARCH-3", Title: "user data is for the architecture", Layer: diagnosis.LayerBoot, Judge: judgeProgramArch},
+		{ID: "ARCH-4", Title: "pods' own labels are offered by a pool", Layer: diagnosis.LayerPlan, Judge: judgePodLabels},
+		{ID: "ARCH-5", Title: "images of pods exist for the architecture", Layer: diagnosis.LayerReady, Judge: judgePodImages},
+		{ID: "ARCH-6", Title: "pods in a pool of several architectures can run on each", Layer: diagnosis.LayerReady, Judge: judgeMixedPool},
+		{ID: "ARCH-7", Title: "A1 instances get an image that runs on them", Layer: diagnosis.LayerPlan, Judge: judgeA1},
+	}
+}
+
+// judgeSteps names the first requirement after which nothing is left, for each architecture.
+func judgeSteps(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, p := range ix.Evidence.Pools.Value {
+		found := judgePoolSteps(ix, p)
+		if len(found) == 0 {
+			found = []diagnosis.Finding{diagnosis.ReportFine("NodePool " + p.Name)}
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+// isWindows reports whether the instances of a class run Windows.
+func isWindows(c diagnosis.Class) bool { return strings.HasPrefix(c.Family, "Windows") }
+
+func judgePoolSteps(ix *index.Index, p diagnosis.Pool) []diagnosis.Finding {
+	subject := "NodePool " + p.Name
+	if len(p.Steps) == 0 {
+		return []diagnosis.Finding{{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: subject, Cause: "the instance types that it allows were not counted"}}
+	}
+	total := func(s diagnosis.Step) int {
+		n := 0
+		for _, left := range s.Left {
+			n += left
+		}
+		return n
+	}
+	last := p.Steps[len(p.Steps)-1]
+	if total(last) == 0 {
+		i := slices.IndexFunc(p.Steps, func(s diagnosis.Step) bool { return total(s) == 0 })
+		before := "every type of the catalog"
+		if i > 0 {
+			before = fmt.Sprintf("%d types", total(p.Steps[i-1]))
+		}
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "no instance type is left after the requirement %s, and there were %s before it", p.Steps[i].Name, before).
+			With(stepsLine(p.Steps)).FixedBy(loosen(p, p.Steps[i].Name))}
+	}
+	var out []diagnosis.Finding
+	class, _ := ix.Evidence.Class(p.Class)
+	for _, arch := range p.Architectures() {
+		if last.Left[arch] > 0 || arch != "amd64" && isWindows(class) { // Windows is for amd64 alone, whatever else a pool allows
+			continue
+		}
+		i := slices.IndexFunc(p.Steps, func(s diagnosis.Step) bool { return s.Left[arch] == 0 })
+		out = append(out, diagnosis.ReportSuspicious(subject, diagnosis.Certain, "of the architecture %s that it allows, no instance type is left after the requirement %s", arch, p.Steps[i].Name).
+			With(stepsLine(p.Steps)).FixedBy(only(p, arch, last)))
+	}
+	return out
+}
+
+// loosen is the step with the smallest change, or advice if there are several.
+func loosen(p diagnosis.Pool, requirement string) fix.Step {
+	m := p.Loosened
+	if m == nil {
+		return without(p, requirement)
+	}
+	if m.Key == diagnosis.LabelArch && m.Index < len(p.Requirements) {
+		// The architectures that it allows now have no types, so the new value replaces them.
+		return setValues(p, m.Index, fix.List{fix.Architecture(m.Value)})
+	}
+	return fix.JSONPatch(fix.NodePool(p.Name), still(p, m.Index, m.Key),
+		fix.Fields{"op": fix.Text("add"), "path": fix.Path("/spec/template/spec/requirements/%d/values/-", m.Index), "value": fix.LabelValue(m.Value)})
+}
+
+func stepsLine(steps []diagnosis.Step) string {
+	var out []string
+	for _, s := range steps {
+		var left []string
+		for _, arch := range slices.Sorted(maps.Keys(s.Left)) {
+			left = append(left, fmt.Sprintf("%d %s", s.Left[arch], arch))
+		}
+		out = append(out, s.Name+" → "+diagnosis.OrElse(strings.Join(left, " + "), "none"))
+	}
+	return strings.Join(out, "; ")
+}
+
+// wantedArchitectures are the architectures of the pools of a class, as far as any is left; nil if pools do not say.
+func wantedArchitectures(ix *index.Index, class string) []string {
+	var out []string
+	for _, p := range ix.Evidence.Pools.Value {
+		if p.Class != class {
+			continue
+		}
+		all := p.Architectures()
+		if len(p.Steps) > 0 {
+			last := p.Steps[len(p.Steps)-1].Left
+			if all == nil {
+				all = slices.Sorted(maps.Keys(last))
+			}
+			all = slices.DeleteFunc(slices.Clone(all), func(a string) bool { return last[a] == 0 })
+		}
+		out = append(out, all...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// judgeImageArch: a class that selects images by hand must have one for each architecture that its pools launch.
+func judgeImageArch(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Images.Gap("the images"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		subject := "EC2NodeClass " + c.Name
+		has, names := map[string]bool{}, []string{}
+		for _, i := range ix.Evidence.Images.Value {
+			if slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID) {
+				has[i.Architecture] = true
+				names = append(names, i.ID+" is for "+i.Architecture)
+			}
+		}
+		if len(has) == 0 {
+			out = append(out, diagnosis.ReportFine(subject))
+			continue
+		}
+		for _, arch := range wantedArchitectures(ix, c.Name) {
+			if has[arch] {
+				continue
+			}
+			f := diagnosis.ReportBroken(subject, diagnosis.Certain, "its pools launch %s instances, and none of its images is for them", arch).With(names...).
+				Explaining(diagnosis.OtherArch).FixedBy(imageFor(c, arch))
+			if len(wantedArchitectures(ix, c.Name)) > 1 && slices.ContainsFunc(wantedArchitectures(ix, c.Name), func(a string) bool { return has[a] }) {
+				f.Verdict = diagnosis.Suspicious // the architectures that have an image still launch
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// imageFor is the step that adds an image for an architecture: AWS's images if the family exists for all.
+func imageFor(c diagnosis.Class, arch string) fix.Step {
+	if c.Family != "AL2023" && c.Family != "Bottlerocket" {
+		return fix.Edit(fix.NodeClass(c.Name)).With("add an image for %s to spec.amiSelectorTerms, or narrow "+diagnosis.LabelArch+" in the NodePool", arch)
+	}
+	return nodeclass.FamilyImages(c).With("AWS's own image; or add your image for %s", arch)
+}
+
+// judgeProgramArch: user data that fetches or runs programs of another architecture.
+func judgeProgramArch(ix *index.Index) []diagnosis.Finding {
+	out := nodeclass.Problems(ix, "ARCH-3")
+	if gap, ok := ix.Evidence.UserData.Gap("user data"); ok && len(ix.OccurrencesOf("", diagnosis.OtherArch)) == 0 {
+		return []diagnosis.Finding{gap}
+	}
+	for _, c := range ix.Evidence.Classes.Value {
+		if sights := ix.OccurrencesOf(c.Name, diagnosis.OtherArch); len(sights) > 0 {
+			// The problem that was predicted from the user data has occurred.
+			out = slices.DeleteFunc(out, func(f diagnosis.Finding) bool {
+				return f.Subject == "EC2NodeClass "+c.Name && f.Verdict == diagnosis.Suspicious
+			})
+			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely, "the user data of EC2NodeClass %s runs a program that is for another architecture than instance type %s", c.Name, sights[0].Instance.Type).
+				With(index.Lines(sights)...).Explaining(diagnosis.OtherArch, diagnosis.ScriptFailed).
+				FixedBy(nodeclass.UserDataFixOr(ix, "ARCH-3", sights[0], fix.Edit(fix.NodeClass(c.Name)).With("in spec.userData fetch programs for what uname -m prints, or narrow "+diagnosis.LabelArch+" in the NodePool"))))
+		}
+	}
+	return out
+}
+
+// judgePodLabels: a label of the user's own must be offered by some pool, or no node ever has it.
+func judgePodLabels(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Pods.Gap("the pods that do not run"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	told := map[string]bool{}
+	for _, pod := range ix.Evidence.Pods.Value {
+		if pod.Node != "" || pod.IsDaemons() {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(pod.Selector)) {
+			value := pod.Selector[key]
+			node := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Labels[key] == value })
+			if node || diagnosis.WellKnown(key) || told[key+"="+value] || slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return offers(p, key, value) }) {
+				continue
+			}
+			told[key+"="+value] = true
+			out = append(out, noSuchLabel(ix, pod, key, value))
+		}
+	}
+	return out
+}
+
+// offers reports whether nodes of the pool can have the label.
+func offers(p diagnosis.Pool, key, value string) bool {
+	if v, ok := p.Labels[key]; ok {
+		return v == value
+	}
+	return slices.ContainsFunc(p.Requirements, func(r diagnosis.Requirement) bool {
+		switch {
+		case r.Key != key:
+			return false
+		case r.Operator == "In":
+			return slices.Contains(r.Values, value)
+		case r.Operator == "NotIn":
+			return !slices.Contains(r.Values, value)
+		}
+		return r.Operator == "Exists"
+	})
+}
+
+func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosis.Finding {
+	f := diagnosis.ReportBroken("pod "+pod.String(), diagnosis.Likely, "the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
+		With(fmt.Sprintf("%s: %d, and none has it among its labels or requirements", ix.Evidence.Pools.Source, len(ix.Evidence.Pools.Value)))
+	if len(ix.Evidence.Pools.Value) == 0 {
+		return f.With("there is no NodePool").FixedBy(fix.Apply("nodepool.yaml").With("docs/examples has one; with template.metadata.labels %s: %s", key, value))
+	}
+	best := ix.Evidence.Pools.Value[0]
+	for _, p := range ix.Evidence.Pools.Value {
+		for k, v := range p.Labels {
+			if k == key || v == value {
+				best = p
+			}
+		}
+		if slices.ContainsFunc(p.Requirements, func(r diagnosis.Requirement) bool { return r.Key == key }) {
+			best = p
+		}
+	}
+	for k := range best.Labels {
+		if strings.EqualFold(k, key) && k != key || best.Labels[k] == value {
+			f = f.With(fmt.Sprintf("NodePool %s has %s=%s", best.Name, k, best.Labels[k]))
+			break
+		}
+	}
+	if i := slices.IndexFunc(best.Requirements, func(r diagnosis.Requirement) bool { return r.Key == key }); i >= 0 {
+		return f.With(fmt.Sprintf("NodePool %s requires %s", best.Name, best.Requirements[i])).FixedBy(admit(best, i, value))
+	}
+	if now, has := best.Labels[key]; has { // pods of others may be on nodes of the NodePool by that label
+		return f.FixedBy(fix.Edit(fix.NodePool(best.Name)).With("its nodes have %s=%s; or add a NodePool whose nodes have %[1]s=%[3]s", key, now, value))
+	}
+	return f.FixedBy(fix.Merge(fix.NodePool(best.Name), fix.At(fix.Labels{Key: fix.LabelKey(key), Value: fix.LabelValue(value)}, "spec", "template", "metadata", "labels")))
+}
+
+// badImage returns the message or event of a pod that shows an image for another architecture.
+func badImage(p diagnosis.Pod) (string, bool) {
+	all := slices.Concat(p.Messages, p.Events)
+	i := slices.IndexFunc(all, func(m string) bool {
+		return strings.Contains(m, "no match for platform") || strings.Contains(m, "xec format error") || strings.Contains(m, "no matching manifest for")
+	})
+	if i < 0 {
+		return "", false
+	}
+	return all[i], true
+}
+
+// judgePodImages: a pod on a node that its image was not built for.
+func judgePodImages(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Pods.Gap("the pods that do not run"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	told := map[string]bool{}
+	for _, p := range ix.Evidence.Pods.Value {
+		line, bad := badImage(p)
+		owner := diagnosis.OrElse(p.Owner, "pod "+p.String())
+		if !bad || told[owner] {
+			continue
+		}
+		told[owner] = true
+		arch := "the node's architecture"
+		if i := slices.IndexFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Name == p.Node }); i >= 0 && ix.Evidence.Nodes.Value[i].Arch != "" {
+			arch = ix.Evidence.Nodes.Value[i].Arch
+		}
+		other := "amd64" // for which most images are
+		if arch == other {
+			other = "arm64"
+		}
+		certainty := diagnosis.Likely // tenants control the messages of their pods and events about them
+		if ix.IsOfSystem(p) {
+			certainty = diagnosis.Certain
+		}
+		f := diagnosis.ReportBroken("pod "+p.String(), certainty, "an image of %s has no variant for %s", owner, arch).With(diagnosis.Quote(line), "it is on node "+p.Node)
+		if p.IsDaemons() {
+			f = f.Explaining(diagnosis.NetworkPlugin)
+		}
+		out = append(out, f.FixedBy(runOn(p, other, arch)))
+	}
+	return out
+}
+
+// runOn is the step that moves pods like this one to an architecture that their image supports. The owner is text that the pod's author
+// controls, so a command names only known kinds whose pods a patch changes.
+func runOn(p diagnosis.Pod, good, bad string) fix.Step {
+	workload, ok := fix.Workload(p.Namespace, p.Owner)
+	switch {
+	case !ok && p.Owner == "":
+		return fix.Say("create pod %s anew with a nodeSelector on "+diagnosis.LabelArch+"=%s, or build its image for %s", p.String(), good, bad)
+	case !ok:
+		return fix.Say("give the pods of %s in namespace %s a nodeSelector on "+diagnosis.LabelArch+"=%s, or build their image for %s", p.Owner, p.Namespace, good, bad)
+	case strings.HasPrefix(p.Owner, "DaemonSet/"):
+		return fix.Edit(workload).With("an image for %s, or a nodeSelector on "+diagnosis.LabelArch, bad)
+	}
+	return fix.Merge(workload, fix.At(fix.Architecture(good), "spec", "template", "spec", "nodeSelector", diagnosis.LabelArch)).With("or build the image for %s", bad)
+}
+
+// judgeMixedPool is a hint where images turned out to be for one architecture only: the pool launches both.
+func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, p := range ix.Evidence.Pools.Value {
+		bad := slices.ContainsFunc(ix.Evidence.Pods.Value, func(pod diagnosis.Pod) bool {
+			_, is := badImage(pod)
+			return is && slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Name == pod.Node && n.Pool == p.Name })
+		})
+		if !bad || len(wantedArchitectures(ix, p.Class)) < 2 || len(p.Architectures()) == 1 {
+			continue
+		}
+		f := diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Possible, "it launches %s, the cheaper first, and pods without an architecture in their selector land on either", strings.Join(wantedArchitectures(ix, p.Class), " and ")).
+			FixedBy(fix.JSONPatch(fix.NodePool(p.Name), fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/requirements/-"),
+				"value": fix.Fields{"key": fix.Text(diagnosis.LabelArch), "operator": fix.Text("In"), "values": fix.List{fix.Text("amd64")}}}))
+		f.Follows = "ARCH-5"
+		out = append(out, f)
+	}
+	return out
+}
+
+// judgeA1: the first Graviton lacks instructions that Amazon Linux 2023 is built with.
+func judgeA1(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, p := range ix.Evidence.Pools.Value {
+		c, ok := ix.Evidence.Class(p.Class)
+		only := slices.ContainsFunc(p.Requirements, func(r diagnosis.Requirement) bool {
+			family := r.Key == "karpenter.k8s.aws/instance-family" && slices.Contains(r.Values, "a1")
+			kind := r.Key == "node.kubernetes.io/instance-type" && slices.ContainsFunc(r.Values, func(v string) bool { return strings.HasPrefix(v, "a1.") })
+			return r.Operator == "In" && (family || kind)
+		})
+		if ok && only && strings.HasPrefix(c.Family, "AL2023") {
+			out = append(out, diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Certain, "it allows A1 instances, and Amazon Linux 2023 does not run on them").
+				With("EC2NodeClass "+c.Name+": family "+c.Family).Explaining(diagnosis.OtherArch).
+				FixedBy(fix.Edit(fix.NodePool(p.Name)).With("leave a1 out of its requirements")))
+		}
+	}
+	return out
+}

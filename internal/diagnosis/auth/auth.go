@@ -1,0 +1,350 @@
+// Package auth checks whether the API server authenticates a node: its role, instance profile, access entry and row in aws-auth.
+//
+// In: an index.Index.
+// Out: findings of the checks AUTH, and the steps that map a role.
+// Never: a call, a clock, or a verdict without the evidence for it.
+package auth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// Checks returns the checks AUTH.
+func Checks() []index.Check {
+	return []index.Check{
+		{ID: "AUTH-1", Title: "the cluster reads the mapping that was made", Layer: diagnosis.LayerAuth, Judge: judgeAuthMode},
+		{ID: "AUTH-2", Title: "access entry of the node role", Layer: diagnosis.LayerAuth, Judge: judgeEntry},
+		{ID: "AUTH-3", Title: "aws-auth's mapping of the node role", Layer: diagnosis.LayerAuth, Judge: judgeAuthMap},
+		{ID: "AUTH-4", Title: "access entry is of this role and not of a deleted one", Layer: diagnosis.LayerAuth, Judge: judgeStaleEntry},
+		{ID: "AUTH-5", Title: "node role and controller role are not mistaken for each other", Layer: diagnosis.LayerAuth, Judge: judgeMistakenRole},
+		{ID: "AUTH-6", Title: "trust and permissions of the node role", Layer: diagnosis.LayerBoot, Judge: judgeNodeRole},
+		{ID: "AUTH-7", Title: "instance profile has the role of the EC2NodeClass", Layer: diagnosis.LayerLaunch, Judge: judgeProfileRole},
+		{ID: "AUTH-8", Title: "the controller may pass the node role", Layer: diagnosis.LayerLaunch, Judge: judgePassRole},
+		{ID: "AUTH-9", Title: "host names are those that the mapping expects", Layer: diagnosis.LayerAuth, Judge: judgeHostnames},
+		{ID: "AUTH-10", Title: "another role joins already", Layer: diagnosis.LayerAuth, Judge: judgeOtherRole},
+		{ID: "AUTH-11", Title: "the API server refuses a role that is mapped", Layer: diagnosis.LayerAuth, Fallback: true, Judge: judgeRefusedAllTheSame},
+	}
+}
+
+// eachRole calls f for each class whose node role is known; what is needed to judge mappings must be known.
+func eachRole(ix *index.Index, f func(c diagnosis.Class, subject, role string) []diagnosis.Finding) []diagnosis.Finding {
+	var out []diagnosis.Finding
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	for _, c := range ix.Evidence.Classes.Value {
+		subject := "EC2NodeClass " + c.Name
+		role, _ := nodeRole(ix, c)
+		if role == "" {
+			out = append(out, diagnosis.Finding{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: subject,
+				Cause: "the role of its instances is not known: " + whyNoRole(ix, c)})
+			continue
+		}
+		found := f(c, subject, role)
+		if len(found) == 0 {
+			found = []diagnosis.Finding{diagnosis.ReportFine(subject)}
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+func whyNoRole(ix *index.Index, c diagnosis.Class) string {
+	if c.Role != "" {
+		return "neither the account nor the role could be read"
+	}
+	p := ix.Evidence.Profiles[c.Profile]
+	if gap, ok := p.Gap("instance profile " + c.Profile); ok {
+		return gap.Cause
+	}
+	return "instance profile " + c.Profile + " has none"
+}
+
+// MappingGap are what is known of who is let in, or the gap in it.
+func MappingGap(ix *index.Index) (diagnosis.Finding, bool) {
+	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's authentication mode"); ok {
+		return gap, false
+	}
+	if ix.Evidence.Cluster.Value.AcceptsEntries() {
+		if gap, ok := ix.Evidence.Entries.Gap("the access entries"); ok {
+			return gap, false
+		}
+	}
+	if ix.Evidence.Cluster.Value.ReadsAuthMap() && !ix.Evidence.AuthMap.Is(diagnosis.Missing) {
+		if gap, ok := ix.Evidence.AuthMap.Gap("the ConfigMap aws-auth"); ok {
+			return gap, false
+		}
+	}
+	return diagnosis.Finding{}, true
+}
+
+// AuthModeLine is the cluster's authentication mode as a line of evidence.
+func AuthModeLine(ix *index.Index) string {
+	return fmt.Sprintf("%s: authenticationMode %s", ix.Evidence.Cluster.Source, ix.Evidence.Cluster.Value.AuthMode)
+}
+
+// judgeAuthMode: the mapping is there, and is not read.
+func judgeAuthMode(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's authentication mode"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
+		_, hasEntry := FindEntry(ix, role)
+		switch c := ix.Evidence.Cluster.Value; {
+		case !c.ReadsAuthMap() && !hasEntry && len(AuthMapRows(ix, role)) > 0 && ix.Evidence.Entries.Known():
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
+				"node role %s is mapped in aws-auth only, and the cluster reads access entries only", RoleName(role)).
+				With(AuthModeLine(ix), "configmap kube-system/aws-auth: maps "+AuthMapRows(ix, role)[0].ARN, ix.Evidence.Entries.Source+": none for "+role).
+				With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))}
+		}
+		return nil
+	})
+}
+
+// judgeEntry: with entries read, the role has one, and of a type for nodes; or aws-auth has it, where that is read too.
+func judgeEntry(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := MappingGap(ix); !ok {
+		return []diagnosis.Finding{gap}
+	}
+	if !ix.Evidence.Cluster.Value.AcceptsEntries() {
+		return nil
+	}
+	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
+		entry, ok := FindEntry(ix, role)
+		sights := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
+		switch {
+		case ok && entry.Principal != role && ix.Evidence.Roles[RoleName(role)].Known():
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "the access entry is for %s, and the node role is %s: entries are by the whole ARN, path included",
+				entry.Principal, role).With(ix.Evidence.Entries.Source).With(sights...).Explaining(diagnosis.Unauthorized).
+				FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
+		case ok && !isNodes(entry):
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "the access entry of node role %s is of type %s, which lets no node in: it must be %s",
+				RoleName(role), entry.Type, entryFor(ix, role)).With(ix.Evidence.Entries.Source+": "+entry.Principal+" type "+entry.Type, AuthModeLine(ix)).
+				With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
+		case ok, mapped(ix, role), len(AuthMapRows(ix, role)) > 0:
+			return nil // AUTH-1 and AUTH-3 judge the rows of aws-auth
+		}
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "node role %s is not mapped: the cluster has no access entry for it%s", RoleName(role), norMap(ix)).
+			With(AuthModeLine(ix), fmt.Sprintf("%s: %s", ix.Evidence.Entries.Source, principals(ix))).With(sights...).
+			Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))
+		if isMistakenRole(ix, role) {
+			f.Follows = "AUTH-5"
+		}
+		return []diagnosis.Finding{f}
+	})
+}
+
+func norMap(ix *index.Index) string {
+	if ix.Evidence.Cluster.Value.ReadsAuthMap() {
+		return ", and aws-auth no row"
+	}
+	return ""
+}
+
+// principals are the access entries, as a line.
+func principals(ix *index.Index) string {
+	var out []string
+	for _, e := range ix.Evidence.Entries.Value {
+		out = append(out, RoleName(e.Principal)+" ("+e.Type+")")
+	}
+	if len(out) == 0 {
+		return "none at all"
+	}
+	const most = 6
+	if len(out) > most {
+		out = append(out[:most], fmt.Sprintf("and %d more", len(out)-most))
+	}
+	return strings.Join(out, ", ")
+}
+
+// judgeAuthMap: what aws-auth says of the role, where aws-auth is read and no entry goes before it.
+func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := MappingGap(ix); !ok {
+		return []diagnosis.Finding{gap}
+	}
+	if !ix.Evidence.Cluster.Value.ReadsAuthMap() {
+		return nil
+	}
+	if problem := ix.Evidence.AuthMap.Value.Problem; problem != "" {
+		f := diagnosis.ReportBroken("", diagnosis.Certain, "aws-auth cannot be read, so it maps no role: %s", problem).
+			With(ix.Evidence.AuthMap.Source, AuthModeLine(ix)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).
+			FixedBy(rewriteAuthMap(ix)...)
+		if ix.Evidence.Cluster.Value.AcceptsEntries() {
+			f.Verdict, f.Certainty = diagnosis.Suspicious, diagnosis.Certain
+		}
+		return []diagnosis.Finding{f}
+	}
+	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
+		if _, ok := FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() || mapped(ix, role) {
+			return duplicates(ix, subject, role)
+		}
+		sights := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
+		for _, m := range AuthMapRows(ix, role) {
+			if fault := fault(m, role); fault != "" {
+				return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "aws-auth has a row for node role %s that lets no node in: %s", RoleName(role), fault).
+					With(ix.Evidence.AuthMap.Source+": rolearn "+m.ARN, AuthModeLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized, diagnosis.OtherName).FixedBy(mapRole(ix, role))}
+			}
+		}
+		if ix.Evidence.Cluster.Value.AcceptsEntries() {
+			return nil // AUTH-2 reports that neither has it
+		}
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "node role %s is not mapped: aws-auth has no row for it, and the cluster reads nothing else", RoleName(role)).
+			With(AuthModeLine(ix), ix.Evidence.AuthMap.Source+": "+AuthMapLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))
+		if isMistakenRole(ix, role) {
+			f.Follows = "AUTH-5"
+		}
+		return []diagnosis.Finding{f}
+	})
+}
+
+// rewriteAuthMap are the steps that keep the text of an aws-auth that cannot be read, and map the node roles, which is what nodes need.
+func rewriteAuthMap(ix *index.Index) []fix.Step {
+	var rows []diagnosis.Mapping
+	done := map[string]bool{}
+	for _, c := range ix.Evidence.Classes.Value {
+		if role, _ := nodeRole(ix, c); role != "" && !done[role] {
+			done[role] = true
+			rows = append(rows, nodeRow(ix, role))
+		}
+	}
+	if len(rows) == 0 {
+		return []fix.Step{fix.Edit(fix.AuthMap()).With("correct mapRoles: a list of rolearn, username and groups")}
+	}
+	return []fix.Step{fix.Save(fix.AuthMap(), "aws-auth-before.yaml").With("correct its other rows, and add them again"), MapRoles(written(rows...))}
+}
+
+// AuthMapLine is who is mapped, as a line.
+func AuthMapLine(ix *index.Index) string {
+	var out []string
+	for _, m := range ix.Evidence.AuthMap.Value.Roles {
+		out = append(out, RoleName(m.ARN))
+	}
+	if len(out) == 0 {
+		return "no roles"
+	}
+	return "maps " + strings.Join(out[:min(len(out), 6)], ", ")
+}
+
+// duplicates: of several rows for one role only the last counts.
+func duplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
+	rows := AuthMapRows(ix, role)
+	if len(rows) < 2 || slices.IndexFunc(rows, func(m diagnosis.Mapping) bool { return fault(m, role) != "" }) < 0 {
+		return nil
+	}
+	return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "aws-auth has %d rows for node role %s that say different things", len(rows), RoleName(role)).
+		With(ix.Evidence.AuthMap.Source).FixedBy(MapRoles(WithRow(ix, nodeRow(ix, role))))}
+}
+
+// judgeStaleEntry: an entry knows the role by its unique id; a role that was deleted and made again has another.
+func judgeStaleEntry(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := MappingGap(ix); !ok {
+		return []diagnosis.Finding{gap}
+	}
+	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
+		entry, ok := FindEntry(ix, role)
+		r := ix.Evidence.Roles[RoleName(role)]
+		if !ok || !ix.Evidence.Cluster.Value.AcceptsEntries() || entry.Created.IsZero() {
+			return nil
+		}
+		if gap, ok := r.Gap("role " + RoleName(role)); ok {
+			gap.Subject = subject
+			return []diagnosis.Finding{gap}
+		}
+		if r.Value.Created.IsZero() || !r.Value.Created.After(entry.Created) {
+			return nil
+		}
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
+			"the access entry of node role %s is older than the role: it stands for a role of that name that was deleted, and lets this one not in", RoleName(role)).
+			With("entry made "+diagnosis.Stamp(entry.Created)+", role made "+diagnosis.Stamp(r.Value.Created)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).
+			Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
+	})
+}
+
+// controllerMapped returns a role that is mapped as if it were the nodes', and is the controller's, or at least no instance's.
+func controllerMapped(ix *index.Index) (role string, ok bool) {
+	var candidates []string
+	for _, m := range ix.Evidence.AuthMap.Value.Roles {
+		if slices.Contains(m.Groups, "system:nodes") && ix.Evidence.Cluster.Value.ReadsAuthMap() {
+			candidates = append(candidates, m.ARN)
+		}
+	}
+	for _, e := range ix.Evidence.Entries.Value {
+		if isNodes(e) && ix.Evidence.Cluster.Value.AcceptsEntries() {
+			candidates = append(candidates, e.Principal)
+		}
+	}
+	i := slices.IndexFunc(candidates, func(role string) bool { return isControllers(ix, role) })
+	if i < 0 {
+		return "", false
+	}
+	return candidates[i], true
+}
+
+// isControllers reports whether a role is the controller's, or can be had by pods only.
+func isControllers(ix *index.Index, role string) bool {
+	own := ix.Evidence.Controller.Value.Role
+	return own != "" && WithoutPath(role) == WithoutPath(own) || isForPods(ix, role)
+}
+
+// isMistakenRole reports whether AUTH-5 is the reason that a role is not mapped.
+func isMistakenRole(ix *index.Index, role string) bool {
+	_, mapped := controllerMapped(ix)
+	return mapped || isControllers(ix, role)
+}
+
+// isForPods reports whether a role can be had by pods only, as far as its trust policy was read.
+func isForPods(ix *index.Index, role string) bool {
+	r := ix.Evidence.Roles[RoleName(role)]
+	if !r.Known() || len(r.Value.Trusts) == 0 || trustsEC2(r.Value) {
+		return false
+	}
+	return slices.ContainsFunc(r.Value.Trusts, func(t string) bool {
+		return t == "pods.eks.amazonaws.com" || strings.Contains(t, ":oidc-provider/")
+	})
+}
+
+func trustsEC2(r diagnosis.Role) bool {
+	return slices.Contains(r.Trusts, "ec2.amazonaws.com") || slices.Contains(r.Trusts, "ec2.amazonaws.com.cn") || slices.Contains(r.Trusts, "*")
+}
+
+// judgeMistakenRole: the controller's role stands where the nodes' belongs: in the mapping, or in the EC2NodeClass.
+func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := MappingGap(ix); !ok {
+		return []diagnosis.Finding{gap}
+	}
+	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
+		own := ix.Evidence.Controller.Value.Role
+		if isControllers(ix, role) {
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "%s is the role of the controller's pods, and EC2NodeClass %s gives it to instances", RoleName(role), c.Name).
+				With(roleLine(ix, role)).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials, diagnosis.Unauthorized))...).Explaining(diagnosis.NoCredentials, diagnosis.Unauthorized).
+				FixedBy(giveRole(ix, c))}
+		}
+		other, ok := controllerMapped(ix)
+		if !ok || mapped(ix, role) {
+			return nil
+		}
+		whose := "the controller's own"
+		if own == "" || WithoutPath(own) != WithoutPath(other) {
+			whose = "one that only pods can have, like the controller's"
+		}
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "node role %s is not mapped; the role that is mapped, %s, is %s", RoleName(role), RoleName(other), whose).
+			With(AuthModeLine(ix), roleLine(ix, other)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))}
+	})
+}
+
+// roleLine is what is known of whom a role is for.
+func roleLine(ix *index.Index, role string) string {
+	if c := ix.Evidence.Controller.Value; c.Role != "" && WithoutPath(c.Role) == WithoutPath(role) {
+		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace, c.Account, RoleName(role), c.How)
+	}
+	if r := ix.Evidence.Roles[RoleName(role)]; r.Known() {
+		return r.Source + ": trusts " + strings.Join(r.Value.Trusts, ", ")
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+package auth
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
+)
+
+// likelyRoles are the names of the roles that the instances of a class should have, as far as can be said: one, several that are as good, or none.
+func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
+	used := map[string]nodeclass.Usage{}
+	for _, other := range ix.Evidence.Classes.Value {
+		arn, _ := nodeRole(ix, other)
+		if other.Name == c.Name || arn == "" || !canBeNodes(ix, arn) {
+			continue
+		}
+		w := used[RoleName(arn)]
+		used[RoleName(arn)] = nodeclass.Usage{Nodes: w.Nodes + nodeclass.NodesOf(ix, other.Name), Classes: w.Classes + 1}
+	}
+	if len(used) > 0 {
+		return nodeclass.MostUsed(used)
+	}
+	mapped := mappedRoles(ix)
+	own := slices.DeleteFunc(slices.Clone(mapped), func(name string) bool {
+		return slices.ContainsFunc(ix.Evidence.NodeGroups.Value, func(g diagnosis.NodeGroup) bool { return RoleName(g.Role) == name })
+	})
+	if len(own) > 0 {
+		mapped = own
+	}
+	slices.Sort(mapped)
+	return slices.Compact(mapped)
+}
+
+// mappedRoles are the names of the roles that the cluster lets join as nodes, and that EC2 may take on; one may be there twice.
+func mappedRoles(ix *index.Index) []string {
+	var out []string
+	for _, e := range ix.Evidence.Entries.Value {
+		if isNodes(e) && fix.RoleARN(e.Principal).IsValid() && trustsEC2(ix.Evidence.Roles[RoleName(e.Principal)].Value) {
+			out = append(out, RoleName(e.Principal))
+		}
+	}
+	for _, m := range ix.Evidence.AuthMap.Value.Roles {
+		if fix.RoleARN(m.ARN).IsValid() && trustsEC2(ix.Evidence.Roles[RoleName(m.ARN)].Value) && slices.Contains(m.Groups, "system:nodes") {
+			out = append(out, RoleName(m.ARN))
+		}
+	}
+	return out
+}
+
+// canBeNodes reports whether nothing that is known keeps a role from being the nodes'.
+func canBeNodes(ix *index.Index, arn string) bool {
+	r := ix.Evidence.Roles[RoleName(arn)]
+	return fix.RoleARN(arn).IsValid() && !isControllers(ix, arn) && !r.Is(diagnosis.Missing) && (!r.Known() || trustsEC2(r.Value) || len(r.Value.Trusts) == 0)
+}
+
+// withRole is the step that sets the role of a class.
+func withRole(c diagnosis.Class, role string) fix.Step {
+	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.RoleOf(role), "spec", "role"))
+}
+
+// giveRole is the step by which the instances of a class get a role that works, or asks for one where several may be meant.
+func giveRole(ix *index.Index, c diagnosis.Class) fix.Step {
+	switch roles := likelyRoles(ix, c); len(roles) {
+	case 0:
+		return fix.Edit(fix.NodeClass(c.Name)).With("set spec.role to a role that is there and that the cluster lets in")
+	case 1:
+		return withRole(c, roles[0])
+	default:
+		return fix.Edit(fix.NodeClass(c.Name)).With("set spec.role to the one that is meant: %s", strings.Join(roles, " or "))
+	}
+}
+
+// AddRole is the step that adds a role to the instance profile of a class.
+func AddRole(ix *index.Index, c diagnosis.Class) fix.Step {
+	role, roles := fix.RoleOf(c.Role), likelyRoles(ix, c)
+	if c.Role == "" {
+		role = fix.Blank("NODE_ROLE")
+		if len(roles) == 1 {
+			role = fix.RoleName(roles[0])
+		}
+	}
+	step := fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile)), fix.P("--role-name", role))
+	if c.Role == "" && len(roles) > 1 {
+		return step.With("NODE_ROLE is the one that is meant: %s", strings.Join(roles, " or "))
+	}
+	return step
+}

@@ -1,0 +1,222 @@
+package auth
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// nodeUser is the user name that a node role must be mapped to, in aws-auth and in access entries.
+const nodeUser = "system:node:{{EC2PrivateDNSName}}"
+
+// nodeGroups returns the groups that a node role must be mapped to in aws-auth.
+func nodeGroups() []string { return []string{"system:bootstrappers", "system:nodes"} }
+
+// WithoutPath returns a role's ARN without its path, as the authenticator sees the caller.
+func WithoutPath(arn string) string {
+	head, name, ok := strings.Cut(arn, ":role/")
+	if !ok {
+		return arn
+	}
+	return head + ":role/" + name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// RoleName returns the name in a role's ARN, without its path.
+func RoleName(arn string) string {
+	_, name, ok := strings.Cut(arn, ":role/")
+	if !ok {
+		name = arn
+	}
+	return name[strings.LastIndexByte(name, '/')+1:]
+}
+
+// nodeRole is the ARN of the role that instances of a class take, and where that is from; empty if it is not known.
+func nodeRole(ix *index.Index, c diagnosis.Class) (arn, source string) {
+	if p, ok := ix.Evidence.Profiles[c.Profile]; c.Profile != "" && ok && p.Known() && p.Value.Role != "" && c.Role == "" {
+		return p.Value.Role, p.Source
+	}
+	if c.Role == "" {
+		return "", ""
+	}
+	if strings.HasPrefix(c.Role, "arn:") {
+		return c.Role, "spec.role of EC2NodeClass " + c.Name
+	}
+	if r, ok := ix.Evidence.Roles[RoleName(c.Role)]; ok && r.Known() {
+		return r.Value.ARN, "spec.role of EC2NodeClass " + c.Name
+	}
+	if ix.Evidence.Account == "" {
+		return "", ""
+	}
+	return "arn:" + ix.Evidence.Cluster.Value.Partition() + ":iam::" + ix.Evidence.Account + ":role/" + strings.TrimPrefix(c.Role, "/"), "spec.role of EC2NodeClass " + c.Name
+}
+
+// FindEntry returns the access entry of a role.
+func FindEntry(ix *index.Index, role string) (diagnosis.Entry, bool) {
+	i := slices.IndexFunc(ix.Evidence.Entries.Value, func(e diagnosis.Entry) bool {
+		return e.Principal == role || WithoutPath(e.Principal) == WithoutPath(role) && e.Principal != ""
+	})
+	if i < 0 {
+		return diagnosis.Entry{}, false
+	}
+	return ix.Evidence.Entries.Value[i], true
+}
+
+// AuthMapRows are the rows of aws-auth that are about a role, rightly or nearly.
+func AuthMapRows(ix *index.Index, role string) []diagnosis.Mapping {
+	var out []diagnosis.Mapping
+	for _, m := range ix.Evidence.AuthMap.Value.Roles {
+		if RoleName(m.ARN) == RoleName(role) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// The types of access entries for nodes of this controller. EC2 is for Auto Mode, HYBRID_LINUX for hybrid nodes outside AWS.
+const (
+	entryLinux   = "EC2_LINUX"
+	entryWindows = "EC2_WINDOWS"
+)
+
+// entryFor is the type of access entry that a role needs: by the EC2NodeClasses that give it to instances.
+func entryFor(ix *index.Index, role string) fix.Value {
+	windows := func(c diagnosis.Class) bool {
+		arn, _ := nodeRole(ix, c)
+		return arn == role && strings.HasPrefix(c.Family, "Windows")
+	}
+	if slices.ContainsFunc(ix.Evidence.Classes.Value, windows) {
+		return fix.Text(entryWindows)
+	}
+	return fix.Text(entryLinux)
+}
+
+// isNodes reports whether an access entry authorizes nodes.
+func isNodes(e diagnosis.Entry) bool {
+	return e.Type == entryLinux || e.Type == entryWindows
+}
+
+// fault describes why a row of aws-auth does not authorize nodes with the role; empty if it does.
+func fault(m diagnosis.Mapping, role string) string {
+	switch {
+	case m.ARN != WithoutPath(role) && WithoutPath(m.ARN) == WithoutPath(role):
+		return fmt.Sprintf("its rolearn %s has the role's path, which the authenticator does not see: write %s", m.ARN, WithoutPath(role))
+	case m.ARN != WithoutPath(role):
+		return fmt.Sprintf("its rolearn is %s, of another account or partition than %s", m.ARN, WithoutPath(role))
+	case !slices.Contains(m.Groups, "system:nodes"):
+		return "its groups lack system:nodes"
+	case !slices.Contains(m.Groups, "system:bootstrappers"):
+		return "its groups lack system:bootstrappers"
+	case !strings.HasPrefix(m.Username, "system:node:{{") || !strings.HasSuffix(m.Username, "}}"):
+		return fmt.Sprintf("its username is %q, and must be %q", m.Username, nodeUser)
+	case m.Username != nodeUser && m.Username != "system:node:{{SessionName}}":
+		return fmt.Sprintf("its username is %q, which the authenticator does not fill in: it must be %q", m.Username, nodeUser)
+	}
+	return ""
+}
+
+// mapped reports whether nodes with the role are let in, by what the cluster reads.
+func mapped(ix *index.Index, role string) bool {
+	if e, ok := FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
+		return isNodes(e)
+	}
+	return ix.Evidence.Cluster.Value.ReadsAuthMap() &&
+		slices.ContainsFunc(AuthMapRows(ix, role), func(m diagnosis.Mapping) bool { return fault(m, role) == "" })
+}
+
+// mapRole is the step that lets a role in as the cluster reads mappings.
+func mapRole(ix *index.Index, role string) fix.Step {
+	if ix.Evidence.Cluster.Value.AcceptsEntries() {
+		return CreateEntry(ix, role, entryFor(ix, role))
+	}
+	return MapRoles(WithRow(ix, nodeRow(ix, role)))
+}
+
+// CreateEntry is the step that creates an access entry of this type for the role.
+func CreateEntry(ix *index.Index, role string, kind fix.Value) fix.Step {
+	return fix.Call("eks", "create-access-entry", ix.OfCluster(), ix.InRegion(), fix.P("--principal-arn", fix.RoleARN(role)), fix.P("--type", kind))
+}
+
+// DeleteEntry is the step that deletes an access entry, as long as it is the one that was seen.
+func DeleteEntry(ix *index.Index, e diagnosis.Entry) fix.Step {
+	return fix.Call("eks", "delete-access-entry", ix.OfCluster(), ix.InRegion(), fix.P("--principal-arn", fix.RoleARN(e.Principal))).Expecting(e.Type, e.Created)
+}
+
+// WithRow is the text of mapRoles with a row in place of those that are about its role, and all else as it is: rows, their order, comments.
+func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
+	if bad := invalid(row); len(bad) > 0 {
+		return bad[0]
+	}
+	if text, ok := edited(ix.Evidence.AuthMap.Value.Raw, row); ok {
+		return fix.Preserved(text)
+	}
+	var rows []diagnosis.Mapping
+	for _, m := range ix.Evidence.AuthMap.Value.Roles {
+		if RoleName(m.ARN) != RoleName(row.ARN) {
+			rows = append(rows, m)
+		}
+	}
+	return written(append(rows, row)...)
+}
+
+// written returns rows of aws-auth as the text of mapRoles, or the first invalid value in them.
+func written(rows ...diagnosis.Mapping) fix.Value {
+	var b strings.Builder
+	for _, m := range rows {
+		if bad := invalid(m); len(bad) > 0 {
+			return bad[0]
+		}
+		write(m, &b)
+	}
+	return fix.Preserved(b.String())
+}
+
+// invalid returns the values of a row that do not have the required syntax.
+func invalid(m diagnosis.Mapping) []fix.Value {
+	all := []fix.Value{fix.RoleARN(m.ARN), fix.Username(m.Username)}
+	for _, g := range m.Groups {
+		all = append(all, fix.Username(g))
+	}
+	return slices.DeleteFunc(all, fix.Value.IsValid)
+}
+
+// nodeRow is the row of aws-auth that lets nodes with a role in.
+func nodeRow(ix *index.Index, role string) diagnosis.Mapping {
+	out := diagnosis.Mapping{ARN: WithoutPath(role), Username: nodeUser, Groups: nodeGroups()}
+	if entryFor(ix, role).String() == entryWindows {
+		out.Groups = append(out.Groups, "eks:kube-proxy-windows")
+	}
+	return out
+}
+
+// plainScalar matches texts that YAML reads as themselves without quotes.
+var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]*[A-Za-z0-9]$`)
+
+// write writes the row as YAML. JSON strings are also YAML strings.
+func write(m diagnosis.Mapping, b *strings.Builder) {
+	plain := func(s string) string {
+		isWord := slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null"}, strings.ToLower(s))
+		if plainScalar.MatchString(s) && !isWord {
+			return s
+		}
+		text, err := json.Marshal(s)
+		if err != nil {
+			return "\"\"" // a string is always JSON
+		}
+		return string(text)
+	}
+	fmt.Fprintf(b, "- rolearn: %s\n  username: %s\n  groups:\n", plain(m.ARN), plain(m.Username))
+	for _, g := range m.Groups {
+		fmt.Fprintf(b, "  - %s\n", plain(g))
+	}
+}
+
+// MapRoles is the step that sets mapRoles.
+func MapRoles(text fix.Value) fix.Step {
+	return fix.Merge(fix.AuthMap(), fix.At(text, "data", "mapRoles"))
+}

@@ -1,0 +1,88 @@
+package auth
+
+import (
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// edited appends a row to mapRoles, removes the rows of the same role, and leaves all other lines unchanged, comments included. It handles
+// lists in block style, which all documentation uses; ok is false for other text.
+func edited(raw string, row diagnosis.Mapping) (text string, ok bool) {
+	head, rows, indent, ok := split(raw)
+	if !ok {
+		return "", false
+	}
+	var b strings.Builder
+	b.WriteString(head)
+	for _, r := range rows {
+		if arn, known := arnIn(r); !known {
+			return "", false // a row that is written in a way that is not known here
+		} else if RoleName(arn) == RoleName(row.ARN) {
+			b.WriteString(commentsAfter(r))
+			continue
+		}
+		b.WriteString(r)
+	}
+	if out := b.String(); out != "" && !strings.HasSuffix(out, "\n") {
+		b.WriteByte('\n')
+	}
+	var own strings.Builder
+	write(row, &own)
+	for line := range strings.Lines(own.String()) {
+		b.WriteString(indent + line)
+	}
+	return b.String(), true
+}
+
+// split cuts a block sequence into the text before it and its rows, each with the lines that follow it.
+func split(raw string) (head string, rows []string, indent string, ok bool) {
+	for line := range strings.Lines(raw) {
+		bare := strings.TrimLeft(line, " ")
+		lead := line[:len(line)-len(bare)]
+		isRow := strings.HasPrefix(bare, "- ") || strings.TrimSpace(bare) == "-"
+		switch {
+		case isRow && (len(rows) == 0 || lead == indent):
+			indent = lead
+			rows = append(rows, line)
+		case len(rows) > 0:
+			rows[len(rows)-1] += line
+		case strings.TrimSpace(line) == "" || strings.HasPrefix(bare, "#"):
+			head += line
+		default:
+			return "", nil, "", false // "[]", "{…}", or no list
+		}
+	}
+	return head, rows, indent, len(rows) > 0
+}
+
+// arnIn returns the role ARN of a row.
+func arnIn(row string) (string, bool) {
+	arn, found := "", 0
+	for line := range strings.Lines(row) {
+		field := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "-"))
+		value, ok := strings.CutPrefix(field, "rolearn:")
+		if !ok {
+			continue
+		}
+		found++
+		if i := strings.Index(value, " #"); i >= 0 {
+			value = value[:i]
+		}
+		arn = strings.Trim(strings.TrimSpace(value), `"'`)
+	}
+	return arn, found == 1 && arn != ""
+}
+
+// commentsAfter returns the blank lines and comments at the end of a row. They belong to what follows.
+func commentsAfter(row string) string {
+	var tail []string
+	for line := range strings.Lines(row) {
+		if bare := strings.TrimSpace(line); bare == "" || strings.HasPrefix(bare, "#") {
+			tail = append(tail, line)
+			continue
+		}
+		tail = nil
+	}
+	return strings.Join(tail, "")
+}

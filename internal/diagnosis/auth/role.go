@@ -1,0 +1,258 @@
+package auth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
+)
+
+// judgeNodeRole: EC2 may give instances the role, and the role may what a node must.
+func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
+	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
+		name := RoleName(role)
+		r := ix.Evidence.Roles[name]
+		if isControllers(ix, role) {
+			return nil // AUTH-5 reports that
+		}
+		if r.Is(diagnosis.Missing) {
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no role %s in the account", name).With(r.Source).Explaining(diagnosis.NoCredentials).
+				FixedBy(giveRole(ix, c))}
+		}
+		if gap, ok := r.Gap("role " + name); ok {
+			gap.Subject = subject
+			return []diagnosis.Finding{gap}
+		}
+		if len(r.Value.Trusts) > 0 && !trustsEC2(r.Value) {
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "EC2 may not give instances the role %s: its trust policy trusts %s", name, strings.Join(r.Value.Trusts, ", ")).
+				With(r.Source).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials))...).Explaining(diagnosis.NoCredentials).
+				FixedBy(TrustService(role, fix.Text("ec2.amazonaws.com")))}
+		}
+		return lackingPolicies(ix, c, subject, role, r)
+	})
+}
+
+// TrustService is the step that makes a role trust an AWS service.
+func TrustService(role string, service fix.Value) fix.Step {
+	return fix.Call("iam", "update-assume-role-policy", fix.P("--role-name", fix.RoleOf(role)), fix.P("--policy-document", TrustPolicy(service)))
+}
+
+// TrustPolicy is the policy document that lets a service assume a role.
+func TrustPolicy(service fix.Value) fix.Value {
+	return policyOf(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": service}, "Action": fix.Text("sts:AssumeRole")})
+}
+
+// policyOf returns a policy document with one statement.
+func policyOf(statement fix.Fields) fix.Value {
+	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
+}
+
+// lackingPolicies: the managed policies that nodes need, where no other policy can have what is in them.
+func lackingPolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
+	has := func(policies ...string) bool {
+		return slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return slices.Contains(policies, arn[strings.LastIndexByte(arn, '/')+1:]) })
+	}
+	custom := r.Value.Inline > 0 || slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return !strings.Contains(arn, ":aws:policy/") })
+	var lacking []string
+	if !has("AmazonEKSWorkerNodePolicy", "AmazonEKSWorkerNodeMinimalPolicy", "AdministratorAccess", "AmazonEKSAutoNodePolicy") {
+		lacking = append(lacking, "AmazonEKSWorkerNodePolicy")
+	}
+	if !has("AmazonEC2ContainerRegistryReadOnly", "AmazonEC2ContainerRegistryPullOnly", "AmazonEC2ContainerRegistryPowerUser",
+		"AmazonEC2ContainerRegistryFullAccess", "AdministratorAccess") {
+		lacking = append(lacking, "AmazonEC2ContainerRegistryPullOnly")
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	var steps []fix.Step
+	for _, p := range lacking {
+		steps = append(steps, Attach(ix, role, p))
+	}
+	certainty, verdict := diagnosis.Certain, diagnosis.Broken
+	if custom {
+		certainty, verdict = diagnosis.Possible, diagnosis.Suspicious
+	}
+	sights := ix.OccurrencesOf(c.Name, diagnosis.NotPermitted, diagnosis.PullFailed)
+	if custom && len(sights) == 0 {
+		return nil // other policies were not read and may grant the permissions, and no symptom contradicts that
+	}
+	f := diagnosis.ReportBroken(subject, certainty, "node role %s lacks %s", RoleName(role), strings.Join(lacking, " and ")).
+		With(r.Source+": "+fmt.Sprintf("%d policies attached, %d of its own", len(r.Value.Policies), r.Value.Inline)).
+		With(index.Lines(sights)...).Explaining(diagnosis.NotPermitted, diagnosis.PullFailed).FixedBy(steps...)
+	f.Verdict = verdict
+	return []diagnosis.Finding{f}
+}
+
+// Attach is the step that attaches a policy of AWS to a role.
+func Attach(ix *index.Index, role, policy string) fix.Step {
+	return fix.Call("iam", "attach-role-policy", fix.P("--role-name", fix.RoleOf(role)),
+		fix.P("--policy-arn", fix.Policy("arn:"+ix.Evidence.Cluster.Value.Partition()+":iam::aws:policy/"+policy)))
+}
+
+// judgeProfileRole: a profile that was named, or that was made, must have the role that is meant.
+func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		subject := "EC2NodeClass " + c.Name
+		p, asked := ix.Evidence.Profiles[c.Profile]
+		if c.Profile == "" || !asked || p.Is(diagnosis.Missing) {
+			out = append(out, diagnosis.ReportFine(subject)) // LAUNCH-1 judges a missing profile
+			continue
+		}
+		if gap, ok := p.Gap("instance profile " + c.Profile); ok {
+			gap.Subject = subject
+			out = append(out, gap)
+			continue
+		}
+		switch add := AddRole(ix, c); {
+		case p.Value.Role == "":
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "instance profile %s has no role, so its instances have no credentials", c.Profile).
+				With(p.Source).With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoCredentials))...).Explaining(diagnosis.NoCredentials, diagnosis.Unauthorized).FixedBy(add))
+		case c.Role != "" && RoleName(c.Role) != RoleName(p.Value.Role):
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "instance profile %s has the role %s, and EC2NodeClass %s says %s", c.Profile, RoleName(p.Value.Role), c.Name, RoleName(c.Role)).
+				With(p.Source).Explaining(diagnosis.Unauthorized, diagnosis.NoCredentials).
+				FixedBy(fix.Call("iam", "remove-role-from-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile)),
+					fix.P("--role-name", fix.RoleOf(p.Value.Role))), add))
+		default:
+			out = append(out, diagnosis.ReportFine(subject))
+		}
+	}
+	return out
+}
+
+// judgePassRole: launching with a role takes iam:PassRole for it.
+func judgePassRole(ix *index.Index) []diagnosis.Finding {
+	denied := ix.StatementLines("iam:PassRole")
+	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
+		may, asked := ix.Evidence.PassRole[role]
+		mine := slices.DeleteFunc(slices.Clone(denied), func(l string) bool { return !strings.Contains(l, RoleName(role)) })
+		switch {
+		case isControllers(ix, role):
+			return nil // AUTH-5 reports that this role must not be passed at all
+		case len(mine) > 0, asked && may.Known() && !may.Value:
+			certainty := diagnosis.Likely // the author of an EC2NodeClass may name any role
+			if mapped(ix, role) {
+				certainty = diagnosis.Certain
+			}
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, certainty, "the controller may not pass the role %s to instances: iam:PassRole is not allowed for it", RoleName(role)).
+				With(may.Source).With(mine...).FixedBy(passRoleFix(ix, role))}
+		case len(denied) == 0 && len(ix.Evidence.Claims.Value) > 0 && slices.ContainsFunc(ix.Evidence.Instances.Value, diagnosis.Instance.Runs):
+			return nil // launches succeed
+		case !asked:
+			return []diagnosis.Finding{{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: subject, Cause: "whether the controller may pass role " + RoleName(role) + " was not looked at"}}
+		}
+		if gap, ok := may.Gap("whether the controller may pass role " + RoleName(role)); ok {
+			gap.Subject = subject
+			return []diagnosis.Finding{gap}
+		}
+		return nil
+	})
+}
+
+// passRoleFix is a policy of its own: the one that is there is not known.
+func passRoleFix(ix *index.Index, role string) fix.Step {
+	return fix.Call("iam", "put-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
+		fix.P("--policy-name", fix.Join(fix.Text("PassNodeRole-"), fix.RoleOf(role))),
+		fix.P("--policy-document", policyOf(fix.Fields{"Effect": fix.Text("Allow"), "Action": fix.Text("iam:PassRole"), "Resource": fix.RoleARN(role),
+			"Condition": fix.At(fix.Text("ec2.amazonaws.com"), "StringEquals", "iam:PassedToService")})))
+}
+
+// judgeHostnames: kubelet must call itself what the mapping makes of the instance.
+func judgeHostnames(ix *index.Index) []diagnosis.Finding {
+	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
+		sights := ix.OccurrencesOf(c.Name, diagnosis.OtherName)
+		rows := AuthMapRows(ix, role)
+		entry, hasEntry := FindEntry(ix, role)
+		user := entry.Username
+		if !hasEntry && len(rows) > 0 {
+			user = rows[len(rows)-1].Username
+		}
+		resource := slices.ContainsFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool {
+			return slices.Contains(c.Subnets, s.ID) && s.HostnameType == "resource-name"
+		})
+		if len(sights) > 0 {
+			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "nodes call themselves by another name than the mapping's user name %q gives them, so the API server does not let them write their own Node", diagnosis.OrElse(user, nodeUser)).
+				With(index.Lines(sights)...).With(hostnameLine(ix, c)).Explaining(diagnosis.OtherName).FixedBy(mapRole(ix, role))}
+		}
+		named := slices.DeleteFunc(nodeclass.Problems(ix, "AUTH-9"), func(f diagnosis.Finding) bool { return f.Subject != "EC2NodeClass "+c.Name })
+		resource = resource || len(named) > 0
+		if resource && strings.Contains(user, "{{SessionName}}") {
+			return nil
+		}
+		if len(named) > 0 {
+			return named
+		}
+		if !resource && strings.Contains(user, "{{SessionName}}") && ix.Evidence.Subnets.Known() {
+			return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "the mapping of node role %s names nodes by session, which is the instance's id, and the subnets name them by address: nodes will not be let write their own Node", RoleName(role)).
+				With(hostnameLine(ix, c)).Explaining(diagnosis.OtherName).FixedBy(mapRole(ix, role))}
+		}
+		return nil
+	})
+}
+
+func hostnameLine(ix *index.Index, c diagnosis.Class) string {
+	for _, s := range ix.Evidence.Subnets.Value {
+		if slices.Contains(c.Subnets, s.ID) && s.HostnameType != "" {
+			return fmt.Sprintf("%s: %s names hosts by %s", ix.Evidence.Subnets.Source, s.ID, s.HostnameType)
+		}
+	}
+	return ""
+}
+
+// judgeOtherRole is a hint where a role is not let in: another one is, and nodes with it are there.
+func judgeOtherRole(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := MappingGap(ix); !ok {
+		return []diagnosis.Finding{gap}
+	}
+	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
+		if mapped(ix, role) || len(AuthMapRows(ix, role)) > 0 {
+			return nil
+		}
+		for _, g := range ix.Evidence.NodeGroups.Value {
+			if WithoutPath(g.Role) != WithoutPath(role) && mapped(ix, g.Role) {
+				f := diagnosis.ReportSuspicious(subject, diagnosis.Possible, "the nodes of node group %s join with role %s; EC2NodeClass %s names %s", g.Name, RoleName(g.Role), c.Name, RoleName(role)).
+					With(ix.Evidence.NodeGroups.Source).FixedBy(withRole(c, g.Role).With("if that role was meant"))
+				f.Follows = "AUTH-2"
+				return []diagnosis.Finding{f}
+			}
+		}
+		return nil
+	})
+}
+
+// settling is how long EKS takes to apply a new mapping.
+const settling = 2 * time.Minute
+
+// judgeRefusedAllTheSame knows the sign, and that the usual reasons are not it.
+func judgeRefusedAllTheSame(ix *index.Index) []diagnosis.Finding {
+	sights := ix.OccurrencesOf("", diagnosis.Unauthorized)
+	if gap, ok := ix.Consoles(); ok && len(sights) == 0 {
+		return []diagnosis.Finding{gap}
+	}
+	if len(sights) == 0 {
+		return nil
+	}
+	for _, e := range ix.Evidence.Entries.Value {
+		if age := ix.Evidence.At.Sub(e.Created); !e.Created.IsZero() && age >= 0 && age < settling && isNodes(e) {
+			return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the API server refuses nodes, and the access entry of %s is %d seconds old: EKS takes up to two minutes to apply one",
+				RoleName(e.Principal), int(age.Seconds())).With(index.Lines(sights)...).Explaining(diagnosis.Unauthorized).FixedBy(fix.Joiner(fix.Text("doctor")).With("again, in two minutes"))}
+		}
+	}
+	f := diagnosis.ReportBroken("", diagnosis.Possible, "the API server answers nodes with 401, and their mapping looks right: the token may be for another cluster name or the clock wrong").
+		With(index.Lines(sights)...).Explaining(diagnosis.Unauthorized).
+		FixedBy(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(sights[0].Instance.Class).Or("NAME"), fix.Text("--instance-type"),
+			fix.InstanceType(sights[0].Instance.Type).Else(fix.Text("m5.large"))).With("compare the cluster's name in it with %s", ix.Evidence.Name),
+			fix.Call("ssm", "start-session", fix.P("--target", fix.Instance(sights[0].Instance.ID))).With("there: chronyc tracking, and aws sts get-caller-identity"))
+	if _, known := MappingGap(ix); !known {
+		f.Cause = "the API server answers nodes with 401: it does not know their role; who is mapped could not be read"
+	}
+	return []diagnosis.Finding{f}
+}

@@ -1,0 +1,277 @@
+// Package boot checks whether an instance boots and its user data starts a kubelet.
+//
+// In: an index.Index.
+// Out: findings of the checks BOOT and IMDS.
+// Never: a call, a clock, or a verdict without the evidence for it.
+package boot
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
+)
+
+// Checks returns the checks BOOT and IMDS.
+func Checks() []index.Check {
+	sign := func(id, title string, s consoleCheck) index.Check {
+		return index.Check{ID: id, Title: title, Layer: diagnosis.LayerBoot, Judge: func(ix *index.Index) []diagnosis.Finding {
+			return append(nodeclass.Problems(ix, id), judgeSymptom(ix, id, s)...)
+		}}
+	}
+	checks := []index.Check{
+		{ID: "BOOT-1", Title: "the controller has the cluster's present endpoint", Layer: diagnosis.LayerBoot, Judge: judgeEndpointSetting},
+		sign("BOOT-2", "the cluster's certificate authority is trusted", consoleCheck{[]diagnosis.Symptom{diagnosis.Untrusted},
+			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or bootstraps twice",
+			func(ix *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData write the certificate authority of the cluster"),
+					fix.Call("eks", "describe-cluster", fix.P("--name", fix.ClusterName(ix.Evidence.Name)), ix.InRegion(), fix.P("--query", fix.Text("cluster.certificateAuthority.data")))}
+			}}),
+		sign("BOOT-3", "the instance's clock is right", consoleCheck{[]diagnosis.Symptom{diagnosis.ClockWrong},
+			"the instance's clock is wrong, so AWS and the API server refuse what it signs",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("let spec.userData leave chrony as it is, or select an image in spec.amiSelectorTerms that has it: server 169.254.169.123")}
+			}}),
+		{ID: "BOOT-4", Title: "image and AMI family belong together", Layer: diagnosis.LayerBoot, Judge: judgeFamily},
+		sign("BOOT-5", "the image has nodeadm", consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmAbsent},
+			"the image has no nodeadm, and AMI family AL2023 needs it",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Merge(fix.NodeClass(class), fix.At(fix.List{fix.At(fix.Text("al2023@latest"), "alias")}, "spec", "amiSelectorTerms"))}
+			}}),
+		{ID: "BOOT-6", Title: "nodeadm configures the node", Layer: diagnosis.LayerBoot, Fallback: true, Judge: func(ix *index.Index) []diagnosis.Finding {
+			return judgeSymptom(ix, "BOOT-6", consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmFailed}, "nodeadm fails on the instance before it has configured the kubelet",
+				func(_ *index.Index, class string) []fix.Step {
+					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct in the NodeConfig of spec.userData what the console names"), rendered(class)}
+				}})
+		}},
+		sign("BOOT-7", "the image accepts its user data and joins this cluster with it", consoleCheck{[]diagnosis.Symptom{diagnosis.BadSettings},
+			"Bottlerocket refuses the settings in the user data, so no kubelet starts",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct the setting in spec.userData that the console names")}
+			}}),
+		{ID: "BOOT-8", Title: "the image's Kubernetes version suits the control plane", Layer: diagnosis.LayerBoot, Judge: judgeSkew},
+		sign("BOOT-9", "the kubelet takes its flags and configuration", consoleCheck{[]diagnosis.Symptom{diagnosis.KubeletFlag, diagnosis.KubeletConfig},
+			"the kubelet refuses a flag or its configuration, and does not start",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("take out of spec.kubelet or spec.userData what the console names")}
+			}}),
+		sign("BOOT-10", "the image knows the instance type", consoleCheck{[]diagnosis.Symptom{diagnosis.UnknownType},
+			"the image is older than the instance type, and does not know how many pods it takes",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("select a newer image in spec.amiSelectorTerms, or set spec.kubelet.maxPods")}
+			}}),
+		sign("BOOT-11", "the instance has no swap", consoleCheck{[]diagnosis.Symptom{diagnosis.SwapOn},
+			"the instance has swap, and the kubelet refuses to start with it",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("make no swap in spec.userData; in the NodePool exclude the types that come with it, m1 and c1")}
+			}}),
+		{ID: "BOOT-12", Title: "instances have credentials", Layer: diagnosis.LayerBoot, Fallback: true, Judge: func(ix *index.Index) []diagnosis.Finding {
+			return judgeSymptom(ix, "BOOT-12", consoleCheck{[]diagnosis.Symptom{diagnosis.NoCredentials}, "the instance has no credentials, so it cannot find out about its cluster",
+				func(_ *index.Index, class string) []fix.Step {
+					return []fix.Step{fix.Show("get", fix.NodeClass(class), "-o", "jsonpath={.status.instanceProfile}").With("then: aws iam get-instance-profile: it must have the node role")}
+				}})
+		}},
+		{ID: "BOOT-13", Title: "scripts of the user data end well", Layer: diagnosis.LayerBoot, Fallback: true, Judge: func(ix *index.Index) []diagnosis.Finding {
+			return judgeSymptom(ix, "BOOT-13", consoleCheck{[]diagnosis.Symptom{diagnosis.ScriptFailed}, "a script of the user data fails before the kubelet starts",
+				func(_ *index.Index, class string) []fix.Step {
+					return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData correct the script that the console names"), rendered(class)}
+				}})
+		}},
+		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: diagnosis.LayerBoot, Judge: judgeStatus},
+		{ID: "IMDS-2", Title: "instances can read their own metadata", Layer: diagnosis.LayerBoot, Judge: judgeMetadata},
+		sign("BOOT-17", "a proxy leaves the cluster's own addresses alone", consoleCheck{[]diagnosis.Symptom{diagnosis.Proxied},
+			"the kubelet asks a proxy for the API server, and the proxy does not let it through",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData add .eks.amazonaws.com and 169.254.169.254 to NO_PROXY")}
+			}}),
+		sign("BOOT-14", "the image has a kubelet", consoleCheck{[]diagnosis.Symptom{diagnosis.KubeletAbsent},
+			"the image has no kubelet",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.amiSelectorTerms select an image that is made for EKS, such as alias: al2023@latest")}
+			}}),
+		sign("BOOT-15", "the disk has room", consoleCheck{[]diagnosis.Symptom{diagnosis.DiskFull},
+			"the instance's disk is full before its kubelet starts",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("give the root volume more in spec.blockDeviceMappings[].ebs.volumeSize, or let spec.userData write less")}
+			}}),
+	}
+	return checks
+}
+
+// consoleCheck is a cause that its console signs prove.
+type consoleCheck struct {
+	signs []diagnosis.Symptom
+	text  string
+	steps func(ix *index.Index, class string) []fix.Step // where the console does not say more; class is never empty
+}
+
+// rendered is the step that prints the user data of a class's instances.
+func rendered(class string) fix.Step {
+	return fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(class), fix.Text("--instance-type"), fix.Text("m5.large"))
+}
+
+// follow returns the signs that the symptom may cause: with a wrong clock, an instance may also get no credentials.
+func (s consoleCheck) follow() []diagnosis.Symptom {
+	if slices.Contains(s.signs, diagnosis.ClockWrong) {
+		return []diagnosis.Symptom{diagnosis.NoCredentials}
+	}
+	return nil
+}
+
+func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Finding {
+	sights := ix.OccurrencesOf("", s.signs...)
+	if gap, ok := ix.Consoles(); ok && len(sights) == 0 {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	told := map[string]bool{}
+	for _, g := range sights {
+		class := g.Instance.Class
+		if told[class] {
+			continue
+		}
+		told[class] = true
+		subject, steps := "EC2NodeClass "+class, []fix.Step{fix.Say("the EC2NodeClass of instance %s is not known: docs/checks/%s.md has what corrects it", g.Instance.ID, check)}
+		if class == "" {
+			subject = "instance " + g.Instance.ID
+		} else if step, ok := nodeclass.UserDataFix(ix, check, g); ok {
+			steps = []fix.Step{step}
+		} else {
+			steps = s.steps(ix, class)
+		}
+		out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "%s", s.text).With(index.Lines(ix.OccurrencesOf(g.Instance.Class, s.signs...))...).Explaining(s.signs...).
+			Explaining(diagnosis.NodeadmFailed, diagnosis.ScriptFailed).Explaining(s.follow()...).FixedBy(steps...))
+	}
+	return out
+}
+
+// judgeEndpointSetting: a setting outlives the cluster that it was made for.
+func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's endpoint"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	set := ix.Evidence.Controller.Value.Settings["CLUSTER_ENDPOINT"]
+	if set == "" || strings.TrimSuffix(set, "/") == strings.TrimSuffix(ix.Evidence.Cluster.Value.Endpoint, "/") {
+		return nil
+	}
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "nodes join at %s, and the cluster's endpoint is %s: the controller's setting is of a cluster that was made anew since", set, ix.Evidence.Cluster.Value.Endpoint).
+		With(ix.Evidence.Controller.Source+": CLUSTER_ENDPOINT", ix.Evidence.Cluster.Source).Explaining(diagnosis.NoSuchHost, diagnosis.TimedOut, diagnosis.Untrusted).
+		FixedBy(fix.UnsetEnv(ix.ControllerDeployment(), "CLUSTER_ENDPOINT").With("it is then read from EKS"))}
+}
+
+// familyOf returns the AMI family that an image's name shows, and whether the name is one of AWS's.
+func familyOf(name string) (family string, official bool) {
+	lower := strings.ToLower(name)
+	official = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") || strings.HasPrefix(lower, "windows_server-")
+	switch {
+	case strings.Contains(lower, "al2023"):
+		return "AL2023", official
+	case strings.HasPrefix(lower, "bottlerocket"):
+		return "Bottlerocket", official
+	case strings.HasPrefix(lower, "windows_server-2019"):
+		return "Windows2019", official
+	case strings.HasPrefix(lower, "windows_server-2022"):
+		return "Windows2022", official
+	case strings.HasPrefix(lower, "windows_server-2025"):
+		return "Windows2025", official
+	case strings.HasPrefix(lower, "amazon-eks-node-"), strings.HasPrefix(lower, "amazon-eks-gpu-node-"), strings.HasPrefix(lower, "amazon-eks-arm64-node-"):
+		return "AL2", official
+	}
+	return "", false
+}
+
+// judgeFamily: each family writes user data that the others do not understand.
+func judgeFamily(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	out := nodeclass.Problems(ix, "BOOT-4")
+	for _, c := range ix.Evidence.Classes.Value {
+		subject := "EC2NodeClass " + c.Name
+		sights := ix.OccurrencesOf(c.Name, diagnosis.UnknownPart, diagnosis.ScriptAbsent)
+		at := slices.IndexFunc(ix.Evidence.Images.Value, func(i diagnosis.Image) bool {
+			family, _ := familyOf(i.Name)
+			return (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && family != "" && c.Family != "" && c.Family != "Custom" && family != c.Family
+		})
+		switch {
+		case at >= 0:
+			i := ix.Evidence.Images.Value[at]
+			family, official := familyOf(i.Name)
+			certainty := diagnosis.Likely
+			if official { // programs on the instance can write anything to the console
+				certainty = diagnosis.Certain
+			}
+			out = append(out, diagnosis.ReportBroken(subject, certainty, "its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
+				With(ix.Evidence.Images.Source+": "+i.ID+" is "+i.Name).With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(withFamily(c, family)))
+		case len(sights) > 0:
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "its image does not understand the user data of AMI family %s", diagnosis.OrElse(c.Family, "that it has")).
+				With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(familyFix(ix, c, sights)))
+		}
+	}
+	return out
+}
+
+// withFamily is the step that sets the AMI family of a class.
+func withFamily(c diagnosis.Class, family string) fix.Step {
+	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Family(family), "spec", "amiFamily"))
+}
+
+// familyFix is the step that brings the family of a class and its image together: the family that the image shows, else an image of the family.
+func familyFix(ix *index.Index, c diagnosis.Class, sights []index.Occurrence) fix.Step {
+	if family := nodeclass.FamilyOnConsole(sights); family != "" && family != c.Family {
+		return withFamily(c, family).With("the console shows that the image is one of %s", family)
+	}
+	by := fix.Edit(fix.NodeClass(c.Name)).With("spec.amiFamily must be that of the image; with Custom, spec.userData must start the kubelet itself")
+	return nodeclass.OwnImageOr(c, by, func(s fix.Step) fix.Step {
+		return s.With("AWS's own image; or set spec.amiFamily to that of your image")
+	})
+}
+
+// minorOf returns the Kubernetes minor version in the name of an image: amazon-eks-node-al2023-x86_64-standard-1.33-v20250501.
+func minorOf(name string) (int, bool) {
+	for _, part := range strings.Split(name, "-") {
+		major, minor, ok := strings.Cut(part, ".")
+		if n, err := strconv.Atoi(minor); ok && major == "1" && err == nil && n >= 10 && n < 100 {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// judgeSkew: a kubelet may be older than the control plane by three minor versions, and never newer.
+func judgeSkew(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's version"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Images.Gap("the images"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	_, minor, _ := strings.Cut(ix.Evidence.Cluster.Value.Version, ".")
+	plane, err := strconv.Atoi(minor)
+	if err != nil {
+		return []diagnosis.Finding{{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Cause: fmt.Sprintf("the cluster's version %q is no version", ix.Evidence.Cluster.Value.Version)}}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		for _, i := range ix.Evidence.Images.Value {
+			kubelet, ok := minorOf(i.Name)
+			const oldest = 3
+			if !ok || !slices.Contains(c.Images, i.ID) && !slices.Contains(c.ImageIDs, i.ID) || kubelet <= plane && kubelet >= plane-oldest {
+				continue
+			}
+			relation := "newer"
+			if kubelet < plane {
+				relation = fmt.Sprintf("more than %d versions older", oldest)
+			}
+			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Likely, "its image %s is for Kubernetes 1.%d, which is %s than the control plane's %s", i.ID, kubelet, relation, ix.Evidence.Cluster.Value.Version).
+				With(ix.Evidence.Images.Source+": "+i.Name, ix.Evidence.Cluster.Source).Explaining(diagnosis.KubeletFlag, diagnosis.KubeletConfig).
+				FixedBy(nodeclass.FamilyImages(c).With("an image for %s", ix.Evidence.Cluster.Value.Version)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package boot
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// judgeStatus: an instance whose status checks fail will say no more.
+func judgeStatus(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Impaired.Gap("EC2's status checks"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok { // whose instances are ours, they say alone
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, id := range slices.Sorted(maps.Keys(ix.Evidence.Impaired.Value)) {
+		at := slices.IndexFunc(ix.Evidence.Instances.Value, func(i diagnosis.Instance) bool { return i.ID == id })
+		if at < 0 || !ix.Evidence.Instances.Value[at].Runs() || ix.IsForeign(ix.Evidence.Instances.Value[at]) {
+			continue
+		}
+		i := ix.Evidence.Instances.Value[at]
+		if node, isNode := ix.NodeByInstance[id]; isNode && node.Ready {
+			continue // node repair handles nodes that have joined, if it is enabled
+		}
+		cause := "its operating system does not answer"
+		if ix.Evidence.Impaired.Value[id] == "system" {
+			cause = "its host is broken"
+		}
+		out = append(out, diagnosis.ReportBroken("instance "+id, diagnosis.Certain, "instance %s fails EC2's status checks: %s", id, cause).With(ix.Evidence.Impaired.Source).FixedBy(replaceInstance(ix, i)))
+	}
+	return out
+}
+
+// replaceInstance is the step by which another instance takes the place of one that has not joined. Whose it is, its NodeClaim says and not its tags, which
+// anybody with rights to tag may write.
+func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
+	at := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) })
+	switch {
+	case at >= 0:
+		return fix.DeleteClaims(fix.Claim{Name: ix.Evidence.Claims.Value[at].Name, Instance: i.ID}).With("another instance is launched in its place")
+	case !ix.Evidence.Claims.Known():
+		return fix.Kubectl(fix.Text("get"), fix.Text("nodeclaims"), fix.Text("-o"), fix.Text("wide")).With("delete the NodeClaim whose provider ID ends in %s", i.ID)
+	}
+	return fix.Call("ec2", "terminate-instances", ix.InRegion(), fix.P("--instance-ids", fix.Instance(i.ID))).With("if it is not needed; no NodeClaim has its provider ID")
+}
+
+// judgeMetadata: an instance reads from its metadata what it is to do.
+func judgeMetadata(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		if !c.NoMetadata {
+			continue
+		}
+		out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain, "its instances cannot read their metadata, and so have no user data, no name and no credentials: the endpoint is switched off").
+			With(ix.Evidence.Classes.Source+": spec.metadataOptions.httpEndpoint: disabled").With(index.Lines(ix.OccurrencesOf(c.Name, diagnosis.NoMetadata))...).
+			Explaining(diagnosis.NoMetadata, diagnosis.NoCredentials, diagnosis.NodeadmFailed, diagnosis.ScriptFailed).
+			FixedBy(fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Text("enabled"), "spec", "metadataOptions", "httpEndpoint"))))
+	}
+	return out
+}

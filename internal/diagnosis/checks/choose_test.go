@@ -1,0 +1,108 @@
+package checks_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// second adds a working class with its own role, security groups and subnets.
+func second(s *situation, name, role string) *Class {
+	c := *s.class()
+	c.Name, c.Role, c.Profile = name, role, "prod_"+name
+	c.Groups, c.Subnets = []string{"sg-" + name}, []string{"subnet-" + name}
+	s.e.Classes.Value = append(s.e.Classes.Value, c)
+	arn := "arn:aws:iam::111122223333:role/" + role
+	r := healthyRole()
+	r.ARN = arn
+	s.e.Roles[role] = has("iam:GetRole", r)
+	s.e.Profiles[c.Profile] = has("iam:GetInstanceProfile", Profile{ARN: "arn", Role: arn})
+	return &s.e.Classes.Value[len(s.e.Classes.Value)-1]
+}
+
+// TestChoices: a fix that names a role, security groups, subnets, a NAT gateway or a class uses what works elsewhere. On a tie, the user
+// chooses.
+func TestChoices(t *testing.T) {
+	t.Parallel()
+	groupsEntry := Entry{Principal: "arn:aws:iam::111122223333:role/AGroupRole", Type: "EC2_LINUX"}
+	noRole := func(s *situation) {
+		s.class().Role, s.class().Profile = "", "mine"
+		s.e.Profiles["mine"] = has("iam:GetInstanceProfile", Profile{ARN: "arn"})
+		s.e.Entries.Value = append([]Entry{groupsEntry}, s.e.Entries.Value...)
+		s.e.Roles["AGroupRole"] = has("iam:GetRole", Role{ARN: groupsEntry.Principal, Trusts: []string{"ec2.amazonaws.com"}})
+		s.e.NodeGroups.Value = []NodeGroup{{Name: "system", Role: groupsEntry.Principal}}
+	}
+	badTag := func(s *situation) {
+		lost("SecurityGroupsReady", "SecurityGroupsNotFound")(s)
+		s.class().GroupTags = map[string]string{"karpenter.sh/discovry": "prod"}
+	}
+	for name, c := range map[string]struct {
+		breaks      func(*situation)
+		check, want string
+		not         string // text that must be missing
+	}{
+		"the role that is not a node group's": {noRole, "AUTH-7", "--role-name NodeRole", "AGroupRole"},
+		"the role of the other class":         {func(s *situation) { noRole(s); second(s, "web", "WebRole") }, "AUTH-7", "--role-name WebRole", "AGroupRole"},
+		"the role of most classes": {func(s *situation) {
+			noRole(s)
+			second(s, "web", "WebRole")
+			second(s, "api", "ApiRole")
+			second(s, "more", "WebRole")
+		}, "AUTH-7", "--role-name WebRole", "ApiRole"},
+		"two roles that are as good": {func(s *situation) {
+			noRole(s)
+			second(s, "web", "WebRole")
+			second(s, "api", "ApiRole")
+		}, "AUTH-7", "--role-name NODE_ROLE   # NODE_ROLE is the one that is meant: ApiRole or WebRole", "--role-name WebRole"},
+		"the groups of the other class": {func(s *situation) { second(s, "web", "NodeRole"); badTag(s) }, "LAUNCH-8",
+			`"securityGroupSelectorTerms":[{"id":"sg-web"}]`, "sg-cluster"},
+		"the near tag": {badTag, "LAUNCH-8", "# or select by the tag karpenter.sh/discovery, if that is meant in place of karpenter.sh/discovry", "x"},
+		"two sets of groups that are as good": {func(s *situation) {
+			second(s, "web", "NodeRole")
+			second(s, "api", "NodeRole")
+			badTag(s)
+		}, "LAUNCH-8", "kubectl edit ec2nodeclass default   # in spec.securityGroupSelectorTerms select what other EC2NodeClasses have: sg-api, or sg-web", "kubectl patch"},
+		"the subnets of the other class": {func(s *situation) {
+			second(s, "web", "NodeRole")
+			lost("SubnetsReady", "SubnetsNotFound")(s)
+		}, "LAUNCH-8", `"subnetSelectorTerms":[{"id":"subnet-web"}]`, "edit"},
+		"two NAT gateways": {func(s *situation) {
+			networkFaults()["NET-4"][1].breaks(s)
+			for _, id := range []string{"nat-8", "nat-9"} {
+				s.e.Routes.Value = append(s.e.Routes.Value, RouteTable{ID: "rtb-" + id[4:], Subnets: []string{"subnet-" + id[4:]}, Routes: []Route{{To: "0.0.0.0/0", Target: id}}})
+			}
+		}, "NET-4", "--nat-gateway-id NAT_GATEWAY_ID", "nat-8"},
+		"the class of a like name": {func(s *situation) {
+			second(s, "batch-arm", "NodeRole")
+			second(s, "web", "NodeRole")
+			s.pool().Name, s.pool().Class = "other", "bach-arm"
+		}, "LAUNCH-9", `"nodeClassRef":{"name":"batch-arm"}`, "edit"},
+		"two classes that are as good": {func(s *situation) {
+			second(s, "web", "NodeRole")
+			s.pool().Name, s.pool().Class = "other", "zzzzzzzz"
+		}, "LAUNCH-9", "kubectl edit nodepool other   # in spec.template.spec.nodeClassRef.name write one of: default, web", "patch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &situation{healthy()}
+			c.breaks(s)
+			got := fixOf(s, c.check)
+			if !strings.Contains(got, c.want) || strings.Contains(strings.Split(got, "\n")[0], c.not) && c.not != "x" {
+				t.Errorf("the fix is\n%s\nwant %s, and not %s", got, c.want, c.not)
+			}
+		})
+	}
+}
+
+// TestReplacedByProviderID: the owner of a broken instance is the NodeClaim with its provider ID. A NodeClaim that only a tag names is not
+// deleted.
+func TestReplacedByProviderID(t *testing.T) {
+	t.Parallel()
+	s := &situation{healthy()}
+	s.e.Impaired.Value["i-2"] = "system"
+	s.e.Instances.Value[1].Claim = s.e.Claims.Value[0].Name
+	if got := fixOf(s, "BOOT-16"); !strings.HasPrefix(got, "kubectl delete nodeclaim --wait=false "+s.e.Claims.Value[1].Name+" ") {
+		t.Errorf("the fix is %s", got)
+	}
+}

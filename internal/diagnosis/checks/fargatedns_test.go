@@ -1,0 +1,23 @@
+package checks_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/joiner-sh/joiner/internal/diagnosis"
+	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
+)
+
+// TestHiddenDNS: if cluster DNS may not be read, it is not reported as down, and the missing permission is named.
+func TestHiddenDNS(t *testing.T) {
+	t.Parallel()
+	s := &situation{healthy()}
+	s.pending("fargate-scheduler", "fargate-ip-1", "lookup sts.us-east-1.amazonaws.com: i/o timeout")
+	s.e.Home.Value.DNSReady, s.e.Home.Value.DNSAbsent, s.e.Home.Value.DNSWhy = false, Denied, "to list endpointslices in kube-system"
+	findings := Diagnose(s.e)
+	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Check == "FG-6" })
+	if i < 0 || findings[i].Verdict != Unknown || !strings.Contains(findings[i].Cause, "the permission to list endpointslices in kube-system is missing") {
+		t.Errorf("it is %+v", findings)
+	}
+}

@@ -1,0 +1,63 @@
+package checks
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// isUnused reports whether the subject of a finding is an EC2NodeClass that no NodePool uses and no NodeClaim is of.
+func isUnused(ix *index.Index, subject string) bool {
+	name, ok := strings.CutPrefix(subject, "EC2NodeClass ")
+	if _, there := ix.Evidence.Class(name); !ok || !there || !ix.Evidence.Pools.Known() {
+		return false
+	}
+	return !slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Class == name }) &&
+		!slices.ContainsFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Class == name })
+}
+
+// holdsPods reports whether pods wait because of what a finding is about, as far as that is known: NodeClaims of it are not initialized, or it
+// has none and pods wait. What bites only after a node is ready holds none.
+func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
+	if f.Verdict.Order() > diagnosis.Suspicious.Order() || f.Layer == diagnosis.LayerFleet {
+		return false
+	}
+	stuck, all := stuckClaims(ix), ix.Evidence.Claims.Value
+	waits := slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.Node == "" && !strings.HasPrefix(p.Owner, "DaemonSet/") })
+	among := func(of func(diagnosis.Claim) bool) bool {
+		return slices.ContainsFunc(stuck, of) || waits && !slices.ContainsFunc(all, of)
+	}
+	kind, name, _ := strings.Cut(f.Subject, " ")
+	switch kind {
+	case "EC2NodeClass", "NodePool", "subnet":
+		return f.Seen || among(func(c diagnosis.Claim) bool { return isAbout(ix, kind, name, c) })
+	case "NodeClaim":
+		return slices.ContainsFunc(stuck, func(c diagnosis.Claim) bool { return c.Name == name })
+	case "instance":
+		return f.Seen || slices.ContainsFunc(stuck, func(c diagnosis.Claim) bool { return diagnosis.InstanceID(c.ProviderID) == name })
+	case "pod":
+		return slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == name }) || f.Layer == diagnosis.LayerController
+	}
+	return waits || len(stuck) > 0
+}
+
+// isAbout reports whether a NodeClaim is launched with an object, given by its kind and name.
+func isAbout(ix *index.Index, kind, name string, c diagnosis.Claim) bool {
+	switch kind {
+	case "EC2NodeClass":
+		return c.Class == name
+	case "NodePool":
+		return c.Pool == name
+	}
+	class, _ := ix.Evidence.Class(c.Class)
+	return slices.Contains(class.Subnets, name)
+}
+
+// stuckClaims are the NodeClaims that stay and are not initialized.
+func stuckClaims(ix *index.Index) []diagnosis.Claim {
+	return slices.DeleteFunc(slices.Clone(ix.Evidence.Claims.Value), func(c diagnosis.Claim) bool {
+		return c.Deleting || diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True"
+	})
+}

@@ -1,0 +1,85 @@
+package checks_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/joiner-sh/joiner/internal/diagnosis"
+	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
+	"github.com/joiner-sh/joiner/internal/diagnosis/leader"
+)
+
+// TestTakeover: for two minutes after the end of a Lease, the check is neither fine nor a finding.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	letGo := func(s *situation) { s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1 }
+	for name, c := range map[string]struct {
+		ago    time.Duration // since the renewal of the Lease, which is valid for 15 seconds
+		change func(*situation)
+		want   Verdict
+		cause  string
+	}{
+		"it holds":                   {14 * time.Second, nil, Fine, ""},
+		"it has just ended":          {15 * time.Second, nil, Unknown, "the lease of the controller ended 0 s ago; another may be about to take over"},
+		"it ended a while ago":       {105 * time.Second, nil, Unknown, "the lease of the controller ended 90 s ago; another may be about to take over"},
+		"nobody can be on the way":   {135 * time.Second, nil, Broken, "no controller acts since 2026-05-01 11:58:00Z"},
+		"it was let go":              {40 * time.Second, letGo, Unknown, "the lease of the controller was released 40 s ago; another may be about to take over"},
+		"it was let go too long ago": {121 * time.Second, letGo, Broken, "no controller acts since"},
+		"a pod of it runs": {
+			105 * time.Second, func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, Unknown, "the lease of the controller ended 90 s ago; another may be about to take over",
+		},
+		"another has acted": {105 * time.Second, func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Minute) }, Fine, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &situation{healthy()}
+			s.killed(c.ago)
+			s.idle()
+			if c.change != nil {
+				c.change(s)
+			}
+			found := Diagnose(s.e)
+			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "RUN-1" })
+			if got := found[i]; got.Verdict != c.want || !strings.HasPrefix(got.Cause, c.cause) || got.Verdict == Unknown && (!got.Fix.IsZero() || len(got.Evidence) == 0) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// TestLeaderless: an inactive controller is known from the moment when its Lease ends, and not reported if it may be active.
+func TestLeaderless(t *testing.T) {
+	t.Parallel()
+	ended := noon.Add(-45 * time.Second)
+	for name, c := range map[string]struct {
+		change func(*situation)
+		want   time.Time
+	}{
+		"killed":         {func(*situation) {}, ended},
+		"killed by hand": {func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Missing, "") }, ended},
+		"a pod stands by": {
+			func(s *situation) { s.own().Ready, s.own().Phase = true, "Running" }, ended,
+		},
+		"the lease holds":       {func(s *situation) { s.e.Lease.Value.Renewed = noon.Add(-time.Second) }, time.Time{}},
+		"there is none":         {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Missing, "") }, time.Time{}},
+		"it may not be read":    {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to list") }, time.Time{}},
+		"whose it is":           {func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Denied, "to list") }, time.Time{}},
+		"what was done":         {func(s *situation) { s.e.Claims = Lacking[[]Claim]("nodeclaims", noon, Failed, "no") }, time.Time{}},
+		"acts without a lease":  {func(s *situation) { s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "true" }, time.Time{}},
+		"another has acted":     {func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Second) }, time.Time{}},
+		"nothing it could hold": {func(s *situation) { s.e.Lease.Value.Renewed = time.Time{} }, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &situation{healthy()}
+			s.killed(time.Minute)
+			s.idle()
+			c.change(s)
+			if got := leader.Leaderless(s.e); !got.Equal(c.want) {
+				t.Errorf("since %v, want %v", got, c.want)
+			}
+		})
+	}
+}

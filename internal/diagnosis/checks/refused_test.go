@@ -1,0 +1,78 @@
+package checks_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/joiner-sh/joiner/internal/diagnosis"
+	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
+)
+
+// TestOvercome: an earlier answer of EC2 is no finding any more when a later instance of the class has become a node, when the claim was
+// launched after all, or when the class is gone.
+func TestOvercome(t *testing.T) {
+	t.Parallel()
+	ended := func(s *situation) {
+		s.e.Instances.Value = append(s.e.Instances.Value, Instance{ID: "i-0", State: "terminated", StateReason: "Client.InternalError: Client error on launch",
+			Launched: noon.Add(-2 * time.Hour), Class: "default", UID: "uid-1"})
+	}
+	cases := map[string]struct {
+		check string
+		then  func(*situation)
+		want  Verdict
+	}{
+		"no later instance": {"LAUNCH-2", func(s *situation) {
+			ended(s)
+			s.e.Instances.Value[2].Launched = noon.Add(-time.Minute)
+		}, Broken},
+		"a later one is a node": {"LAUNCH-2", ended, Fine},
+		"a later one was a node, and was given back": {"LAUNCH-2", func(s *situation) {
+			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
+			ended(s)
+			s.e.Instances.Value = append(s.e.Instances.Value, Instance{ID: "i-9", State: "terminated", StateReason: "Client.UserInitiatedShutdown: User initiated shutdown",
+				Launched: noon.Add(-time.Hour), Class: "default", UID: "uid-1"})
+		}, Fine},
+		"a later one ended by itself, too": {"LAUNCH-2", func(s *situation) {
+			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
+			ended(s)
+			later := s.e.Instances.Value[0]
+			later.ID, later.Launched = "i-9", noon.Add(-time.Hour)
+			s.e.Instances.Value = append(s.e.Instances.Value, later)
+		}, Broken},
+		"the class is gone": {"LAUNCH-2", func(s *situation) {
+			ended(s)
+			s.e.Instances.Value[2].Class, s.e.Instances.Value[2].Launched = "old", noon
+		}, Fine},
+		"the claim waits": {"LAUNCH-5", func(s *situation) {
+			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
+		}, Broken},
+		"the claim is given up": {"LAUNCH-5", func(s *situation) {
+			s.e.Instances.Value = slices.DeleteFunc(s.e.Instances.Value, func(i Instance) bool { return !i.Launched.Before(noon.Add(-30 * time.Second)) })
+			s.event("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
+		}, Broken},
+		"an instance came since": {"LAUNCH-5", func(s *situation) {
+			s.event("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
+			s.e.Instances.Value[0].Launched = noon.Add(-10 * time.Second)
+		}, Fine},
+		"the claim was launched": {"LAUNCH-5", func(s *situation) {
+			s.event("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
+			s.e.Claims.Value[1].Conditions[0].Since = noon.Add(time.Second)
+		}, Fine},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &situation{healthy()}
+			c.then(s)
+			found := Diagnose(s.e)
+			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == c.check })
+			if i < 0 || found[i].Verdict != c.want {
+				t.Errorf("want %s %s:\n%s", c.check, c.want, tell(found))
+			}
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package checks
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// withRelaunch adds to the fix of an EC2NodeClass the step that has its instances launched anew: those that run keep what they were launched with.
+func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
+	if f.Verdict != diagnosis.Broken || f.Fix.IsZero() {
+		return f
+	}
+	names := notJoined(ix, func(class string) bool { return f.Fix.Touches("ec2nodeclass", class) })
+	if len(names) == 0 || f.Fix.Deletes("nodeclaim") {
+		return f
+	}
+	const most = 5 // what fits in a line
+	var claims []fix.Claim
+	for _, name := range names[:min(len(names), most)] {
+		claims = append(claims, fix.Claim{Name: name})
+	}
+	step := fix.DeleteClaims(claims...)
+	if len(names) > most {
+		step = step.With("and the others that have not joined")
+	}
+	f.Fix = f.Fix.And(step)
+	return f
+}
+
+// notJoined are the NodeClaims of such classes whose instances were launched and have not joined, sorted.
+func notJoined(ix *index.Index, ofClass func(class string) bool) []string {
+	var out []string
+	for _, c := range ix.Evidence.Claims.Value {
+		if c.ProviderID != "" && ofClass(c.Class) && !c.Deleting && diagnosis.FindCondition(c.Conditions, "Registered").Status != "True" {
+			out = append(out, c.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,112 @@
+package fargate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/auth"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// judgeExecutionRole: the role by which Fargate's nodes join must be mapped, and trust Fargate.
+func judgeExecutionRole(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Fargate.Gap("the Fargate profiles"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, p := range ix.Evidence.Fargate.Value {
+		said := ""
+		for _, pod := range ix.WaitingPods() {
+			said = diagnosis.OrElse(said, index.PodMessage(pod, "pod execution role"))
+		}
+		if found, ok := judgeOneExecutionRole(ix, p, said); ok {
+			out = append(out, found)
+		}
+	}
+	return out
+}
+
+func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, said string) (diagnosis.Finding, bool) {
+	subject, name := "Fargate profile "+p.Name, auth.RoleName(p.Role)
+	r := ix.Evidence.Roles[name]
+	switch {
+	case r.Is(diagnosis.Missing) && r.Source != "":
+		return diagnosis.ReportBroken(subject, diagnosis.Certain, "there is no pod execution role %s in the account", name).With(r.Source, said).FixedBy(thenAgain(ix, p, makeExecutionRole(ix, p.Role)...)...), true
+	case r.Known() && len(r.Value.Trusts) > 0 && !slices.Contains(r.Value.Trusts, fargateService):
+		return diagnosis.ReportBroken(subject, diagnosis.Certain, "the pod execution role %s does not trust Fargate: it trusts %s", name, strings.Join(r.Value.Trusts, ", ")).With(r.Source, said).
+			FixedBy(thenAgain(ix, p, auth.TrustService(p.Role, fix.Text(fargateService)))...), true
+	}
+	if gap, known := auth.MappingGap(ix); !known {
+		gap.Subject = subject
+		return gap, true
+	}
+	if !mappedForFargate(ix, p.Role) {
+		return unmappedForFargate(ix, p, subject, said), true
+	}
+	lacks := r.Known() && r.Value.Inline == 0 &&
+		!slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") })
+	switch {
+	case said != "" && lacks:
+		return diagnosis.ReportBroken(subject, diagnosis.Likely, "the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).With(r.Source, said).
+			FixedBy(thenAgain(ix, p, auth.Attach(ix, p.Role, executionPolicy))...), true
+	case said != "":
+		return diagnosis.ReportSuspicious(subject, diagnosis.Possible, "Fargate says that pod execution role %s is not let in or lacks permissions, and it looks right now: Fargate may not have tried again", name).
+			With(said).FixedBy(fix.DeletePending(diagnosis.OrElse(ix.Evidence.Controller.Value.Namespace, "kube-system"))), true
+	}
+	return diagnosis.Finding{}, false
+}
+
+// fargateService is the service principal that a pod execution role must trust.
+const fargateService = "eks-fargate-pods.amazonaws.com"
+
+// unmappedForFargate says what is wrong with the mapping of a pod execution role.
+func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, said string) diagnosis.Finding {
+	name := auth.RoleName(p.Role)
+	if entry, ok := auth.FindEntry(ix, p.Role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
+		return diagnosis.ReportBroken(subject, diagnosis.Certain, "the access entry of pod execution role %s is of type %s, and must be FARGATE_LINUX: is it a node role too?", name, entry.Type).
+			With(ix.Evidence.Entries.Source, said).FixedBy(thenAgain(ix, p, auth.DeleteEntry(ix, entry), auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX")))...)
+	}
+	step := auth.CreateEntry(ix, p.Role, fix.Text("FARGATE_LINUX"))
+	if !ix.Evidence.Cluster.Value.AcceptsEntries() {
+		step = auth.MapRoles(auth.WithRow(ix, diagnosis.Mapping{ARN: auth.WithoutPath(p.Role), Username: "system:node:{{SessionName}}",
+			Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}))
+	}
+	f := diagnosis.ReportBroken(subject, diagnosis.Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
+		With(said, auth.AuthModeLine(ix), ix.Evidence.AuthMap.Source+": "+auth.AuthMapLine(ix)).FixedBy(thenAgain(ix, p, step)...)
+	if ix.Evidence.AuthMap.Value.Problem != "" {
+		f.Follows = "AUTH-3"
+	}
+	return f
+}
+
+// thenAgain adds to a fix that the pods which Fargate refused for a profile are made anew: it does not try them again.
+func thenAgain(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.Step) []fix.Step {
+	refused := slices.DeleteFunc(ix.WaitingPods(), func(pod diagnosis.ControllerPod) bool {
+		profile, ok := profileOf(ix, pod)
+		return !ok || profile.Name != p.Name || index.PodMessage(pod, "pod execution role") == ""
+	})
+	if len(refused) == 0 {
+		return steps
+	}
+	return append(steps, ix.Evidence.Controller.Value.Release(refused))
+}
+
+// mappedForFargate reports whether Fargate's nodes with the role are let in, by what the cluster reads.
+func mappedForFargate(ix *index.Index, role string) bool {
+	if e, ok := auth.FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
+		return e.Type == "FARGATE_LINUX"
+	}
+	return ix.Evidence.Cluster.Value.ReadsAuthMap() && slices.ContainsFunc(auth.AuthMapRows(ix, role), func(m diagnosis.Mapping) bool {
+		return m.ARN == auth.WithoutPath(role) && slices.Contains(m.Groups, "system:node-proxier") && slices.Contains(m.Groups, "system:nodes")
+	})
+}
+
+// executionPolicy is the AWS managed policy that a pod execution role needs.
+const executionPolicy = "AmazonEKSFargatePodExecutionRolePolicy"
+
+func makeExecutionRole(ix *index.Index, role string) []fix.Step {
+	return []fix.Step{fix.Call("iam", "create-role", fix.P("--role-name", fix.RoleOf(role)), fix.P("--assume-role-policy-document", auth.TrustPolicy(fix.Text(fargateService)))),
+		auth.Attach(ix, role, executionPolicy)}
+}

@@ -1,0 +1,330 @@
+// Package fargate checks the controller's pods that wait on or for Fargate: profile, subnets, pod execution role and DNS.
+//
+// In: an index.Index.
+// Out: findings of the checks FG.
+// Never: a call, a clock, or a verdict without the evidence for it.
+package fargate
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/network"
+)
+
+// Checks returns the checks FG.
+func Checks() []index.Check {
+	return []index.Check{
+		{ID: "FG-1", Title: "a Fargate profile is active and selects the controller's pods", Layer: diagnosis.LayerController, Judge: judgeFargateProfile},
+		{ID: "FG-2", Title: "the pods are younger than the profile", Layer: diagnosis.LayerController, Judge: judgeTooEarly},
+		{ID: "FG-3", Title: "the pod execution role is let in", Layer: diagnosis.LayerController, Judge: judgeExecutionRole},
+		{ID: "FG-4", Title: "the profile's subnets are private and have a way out", Layer: diagnosis.LayerController, Judge: judgeFargateSubnets},
+		{ID: "FG-5", Title: "the controller has region and credentials on Fargate", Layer: diagnosis.LayerController, Judge: judgeFargateIdentity},
+		{ID: "FG-6", Title: "the controller does not need cluster DNS that is not up", Layer: diagnosis.LayerController, Judge: judgeFargateDNS},
+		{ID: "FG-7", Title: "the controller's pods fit the nodes that there are", Layer: diagnosis.LayerController, Judge: judgeControllerPlace},
+		{ID: "FG-8", Title: "the controller's pods tolerate Fargate", Layer: diagnosis.LayerController, Judge: judgeTolerations},
+	}
+}
+
+// onFargate reports whether a pod was given to Fargate, or has a message about it.
+func onFargate(p diagnosis.ControllerPod) bool {
+	return p.Scheduler == "fargate-scheduler" || strings.HasPrefix(p.Node, "fargate-") || index.PodMessage(p, "fargate") != ""
+}
+
+// selects reports whether the profile selects a pod of a namespace.
+func selects(p diagnosis.FargateProfile, namespace string, labels map[string]string) bool {
+	return slices.ContainsFunc(p.Selectors, func(s diagnosis.FargateSelector) bool {
+		if ok, err := path.Match(s.Namespace, namespace); err != nil || !ok {
+			return false
+		}
+		for k, want := range s.Labels {
+			if ok, err := path.Match(want, labels[k]); err != nil || !ok {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func profileOf(ix *index.Index, p diagnosis.ControllerPod) (diagnosis.FargateProfile, bool) {
+	i := slices.IndexFunc(ix.Evidence.Fargate.Value, func(f diagnosis.FargateProfile) bool {
+		return selects(f, ix.Evidence.Controller.Value.Namespace, p.Labels)
+	})
+	if i < 0 {
+		return diagnosis.FargateProfile{}, false
+	}
+	return ix.Evidence.Fargate.Value[i], true
+}
+
+// isForFargate reports whether a pod is for Fargate: its own fields ask for it, or a profile selects it.
+func isForFargate(ix *index.Index, p diagnosis.ControllerPod) bool {
+	_, selected := profileOf(ix, p)
+	return selected || onFargate(p) || saidTaint(ix, p) != ""
+}
+
+// saidTaint returns what was said of a pod that does not tolerate Fargate's nodes. Newer kube-schedulers do not name the taint: then it is
+// taken for Fargate's where the pod does not tolerate that, and a node has it.
+func saidTaint(ix *index.Index, p diagnosis.ControllerPod) string {
+	if said := index.PodMessage(p, diagnosis.TaintFargate); said != "" {
+		return said
+	}
+	has := slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
+		return slices.ContainsFunc(n.Taints, func(t diagnosis.Taint) bool { return t.Key == diagnosis.TaintFargate })
+	})
+	if !has || tolerates(p, diagnosis.TaintFargate) {
+		return ""
+	}
+	return index.PodMessage(p, "untolerated taint")
+}
+
+// eachWaiting calls f for each of the controller's pods that waits and has to do with Fargate.
+func eachWaiting(ix *index.Index, f func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, p := range ix.WaitingPods() {
+		if !isForFargate(ix, p) {
+			continue
+		}
+		for _, found := range f(p, "pod "+ix.Evidence.Controller.Value.Namespace+"/"+p.Name) {
+			if !slices.ContainsFunc(out, func(o diagnosis.Finding) bool { return o.Cause == found.Cause }) {
+				out = append(out, found) // the replicas have the same finding
+			}
+		}
+	}
+	return out
+}
+
+// judgeFargateProfile: without a profile for them, pods are the default scheduler's, and it has no node for them.
+func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Fargate.Gap("the Fargate profiles"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, p := range ix.Evidence.Fargate.Value {
+		if p.Status != "" && p.Status != "ACTIVE" || len(p.Issues) > 0 {
+			out = append(out, diagnosis.ReportSuspicious("Fargate profile "+p.Name, diagnosis.Certain, "Fargate profile %s is %s: %s", p.Name, p.Status, diagnosis.OrElse(strings.Join(p.Issues, "; "), "pods that it selects wait")).
+				With(ix.Evidence.Fargate.Source).FixedBy(fix.Call("eks", "wait", fix.P("fargate-profile-active"), ix.InRegion(), ix.OfCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(p.Name)))))
+		}
+	}
+	return append(out, eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
+		if _, ok := profileOf(ix, p); ok || p.Scheduler == "fargate-scheduler" {
+			return nil
+		}
+		var selectors []string
+		for _, f := range ix.Evidence.Fargate.Value {
+			for _, s := range f.Selectors {
+				selectors = append(selectors, f.Name+" selects namespace "+s.Namespace)
+			}
+		}
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "no Fargate profile selects the controller's pods, so they are not Fargate's, and no other node is there for them").
+			With(selectors...).With(index.PodMessage(p, "taint")).
+			FixedBy(makeProfile(ix))}
+	})...)
+}
+
+// makeProfile is the step that makes a profile for the controller.
+func makeProfile(ix *index.Index) fix.Step {
+	c := ix.Evidence.Controller.Value
+	return fix.Call("eks", "create-fargate-profile", ix.InRegion(), ix.OfCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(diagnosis.OrElse(c.Account, "joiner"))),
+		fix.P("--pod-execution-role-arn", executionRole(ix)), fix.P("--subnets", privateSubnets(ix)...),
+		fix.P("--selectors", fix.Join(fix.Text("namespace="), fix.Namespace(diagnosis.OrElse(c.Namespace, "kube-system")))))
+}
+
+// executionRole is the role of the profiles that there are, if all have the same.
+func executionRole(ix *index.Index) fix.Value {
+	if len(ix.Evidence.Fargate.Value) == 0 || slices.ContainsFunc(ix.Evidence.Fargate.Value, func(p diagnosis.FargateProfile) bool { return p.Role != ix.Evidence.Fargate.Value[0].Role }) {
+		return fix.Blank("POD_EXECUTION_ROLE_ARN")
+	}
+	return fix.RoleARN(ix.Evidence.Fargate.Value[0].Role)
+}
+
+func privateSubnets(ix *index.Index) []fix.Value {
+	var out []fix.Value
+	for _, s := range ix.Evidence.Subnets.Value {
+		if !s.Public {
+			out = append(out, fix.Subnet(s.ID))
+		}
+	}
+	if len(out) == 0 {
+		return []fix.Value{fix.Blank("PRIVATE_SUBNET_IDS")}
+	}
+	return out
+}
+
+// activation is the longest time until a Fargate profile is active. EKS reports only its creation time.
+const activation = 5 * time.Minute
+
+// late reports whether the pod was certainly created after the profile became active.
+func late(p diagnosis.ControllerPod, f diagnosis.FargateProfile) bool {
+	return !f.Created.IsZero() && p.Created.After(f.Created.Add(activation))
+}
+
+// judgeTooEarly: pods are given to Fargate when they are made, or never.
+func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
+	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
+		profile, ok := profileOf(ix, p)
+		if !ok || !passedOver(p) {
+			return nil
+		}
+		var alike []diagnosis.ControllerPod
+		for _, other := range ix.WaitingPods() {
+			if same, ok := profileOf(ix, other); ok && same.Name == profile.Name && passedOver(other) && late(other, profile) == late(p, profile) {
+				alike = append(alike, other)
+			}
+		}
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "the pod was made before Fargate profile %s was active, and pods are given to Fargate only when they are made", profile.Name)
+		switch {
+		case late(p, profile) && saidTaint(ix, p) != "" && !tolerates(p, diagnosis.TaintFargate):
+			return nil // FG-8 reports a missing toleration
+		case late(p, profile):
+			f = diagnosis.ReportBroken(subject, diagnosis.Likely, "the pod was not given to Fargate when it was made, although Fargate profile %s selects it, and that is not done later", profile.Name)
+		}
+		f = f.With("spec.schedulerName is "+p.Scheduler, ix.Evidence.Fargate.Source).FixedBy(ix.Evidence.Controller.Value.Release(alike))
+		if !profile.Created.IsZero() && !p.Created.IsZero() {
+			f = f.With("profile made " + diagnosis.Stamp(profile.Created) + ", pod made " + diagnosis.Stamp(p.Created))
+		}
+		return []diagnosis.Finding{f}
+	})
+}
+
+// passedOver reports whether another scheduler than Fargate's has the pod, and no node for it.
+func passedOver(p diagnosis.ControllerPod) bool {
+	return p.Node == "" && p.Scheduler != "" && p.Scheduler != "fargate-scheduler"
+}
+
+// tolerates reports whether the pod tolerates a taint key, with any value and effect.
+func tolerates(p diagnosis.ControllerPod, key string) bool {
+	return slices.ContainsFunc(p.Tolerates, func(t diagnosis.Taint) bool { return t.Key == key || t.Key == "" })
+}
+
+// judgeFargateSubnets: Fargate takes private subnets only, and needs a way to AWS in them.
+func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Routes.Gap("the route tables"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, p := range ix.Evidence.Fargate.Value {
+		for _, id := range p.Subnets {
+			table, ok := network.RouteTableOf(ix, id)
+			i := slices.IndexFunc(table.Routes, func(r diagnosis.Route) bool { return r.To == "0.0.0.0/0" })
+			switch {
+			case !ok:
+			case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-"):
+				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain, "subnet %s of Fargate profile %s is public, and Fargate's pods get no public address there", id, p.Name).With(ix.Evidence.Routes.Source+": "+table.ID).
+					FixedBy(fix.Call("eks", "delete-fargate-profile", ix.InRegion(), ix.OfCluster(), fix.P("--fargate-profile-name", fix.FargateProfile(p.Name))), makeProfile(ix)))
+			case i < 0 && len(network.LackingEndpoints(ix)) > 0 && ix.Evidence.Endpoints.Known():
+				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain, "subnet %s of Fargate profile %s has no route out, and the VPC no endpoints for %s", id, p.Name, strings.Join(network.LackingEndpoints(ix), ", ")).
+					With(ix.Evidence.Routes.Source+": "+table.ID).FixedBy(fix.Call("ec2", "create-route", network.ThroughNAT(ix, table, id)...)))
+			}
+		}
+	}
+	return out
+}
+
+// judgeFargateIdentity: on Fargate there is neither instance metadata nor the agent of Pod Identity.
+func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
+	return eachFargate(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
+		c := ix.Evidence.Controller.Value
+		var out []diagnosis.Finding
+		if c.How == "pod identity" {
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "the controller relies on Pod Identity, and its agent does not run on Fargate").With(ix.Evidence.Controller.Source).
+				FixedBy(fix.Annotate(fix.ServiceAccount(c.Namespace, c.Account), "eks.amazonaws.com/role-arn", fix.RoleARN(c.Role).Or("ROLE_ARN"))))
+		}
+		if c.Settings["AWS_REGION"] == "" && index.PodMessage(p, "region") != "" {
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "the controller does not know its region: there is no instance metadata on Fargate").With(index.PodMessage(p, "region")).
+				FixedBy(fix.SetEnv(ix.ControllerDeployment(), "AWS_REGION", fix.Region(ix.Evidence.Region))))
+		}
+		return out
+	})
+}
+
+// eachFargate is eachWaiting, for pods that Fargate has taken.
+func eachFargate(ix *index.Index, f func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding) []diagnosis.Finding {
+	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
+		if p.Scheduler != "fargate-scheduler" && !strings.HasPrefix(p.Node, "fargate-") {
+			return nil
+		}
+		return f(p, subject)
+	})
+}
+
+// judgeFargateDNS: cluster DNS may wait for the very nodes that the controller is to launch.
+func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Home.Gap("cluster DNS"); ok && len(ix.WaitingPods()) > 0 {
+		return []diagnosis.Finding{gap}
+	}
+	if ix.Evidence.Home.Value.DNSReady {
+		return nil
+	}
+	var out []diagnosis.Finding
+	for _, p := range ix.WaitingPods() {
+		if p.DNSPolicy == "Default" || index.PodMessage(p, "lookup") == "" {
+			continue
+		}
+		if home := ix.Evidence.Home.Value; home.DNSAbsent != "" {
+			gap, _ := diagnosis.Item[bool]{Absent: home.DNSAbsent, Why: home.DNSWhy}.Gap("cluster DNS")
+			return []diagnosis.Finding{gap}
+		}
+		c := ix.Evidence.Controller.Value
+		out = append(out, diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Likely, "the controller asks cluster DNS, which is not up, and may wait for nodes that the controller is to launch").
+			With(index.PodMessage(p, "lookup")).FixedBy(fix.Merge(ix.ControllerDeployment(), fix.At(fix.Text("Default"), "spec", "template", "spec", "dnsPolicy"))))
+		break
+	}
+	return out
+}
+
+// judgeControllerPlace: on node groups the controller needs room and tolerations as any pod does.
+func judgeControllerPlace(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
+		return []diagnosis.Finding{gap}
+	}
+	for _, p := range ix.WaitingPods() {
+		why := diagnosis.OrElse(index.PodMessage(p, "untolerated taint"), diagnosis.OrElse(index.PodMessage(p, "too many pods"), diagnosis.OrElse(index.PodMessage(p, "insufficient"), index.PodMessage(p, "no nodes available"))))
+		if isForFargate(ix, p) || p.Node != "" || why == "" {
+			continue
+		}
+		c := ix.Evidence.Controller.Value
+		return []diagnosis.Finding{diagnosis.ReportBroken("pod "+c.Namespace+"/"+p.Name, diagnosis.Certain, "the controller's own pod has no node: those that are there do not take it, and only the controller launches one").
+			With(why).FixedBy(fix.Show("describe", fix.Pod(c.Namespace, p.Name)).With("then add the toleration to the chart's values, or room to the node group"))}
+	}
+	return nil
+}
+
+// judgeTolerations: lists in a chart's values replace its defaults, and the toleration is lost. A pod that Fargate has taken needs
+// none; one that it has not is to be made anew, and the fix does that.
+func judgeTolerations(ix *index.Index) []diagnosis.Finding {
+	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
+		if p.Scheduler == "fargate-scheduler" || saidTaint(ix, p) == "" || tolerates(p, diagnosis.TaintFargate) {
+			return nil
+		}
+		c := ix.Evidence.Controller.Value
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "the controller's pods do not tolerate %s, and the nodes that there are have it", diagnosis.TaintFargate).With(saidTaint(ix, p)).
+			FixedBy(fix.JSONPatch(ix.ControllerDeployment(), oneMore(c)))
+		switch profile, ok := profileOf(ix, p); {
+		case !ok:
+			f.Follows = "FG-1" // each Fargate node is one pod's: the toleration alone changes nothing
+		case !late(p, profile):
+			f.Follows = "FG-2"
+		}
+		return []diagnosis.Finding{f}
+	})
+}
+
+// oneMore is the JSON patch operation that adds the toleration for Fargate, to a list or as a new list.
+func oneMore(c diagnosis.Controller) fix.Fields {
+	toleration := fix.Fields{"key": fix.Text(diagnosis.TaintFargate), "operator": fix.Text("Equal"), "value": fix.Text("fargate"), "effect": fix.Text("NoSchedule")}
+	if len(c.Tolerates) == 0 {
+		return fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations"), "value": fix.List{toleration}}
+	}
+	return fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations/-"), "value": toleration}
+}

@@ -1,0 +1,229 @@
+// Package identity checks whether the cluster, its instances and its network belong to each other.
+//
+// In: an index.Index.
+// Out: findings of the checks ID.
+// Never: a call, a clock, or a verdict without the evidence for it.
+package identity
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/launch"
+	"github.com/joiner-sh/joiner/internal/diagnosis/network"
+)
+
+// Checks returns the checks ID.
+func Checks() []index.Check {
+	return []index.Check{
+		{ID: "ID-1", Title: "the cluster name is this cluster's", Layer: diagnosis.LayerController, Judge: judgeHome},
+		{ID: "ID-3", Title: "no other cluster goes by this name", Layer: diagnosis.LayerFleet, Judge: judgeNamesake},
+		{ID: "ID-4", Title: "every instance belongs to a NodeClaim", Layer: diagnosis.LayerFleet, Judge: judgeOrphans},
+		{ID: "ID-7", Title: "only Joiner terminates its instances", Layer: diagnosis.LayerFleet, Judge: judgeForeignEnd},
+		{ID: "ID-8", Title: "security groups of instances are those of their class", Layer: diagnosis.LayerFleet, Judge: judgeGroupDrift},
+		{ID: "ID-9", Title: "networks belong to this cluster", Layer: diagnosis.LayerFleet, Judge: judgeNetworksOwner},
+	}
+}
+
+// judgeHome: the cluster that EKS describes under the name is the one that Kubernetes answered for.
+func judgeHome(ix *index.Index) []diagnosis.Finding {
+	if ix.Evidence.Cluster.Is(diagnosis.Missing) && ix.Evidence.Home.Known() {
+		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "there is no EKS cluster named %s in %s", ix.Evidence.Name, ix.Evidence.Region).With(ix.Evidence.Cluster.Source).
+			FixedBy(fix.Call("eks", "list-clusters", ix.InRegion()).With("then set the cluster's name (settings.clusterName, CLUSTER_NAME) to this one's"))}
+	}
+	if gap, ok := ix.Evidence.Cluster.Gap("the EKS cluster " + ix.Evidence.Name); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Home.Gap("the cluster's own certificate authority and issuer"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	c, h := ix.Evidence.Cluster.Value, ix.Evidence.Home.Value
+	var differ []string
+	if c.Issuer != "" && h.Issuer != "" && strings.TrimSuffix(c.Issuer, "/") != strings.TrimSuffix(h.Issuer, "/") {
+		differ = append(differ, "issuer: EKS has "+c.Issuer+", the cluster "+h.Issuer)
+	}
+	if c.CA != "" && h.CA != "" && !sameAuthority(c.CA, h.CA) {
+		differ = append(differ, "certificate authority: not the same")
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "the EKS cluster named %s is not the cluster that Kubernetes answered for: the cluster's name is set wrong, or the kubeconfig is another's", ix.Evidence.Name).
+		With(differ...).With(ix.Evidence.Cluster.Source, ix.Evidence.Home.Source).Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
+		FixedBy(fix.Call("eks", "list-clusters", ix.InRegion()).With("the one whose endpoint is %s: set settings.clusterName (CLUSTER_NAME) to it", h.Endpoint))}
+}
+
+// sameAuthority compares base64-encoded PEM with PEM, by their certificates.
+func sameAuthority(encoded, text string) bool {
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		decoded = []byte(encoded)
+	}
+	a, b := certificates(decoded), certificates([]byte(text))
+	if len(a) == 0 || len(b) == 0 {
+		return strings.TrimSpace(string(decoded)) == strings.TrimSpace(text)
+	}
+	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
+}
+
+func certificates(text []byte) []string {
+	var out []string
+	for {
+		block, rest := pem.Decode(text)
+		if block == nil {
+			return out
+		}
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			out = append(out, string(c.RawSubjectPublicKeyInfo))
+		}
+		text = rest
+	}
+}
+
+// judgeNamesake: instances that carry our name and another UID are another cluster's.
+func judgeNamesake(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Home.Gap("this cluster's UID"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	others := map[string][]string{}
+	for _, i := range ix.Evidence.Instances.Value {
+		if i.UID != "" && i.UID != ix.Evidence.Home.Value.UID && i.Runs() {
+			others[i.UID] = append(others[i.UID], i.ID)
+		}
+	}
+	var out []diagnosis.Finding
+	for _, uid := range slices.Sorted(maps.Keys(others)) {
+		out = append(out, diagnosis.ReportSuspicious("", diagnosis.Certain, "another cluster goes by the name %s in this account and region: the one with uid %s has %d instance%s here", ix.Evidence.Name, uid, len(others[uid]), diagnosis.Plural(others[uid], "s")).
+			With(ix.Evidence.Instances.Source+": "+strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+ix.Evidence.Home.Value.UID).
+			FixedBy(fix.Call("ec2", "create-tags", ix.InRegion(), fix.P("--resources", instances(others[uid])...),
+				fix.P("--tags", fix.Join(fix.Text("Key=eks:eks-cluster-name,Value="), fix.ClusterName(otherName(ix.Evidence.Name, uid))))).
+				With("use the other cluster's own name, also in settings.clusterName of its controller")))
+	}
+	return out
+}
+
+// otherName is a placeholder for the other cluster's name, which is not known.
+func otherName(name, uid string) string { return name + "-" + uid[:min(8, len(uid))] }
+
+// judgeOrphans: instances without UID and without a claim have no known owner.
+func judgeOrphans(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var ids []string
+	for _, i := range ix.Evidence.Instances.Value {
+		_, isNode := ix.NodeByInstance[i.ID]
+		isNew := !i.Launched.IsZero() && ix.Evidence.At.Sub(i.Launched) < diagnosis.Unclaimed
+		if i.Runs() && i.UID == "" && !isNode && i.Claim == "" && !isNew {
+			ids = append(ids, i.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	carry, alone := fmt.Sprintf("%d instances carry", len(ids)), "them: they are left alone, and cost money"
+	if len(ids) == 1 {
+		carry, alone = "an instance carries", "it: it is left alone, and costs money"
+	}
+	return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "%s the name %s, and no NodeClaim or Node here is of %s", carry, ix.Evidence.Name, alone).
+		With(strings.Join(ids[:min(5, len(ids))], ", ")).
+		FixedBy(fix.Call("ec2", "terminate-instances", ix.InRegion(), fix.P("--instance-ids", instances(ids)...)).With("if they are not needed"))}
+}
+
+// instances returns instance IDs as values of a command.
+func instances(ids []string) []fix.Value {
+	out := make([]fix.Value, len(ids))
+	for i, id := range ids {
+		out[i] = fix.Instance(id)
+	}
+	return out
+}
+
+// judgeForeignEnd: an instance that a person or another program terminated while its claim still wants it.
+func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, i := range ix.Evidence.Instances.Value {
+		k := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return strings.HasSuffix(c.ProviderID, "/"+i.ID) })
+		if i.Runs() || k < 0 || ix.Evidence.Claims.Value[k].Deleting || !strings.Contains(i.StateReason, "User initiated") {
+			continue
+		}
+		out = append(out, diagnosis.ReportSuspicious("NodeClaim "+ix.Evidence.Claims.Value[k].Name, diagnosis.Likely, "instance %s was terminated from outside: not by this controller, whose NodeClaim still wants it", i.ID).
+			With(ix.Evidence.Instances.Source+": "+i.StateReason).
+			FixedBy(fix.Call("cloudtrail", "lookup-events", ix.InRegion(),
+				fix.P("--lookup-attributes", fix.Join(fix.Text("AttributeKey=ResourceName,AttributeValue="), fix.Instance(i.ID)))).With("who called TerminateInstances")))
+	}
+	return out
+}
+
+// judgeGroupDrift distinguishes groups that a user added from groups that are missing.
+func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	told := map[string]bool{}
+	for _, i := range ix.Evidence.Instances.Value {
+		c, ok := ix.Evidence.Class(i.Class)
+		if !ok || !i.Runs() || len(c.Groups) == 0 || len(i.Groups) == 0 || i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID {
+			continue
+		}
+		var extra []string
+		for _, g := range i.Groups {
+			if !slices.Contains(c.Groups, g) {
+				extra = append(extra, g)
+			}
+		}
+		lacks := slices.ContainsFunc(c.Groups, func(g string) bool { return !slices.Contains(i.Groups, g) })
+		key := c.Name + strings.Join(extra, ",")
+		if len(extra) == 0 || lacks || told[key] {
+			continue // groups that are missing are drift that a change of the class explains
+		}
+		told[key] = true
+		out = append(out, diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "instances of EC2NodeClass %[2]s have the security group %[1]s, which it does not select now: a user added it, or it was selected before; they count as drifted and will be replaced", strings.Join(extra, ", "), c.Name).
+			With(ix.Evidence.Instances.Source+": "+i.ID+" has "+strings.Join(i.Groups, ", ")).
+			FixedBy(launch.WithGroups(c, append(slices.Clone(c.Groups), extra...)).With("or keep the program that adds it from these instances")))
+	}
+	return out
+}
+
+// judgeNetworksOwner: subnets and groups that the tags of another cluster claim.
+func judgeNetworksOwner(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		subject := "EC2NodeClass " + c.Name
+		for _, g := range ix.Groups(c.Groups) {
+			if other := ix.OtherOwner(g.Tags); other != "" {
+				out = append(out, diagnosis.ReportSuspicious(subject, diagnosis.Likely, "its security group %s belongs to cluster %s, by its tags", g.ID, other).With(ix.Evidence.Groups.Source).
+					FixedBy(launch.OwnGroups(ix, c).With("narrow it to this cluster's groups")))
+			}
+		}
+		for _, id := range c.Subnets {
+			i := slices.IndexFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool { return s.ID == id })
+			if i < 0 && ix.Evidence.Subnets.Known() && ix.Evidence.Cluster.Known() {
+				out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "its subnet %s is not in the cluster's VPC %s", id, ix.Evidence.Cluster.Value.VPC).With(ix.Evidence.Subnets.Source).
+					Explaining(diagnosis.TimedOut, diagnosis.NoSuchHost).FixedBy(network.SubnetsOfVPC(ix, c)))
+			}
+		}
+	}
+	return out
+}

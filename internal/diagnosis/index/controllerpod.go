@@ -1,0 +1,23 @@
+package index
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// WaitingPods are the controller's pods that are not ready, and gone from pending for no reason of their own.
+func (ix *Index) WaitingPods() []diagnosis.ControllerPod {
+	return slices.DeleteFunc(slices.Clone(ix.Evidence.Controller.Value.Pods), func(p diagnosis.ControllerPod) bool { return p.Ready || p.Phase == "Succeeded" })
+}
+
+// PodMessage returns the first message of a pod that contains all words.
+func PodMessage(p diagnosis.ControllerPod, words ...string) string {
+	for _, m := range p.Messages {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(strings.ToLower(m), strings.ToLower(w)) }) {
+			return diagnosis.Quote(m)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,161 @@
+// Package index looks up in the evidence what checks of several subjects need: the symptoms of instances, the Node of an instance, and statements about launches.
+//
+// In: diagnosis.Evidence.
+// Out: an Index, which no check changes, and the type Check of the checks that judge it.
+// Never: a call, a clock, or a verdict without the evidence for it.
+package index
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// Index is the evidence, with what several checks look up in it.
+type Index struct {
+	Evidence       diagnosis.Evidence        // with the NodeClaim and EC2NodeClass of each instance: see diagnosis.Claimed
+	Occurrences    []Occurrence              // by instance ID, in the order of the console; none of instances whose Node is ready
+	NodeByInstance map[string]diagnosis.Node // see diagnosis.NodesByInstance
+}
+
+// New indexes evidence. It changes nothing that the evidence refers to.
+func New(e diagnosis.Evidence) *Index {
+	ix := &Index{Evidence: e}
+	if e.Claims.Known() {
+		ix.Evidence.Instances.Value = diagnosis.Claimed(e.Instances.Value, e.Claims.Value)
+	}
+	ix.NodeByInstance = diagnosis.NodesByInstance(e, ix.Evidence.Instances.Value)
+	for _, i := range ix.Evidence.Instances.Value {
+		node, isNode := ix.NodeByInstance[i.ID]
+		if !i.Runs() || isNode && node.Ready || ix.IsForeign(i) {
+			continue
+		}
+		for _, r := range diagnosis.Read(i.Console.Value) {
+			ix.Occurrences = append(ix.Occurrences, Occurrence{r, i})
+		}
+	}
+	return ix
+}
+
+// IsForeign reports whether what fails on the instance is not ours to judge: it carries another cluster's UID, or no NodeClaim here has its
+// provider ID, whatever its tags say.
+func (ix *Index) IsForeign(i diagnosis.Instance) bool {
+	return i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID || ix.Evidence.Claims.Known() && i.Claim == ""
+}
+
+// HasSymptom reports whether any console shows the sign.
+func (ix *Index) HasSymptom(s diagnosis.Symptom) bool {
+	return slices.ContainsFunc(ix.Occurrences, func(g Occurrence) bool { return g.Symptom == s })
+}
+
+// OccurrencesOf returns the sightings of some signs, at most one for each instance and sign; class restricts them to one EC2NodeClass, and
+// empty does not.
+func (ix *Index) OccurrencesOf(class string, signs ...diagnosis.Symptom) []Occurrence {
+	var out []Occurrence
+	for _, g := range ix.Occurrences {
+		if slices.Contains(signs, g.Symptom) && (class == "" || g.Instance.Class == class || g.Instance.Class == "") {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// Consoles is the gap in what instances have said that do not join.
+func (ix *Index) Consoles() (diagnosis.Finding, bool) {
+	if gap, ok := ix.Evidence.Instances.Gap("the consoles of instances"); ok {
+		return gap, true
+	}
+	for _, i := range ix.Evidence.Instances.Value {
+		if _, isNode := ix.NodeByInstance[i.ID]; i.Runs() && !isNode && !ix.IsForeign(i) && i.Console.Value == "" && (i.Console.Is(diagnosis.Denied) || i.Console.Is(diagnosis.Failed)) {
+			return i.Console.Gap("the console of instance " + i.ID)
+		}
+	}
+	return diagnosis.Finding{}, false
+}
+
+// Lines are sightings as evidence, the first few.
+func Lines(of []Occurrence) []string {
+	var out []string
+	for _, g := range of {
+		out = append(out, g.String())
+		if len(out) == 3 {
+			break
+		}
+	}
+	return out
+}
+
+// isPast reports whether the problem of an event is over: Kubernetes keeps events for an hour, whatever has become of their objects since.
+func (ix *Index) isPast(v diagnosis.Event) bool {
+	since := func(all []diagnosis.Condition, kind string) bool {
+		c := diagnosis.FindCondition(all, kind)
+		return c.Status == "True" && !c.Since.Before(v.Last) && !v.Last.IsZero()
+	}
+	switch v.Kind {
+	case "NodeClaim":
+		i := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Name == v.Name })
+		isLaunch := v.Reason != "UnregisteredTaintMissing" // which comes after the launch, if only by less than a second
+		return ix.Evidence.Claims.Known() && (i < 0 || isLaunch && since(ix.Evidence.Claims.Value[i].Conditions, "Launched"))
+	case "EC2NodeClass":
+		c, ok := ix.Evidence.Class(v.Name)
+		return ix.Evidence.Classes.Known() && (!ok || since(c.Conditions, "Ready"))
+	case "NodePool":
+		i := slices.IndexFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Name == v.Name })
+		return ix.Evidence.Pools.Known() && (i < 0 || since(ix.Evidence.Pools.Value[i].Conditions, "Ready"))
+	case "Pod":
+		return ix.Evidence.Pods.Known() && !slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == v.Name })
+	}
+	return false
+}
+
+// NodeOf is the Node of a NodeClaim's instance.
+func (ix *Index) NodeOf(c diagnosis.Claim) (diagnosis.Node, bool) {
+	n, ok := ix.NodeByInstance[diagnosis.InstanceID(c.ProviderID)]
+	return n, ok
+}
+
+// IsOfSystem reports whether the pod is in a namespace that no tenant can write to: kube-system, or the controller's.
+func (ix *Index) IsOfSystem(p diagnosis.Pod) bool {
+	return p.Namespace == diagnosis.SystemNamespace || p.Namespace != "" && p.Namespace == ix.Evidence.Controller.Value.Namespace
+}
+
+// daemonSetNamespaces returns namespaces besides kube-system where the cluster's own DaemonSets are installed, by a part of their names.
+func daemonSetNamespaces() map[string][]string {
+	return map[string][]string{"cilium": {"cilium"}, "calico-node": {"calico-system"}, "kube-flannel-ds": {"kube-flannel"},
+		"device-plugin": {"gpu-operator", "nvidia-device-plugin", "kube-amd-gpu"}}
+}
+
+// IsDevicePlugin reports whether a DaemonSet has the name of a device plug-in and is in a namespace where administrators install it.
+func IsDevicePlugin(namespace, name string) bool {
+	const plugin = "device-plugin"
+	return strings.Contains(name, plugin) && (namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[plugin], namespace))
+}
+
+// FindDaemonSet returns the DaemonSet of one of the names in the namespace where the administrator of the cluster installs it. A tenant may give one of its own
+// the same name.
+func (ix *Index) FindDaemonSet(names ...string) (diagnosis.DaemonSet, bool) {
+	i := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
+		return slices.Contains(names, s.Name) && (s.Namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[s.Name], s.Namespace))
+	})
+	if i < 0 {
+		return diagnosis.DaemonSet{}, false
+	}
+	return ix.Evidence.Daemons.Value[i], true
+}
+
+// Occurrence is a sign on the console of an instance that is no node yet.
+type Occurrence struct {
+	diagnosis.Reading
+	Instance diagnosis.Instance
+}
+
+// String is the sighting as a line of evidence.
+func (s Occurrence) String() string {
+	return "console of " + s.Instance.ID + ": " + diagnosis.Quote(s.Line)
+}
+
+// Groups returns the security groups with these IDs.
+func (ix *Index) Groups(ids []string) []diagnosis.Group {
+	return slices.DeleteFunc(slices.Clone(ix.Evidence.Groups.Value), func(g diagnosis.Group) bool { return !slices.Contains(ids, g.ID) })
+}

@@ -1,0 +1,184 @@
+package index
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// StatementLines are the first of what is said with all of the words: "NodeClaim x: …".
+func (ix *Index) StatementLines(words ...string) []string {
+	var out []string
+	for _, s := range ix.StatementsWith(words...) {
+		if line := s.String(); !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out[:min(len(out), 4)]
+}
+
+// controllerEvents are the events that the controller has written about objects that are there. The events of cluster-scoped objects live in the namespace
+// default; the UID is that of the object now.
+func (ix *Index) controllerEvents() []diagnosis.Event {
+	uids := map[string]string{}
+	for _, c := range ix.Evidence.Claims.Value {
+		uids["NodeClaim "+c.Name] = c.UID
+	}
+	for _, c := range ix.Evidence.Classes.Value {
+		uids["EC2NodeClass "+c.Name] = c.UID
+	}
+	for _, p := range ix.Evidence.Pools.Value {
+		uids["NodePool "+p.Name] = p.UID
+	}
+	return slices.DeleteFunc(slices.Clone(ix.Evidence.Events.Value), func(v diagnosis.Event) bool {
+		return !v.IsOfController() || v.UID == "" || v.UID != uids[v.Kind+" "+v.Name]
+	})
+}
+
+// ControllerStatements returns the statements of the controller's own events about objects that are there with one of the words, as evidence.
+func (ix *Index) ControllerStatements(alternatives ...[]string) []Statement {
+	var out []Statement
+	for _, v := range ix.controllerEvents() {
+		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
+		has := slices.ContainsFunc(alternatives, func(words []string) bool {
+			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(strings.ToLower(text), strings.ToLower(w)) })
+		})
+		s := Statement{Subject: "event on " + v.Kind + " " + v.Name, Text: text, Class: ix.classOf(v)}
+		if has && !ix.isPast(v) && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// PodMessages are the first pods whose conditions, containers or events say something, as evidence. Of pods of tenants it may be untrue.
+func (ix *Index) PodMessages(words string) []string {
+	const most = 4
+	var out []string
+	for _, p := range ix.Evidence.Pods.Value {
+		for _, m := range slices.Concat(p.Messages, p.Events) {
+			if len(out) < most && strings.Contains(m, words) {
+				out = append(out, "pod "+p.String()+": "+diagnosis.Quote(m))
+			}
+		}
+	}
+	return out
+}
+
+// Sentences returns the statements as lines of evidence.
+func Sentences(all []Statement) []string {
+	var out []string
+	for _, s := range all {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+// Statement is a message of a condition, of an event or of EC2.
+type Statement struct {
+	Subject string // "NodeClaim x", "event on NodeClaim x"
+	Text    string // on one line
+	Class   string // the EC2NodeClass that it is about, if known
+	Tagged  bool   // only the tags of an instance link it to this cluster
+}
+
+// String returns the statement as a line of evidence. The encoded part of a denial, which only AWS can read, is left out.
+func (s Statement) String() string {
+	text, _, _ := strings.Cut(s.Text, " Encoded authorization failure message:")
+	return s.Subject + ": " + diagnosis.Quote(text)
+}
+
+// StatementsWith is what the conditions of NodeClaims and EC2NodeClasses and the ends of instances say that has all of the words, without regard to case:
+// what EC2 has answered, and no event, which others may write. What was overcome since is left out.
+func (ix *Index) StatementsWith(words ...string) []Statement {
+	var out []Statement
+	add := func(s Statement) {
+		s.Text = strings.Join(strings.Fields(s.Text), " ")
+		lower := strings.ToLower(s.Text)
+		lacks := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(lower, strings.ToLower(w)) })
+		if !lacks && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	conditions := func(subject, class string, all []diagnosis.Condition) {
+		for _, c := range all {
+			if c.Status != "True" && isAnswer(c, words) {
+				add(Statement{Subject: subject, Text: c.Reason + ": " + c.Message, Class: class})
+			}
+		}
+	}
+	for _, c := range ix.Evidence.Classes.Value {
+		conditions("EC2NodeClass "+c.Name, c.Name, c.Conditions)
+	}
+	for _, c := range ix.Evidence.Claims.Value {
+		conditions("NodeClaim "+c.Name, c.Class, c.Conditions)
+	}
+	for _, i := range ix.Evidence.Instances.Value {
+		isTagged := i.Claim == "" && ix.isTaggedOurs(i)
+		if (i.Claim != "" || isTagged) && !ix.isOver(i) {
+			class := i.Class
+			if isTagged {
+				class = ""
+			}
+			add(Statement{Subject: "instance " + i.ID, Text: i.StateReason, Class: class, Tagged: isTagged})
+		}
+	}
+	return out
+}
+
+// isTaggedOurs reports whether the instance's tags say that it is of this cluster, as far as that can be compared: where only AWS was read, all are.
+func (ix *Index) isTaggedOurs(i diagnosis.Instance) bool {
+	isAWSAlone := !ix.Evidence.Claims.Known() && !ix.Evidence.Classes.Known()
+	return isAWSAlone || ix.Evidence.Home.Known() && i.UID == ix.Evidence.Home.Value.UID
+}
+
+// isAnswer reports whether the condition repeats an answer of EC2 or IAM about the words. Conditions with other reasons repeat input of the
+// author of an EC2NodeClass: user data, tags, names.
+func isAnswer(c diagnosis.Condition, words []string) bool {
+	switch c.Reason {
+	case "BlockDeviceMappingInvalid":
+		return slices.Equal(words, []string{"InvalidBlockDeviceMapping"})
+	case "UserDataSizeLimitExceeded":
+		return slices.Equal(words, []string{"user data is limited to"})
+	case "InstanceProfileNotFound", "InstanceProfileNameInvalid":
+		return words[0] == "instance profile"
+	case "Unauthorized", "UnauthorizedOperation", "SpotSLRCreationFailed", "KMSKeyUnusable", "MarketplaceSubscriptionMissing", "RegionNotEnabled",
+		"VCPULimitExceeded", "SpotQuotaExceeded", "InsufficientFreeAddressesInSubnet", "InsufficientCapacity", "InsufficientCapacityError", "LaunchFailed":
+		return true
+	}
+	return strings.HasSuffix(c.Reason, "AuthCheckFailed")
+}
+
+// isOver reports whether what ended an instance does not end those of its class any more: a later one became a node, or a user
+// terminated one; or the class is gone. EC2 lists instances for an hour after their end: their nodes may be gone long before.
+func (ix *Index) isOver(i diagnosis.Instance) bool {
+	if _, there := ix.Evidence.Class(i.Class); !there && ix.Evidence.Classes.Known() && i.Class != "" {
+		return true
+	}
+	return slices.ContainsFunc(ix.Evidence.Instances.Value, func(later diagnosis.Instance) bool {
+		node, isNode := ix.NodeByInstance[later.ID]
+		lived := isNode && node.Ready || !later.Runs() && strings.Contains(later.StateReason, "User initiated")
+		return later.Class == i.Class && later.Launched.After(i.Launched) && lived
+	})
+}
+
+// FindClaim returns the NodeClaim with this name.
+func (ix *Index) FindClaim(name string) (diagnosis.Claim, bool) {
+	i := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Name == name })
+	if i < 0 {
+		return diagnosis.Claim{}, false
+	}
+	return ix.Evidence.Claims.Value[i], true
+}
+
+func (ix *Index) classOf(v diagnosis.Event) string {
+	switch v.Kind {
+	case "NodeClaim":
+		c, _ := ix.FindClaim(v.Name)
+		return c.Class
+	case "EC2NodeClass":
+		return v.Name
+	}
+	return ""
+}

@@ -1,0 +1,122 @@
+// Package launch checks why EC2 launches no instance: references, selectors, permissions, quotas, keys and volumes.
+//
+// In: an index.Index.
+// Out: findings of the checks LAUNCH.
+// Never: a call, a clock, or a verdict without the evidence for it.
+package launch
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/auth"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
+)
+
+// Checks returns the checks LAUNCH.
+func Checks() []index.Check {
+	return []index.Check{
+		{ID: "LAUNCH-1", Title: "the instance profile is there", Layer: diagnosis.LayerLaunch, Judge: judgeProfile},
+		{ID: "LAUNCH-2", Title: "the volumes' key can be used", Layer: diagnosis.LayerLaunch, Judge: judgeKey},
+		{ID: "LAUNCH-3", Title: "the account has the service-linked role for spot", Layer: diagnosis.LayerLaunch, Judge: judgeSpotRole},
+		{ID: "LAUNCH-4", Title: "no policy forbids launching", Layer: diagnosis.LayerLaunch, Judge: judgeDenial},
+		{ID: "LAUNCH-5", Title: "quotas suffice", Layer: diagnosis.LayerLaunch, Judge: judgeQuota},
+		{ID: "LAUNCH-6", Title: "volumes are large enough for their images", Layer: diagnosis.LayerLaunch, Judge: judgeVolumes},
+		{ID: "LAUNCH-7", Title: "user data fits", Layer: diagnosis.LayerLaunch, Judge: judgeDataSize},
+		{ID: "LAUNCH-8", Title: "the EC2NodeClass selects subnets, security groups and images that are there", Layer: diagnosis.LayerLaunch, Judge: judgeSelection},
+		{ID: "LAUNCH-9", Title: "the NodePool's EC2NodeClass is there", Layer: diagnosis.LayerPlan, Judge: judgeClassRef},
+		{ID: "LAUNCH-10", Title: "images can be launched", Layer: diagnosis.LayerLaunch, Judge: judgeImageState},
+	}
+}
+
+// judgeProfile: what spec.instanceProfile names must be there.
+func judgeProfile(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		subject := "EC2NodeClass " + c.Name
+		p, asked := ix.Evidence.Profiles[c.Profile]
+		switch {
+		case c.Role != "" || !asked:
+			out = append(out, diagnosis.ReportFine(subject)) // the controller creates the profile and deletes it with the class
+		case c.Profile != "" && p.Is(diagnosis.Missing):
+			f := diagnosis.ReportBroken(subject, diagnosis.Certain, "instance profile %s does not exist", c.Profile).With(p.Source).With(ix.StatementLines("instance profile", c.Profile)...).Explaining(diagnosis.NoCredentials)
+			out = append(out, f.FixedBy(fix.Call("iam", "create-instance-profile", fix.P("--instance-profile-name", fix.Profile(c.Profile))), auth.AddRole(ix, c)))
+		default:
+			if gap, ok := p.Gap("instance profile " + c.Profile); ok {
+				gap.Subject = subject
+				out = append(out, gap)
+				continue
+			}
+			out = append(out, diagnosis.ReportFine(subject))
+		}
+	}
+	return out
+}
+
+// judgeSpotRole: the first spot instance of an account needs a role that not every user may create.
+func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
+	const name = "AWSServiceRoleForEC2Spot"
+	said := append(ix.StatementLines("ServiceLinkedRole"), ix.StatementLines("SpotSLRCreationFailed")...)
+	if gap, ok := ix.Evidence.Events.Gap("warnings of Kubernetes"); ok && len(said) == 0 {
+		return []diagnosis.Finding{gap}
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	f := diagnosis.ReportBroken("", diagnosis.Certain, "spot instances need the service-linked role %s, and the controller may not make it", name).With(said[0]).
+		FixedBy(fix.Call("iam", "create-service-linked-role", fix.P("--aws-service-name", fix.Text("spot.amazonaws.com"))))
+	if r := ix.Evidence.Roles[name]; r.Is(diagnosis.Missing) && r.Source != "" {
+		f = f.With(r.Source + ": not found")
+	}
+	return []diagnosis.Finding{f}
+}
+
+// judgeVolumes: a root volume cannot be smaller than the snapshot that it is made of.
+func judgeVolumes(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Images.Gap("the images"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		for _, i := range ix.Evidence.Images.Value {
+			if c.RootGiB > 0 && i.SnapshotGiB > c.RootGiB && slices.Contains(c.Images, i.ID) {
+				out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain, "its root volume of %d GiB is smaller than the %d GiB of image %s", c.RootGiB, i.SnapshotGiB, i.ID).
+					With(ix.Evidence.Images.Source).With(ix.StatementLines("InvalidBlockDeviceMapping")...).
+					FixedBy(nodeclass.Resized(c, i.SnapshotGiB).With("or more")))
+			}
+		}
+	}
+	if said := ix.StatementLines("InvalidBlockDeviceMapping"); len(out) == 0 && len(said) > 0 {
+		out = append(out, diagnosis.ReportBroken("", diagnosis.Certain, "EC2 refuses the block device mappings").With(said...).
+			FixedBy(fix.EditAll("ec2nodeclass").With("correct spec.blockDeviceMappings as the message says")))
+	}
+	return out
+}
+
+// mostData is EC2's limit for user data, before base64 encoding.
+const mostData = 16384
+
+// judgeDataSize: what the family adds to a user's own part takes some hundred bytes more.
+func judgeDataSize(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	out := nodeclass.Problems(ix, "LAUNCH-7")
+	for _, c := range ix.Evidence.Classes.Value {
+		read := slices.ContainsFunc(out, func(f diagnosis.Finding) bool { return f.Subject == "EC2NodeClass "+c.Name })
+		if c.DataBytes > mostData && !read {
+			out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain, "its user data has %d bytes, and EC2 takes %d", c.DataBytes, mostData).
+				With(ix.Evidence.Classes.Source).FixedBy(fix.Edit(fix.NodeClass(c.Name)).With("shorten spec.userData: fetch what is long from S3 at boot")))
+		}
+	}
+	if said := ix.StatementLines("user data is limited to"); len(out) == 0 && len(said) > 0 {
+		out = append(out, diagnosis.ReportBroken("", diagnosis.Certain, "the user data, with what the image family adds, is larger than the %d bytes that EC2 takes", mostData).With(said...).
+			FixedBy(fix.EditAll("ec2nodeclass").With("shorten spec.userData: fetch what is long from S3 at boot")))
+	}
+	return out
+}

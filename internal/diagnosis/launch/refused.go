@@ -1,0 +1,239 @@
+package launch
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
+)
+
+// statementsGap is the gap of a check that is based on statements, where no statement could be read.
+func statementsGap(ix *index.Index) ([]diagnosis.Finding, bool) {
+	if ix.Evidence.Claims.Known() || ix.Evidence.Events.Known() || ix.Evidence.Instances.Known() {
+		return nil, false
+	}
+	gap, _ := ix.Evidence.Claims.Gap("the NodeClaims")
+	return []diagnosis.Finding{gap}, true
+}
+
+// anyStatement is what is said with the words of one of several alternatives, but for what another check knows better.
+func anyStatement(ix *index.Index, alternatives ...[]string) []index.Statement {
+	var out []index.Statement
+	for _, words := range alternatives {
+		for _, s := range ix.StatementsWith(words...) {
+			if !slices.Contains(out, s) && !strings.Contains(s.Text, "iam:PassRole") && !strings.Contains(s.Text, "ServiceLinkedRole") {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func asLines(all []index.Statement) []string {
+	var out []string
+	for _, s := range all[:min(3, len(all))] {
+		out = append(out, s.String())
+	}
+	return out
+}
+
+// controllerARN is the controller's role, or a placeholder.
+func controllerARN(ix *index.Index) fix.Value {
+	return fix.RoleARN(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE_ARN")
+}
+
+// judgeKey: EBS uses the key in the name of who launches, and EC2 says of it only how the instance ended.
+func judgeKey(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := statementsGap(ix); ok {
+		return gap
+	}
+	said := anyStatement(ix, []string{"InvalidKMSKey"}, []string{"KMSKeyUnusable"}, []string{"Client.InternalError"}, []string{"kms", "not authorized"})
+	if len(said) == 0 {
+		return nil
+	}
+	key, certainty := keyOf(ix, said[0].Class), diagnosis.Certain
+	if !slices.ContainsFunc(said, func(s index.Statement) bool { return !s.Tagged }) { // anyone who may tag instances can cause this
+		certainty = diagnosis.Likely
+	}
+	if strings.Contains(said[0].Text, "InvalidState") {
+		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes, for it is disabled or about to be deleted: instances end as soon as they start").
+			With(asLines(said)...).FixedBy(forgetting(ix, said, fix.Call("kms", "enable-key", ix.InRegion(), fix.P("--key-id", key)))...)}
+	}
+	return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "EC2 cannot use the KMS key of the volumes: instances end as soon as they start").With(asLines(said)...).
+		FixedBy(forgetting(ix, said, fix.Call("kms", "create-grant", ix.InRegion(), fix.P("--key-id", key), fix.P("--grantee-principal", controllerARN(ix)),
+			fix.P("--operations", fix.Text("Decrypt"), fix.Text("Encrypt"), fix.Text("GenerateDataKey"), fix.Text("GenerateDataKeyWithoutPlaintext"),
+				fix.Text("ReEncryptFrom"), fix.Text("ReEncryptTo"), fix.Text("CreateGrant"), fix.Text("DescribeKey"))))...)}
+}
+
+// keyOf is the KMS key of a class; where the class is not known, the only one that any class has.
+func keyOf(ix *index.Index, name string) fix.Value {
+	var keys []string
+	for _, c := range ix.Evidence.Classes.Value {
+		if name == "" || c.Name == name {
+			keys = append(keys, c.Keys...)
+		}
+	}
+	slices.Sort(keys)
+	if keys = slices.Compact(keys); len(keys) > 0 && (name != "" || len(keys) == 1) {
+		return fix.Key(keys[0])
+	}
+	return fix.Blank("KEY_ID")
+}
+
+// forgetting adds to a fix that the NodeClaims of instances that have ended are deleted: the controller looks for them every two
+// minutes, and launches others then.
+func forgetting(ix *index.Index, said []index.Statement, steps ...fix.Step) []fix.Step {
+	const most = 5 // what fits in a line
+	var claims []fix.Claim
+	for _, i := range ix.Evidence.Instances.Value {
+		told := slices.ContainsFunc(said, func(s index.Statement) bool { return s.Subject == "instance "+i.ID })
+		for _, c := range ix.Evidence.Claims.Value {
+			if told && !i.Runs() && !c.Deleting && c.Of(i) && len(claims) < most {
+				claims = append(claims, fix.Claim{Name: c.Name, Instance: i.ID})
+			}
+		}
+	}
+	if len(claims) == 0 {
+		return steps
+	}
+	return append(steps, fix.DeleteClaims(claims...))
+}
+
+// judgeDenial: IAM names the policy that denies, if it is of the same account or organization.
+func judgeDenial(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := statementsGap(ix); ok {
+		return gap
+	}
+	said := anyStatement(ix, []string{"explicit deny"}, []string{"service control policy"}, []string{"UnauthorizedOperation"},
+		[]string{"encoded authorization failure"}, []string{"not authorized to perform", "ec2:"})
+	if len(said) == 0 {
+		return nil
+	}
+	text := said[0].Text
+	arn := policyIn(text)
+	switch {
+	case strings.Contains(text, "service control policy"):
+		f := diagnosis.ReportBroken("", diagnosis.Certain, "a service control policy of the organization does not let the controller launch instances").With(asLines(said)...)
+		if arn == "" {
+			return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "list-policies-for-target", fix.P("--filter", fix.Text("SERVICE_CONTROL_POLICY")),
+				fix.P("--target-id", fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account: one of them, or of the units above, denies it"))}
+		}
+		return []diagnosis.Finding{f.FixedBy(fix.Call("organizations", "detach-policy", fix.P("--policy-id", fix.OrganizationPolicy(arn)),
+			fix.P("--target-id", fix.Account(ix.Evidence.Account).Or("ACCOUNT"))).With("in the management account; or exempt %s in it", controllerARN(ix)))}
+	case strings.Contains(text, "explicit deny") && arn != "":
+		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "a policy of the controller's role denies it to launch instances").With(asLines(said)...).
+			FixedBy(fix.Call("iam", "detach-role-policy", fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).Or("CONTROLLER_ROLE")),
+				fix.P("--policy-arn", fix.Policy(arn))).With("or take the Deny out of it"))}
+	}
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "a policy does not let the controller launch instances").With(asLines(said)...).
+		FixedBy(fix.Call("sts", "decode-authorization-message", fix.P("--encoded-message", fix.Blank("MESSAGE"))).
+			With("the statement that denies; the controller's policies are in deploy/iam"))}
+}
+
+// policyIn returns the ARN of the policy that a denial names; empty if it names none.
+func policyIn(text string) string {
+	_, rest, ok := strings.Cut(text, "policy: arn:")
+	if !ok {
+		return ""
+	}
+	arn, _, _ := strings.Cut(rest, " ")
+	return "arn:" + strings.TrimRight(arn, ".,;)")
+}
+
+// recently is how long statements about deleted NodeClaims count.
+const recently = 2 * time.Minute
+
+// recentStatements is what events have reported of NodeClaims that are gone, with the words of one of several alternatives: a launch that EC2 refuses ends its
+// NodeClaim at once, and the next comes only some time later. What was launched since has overcome it. As their UID is not known any more, they
+// are never certain.
+func recentStatements(ix *index.Index, alternatives ...[]string) []index.Statement {
+	var out []index.Statement
+	for _, v := range ix.Evidence.Events.Value {
+		_, there := ix.FindClaim(v.Name)
+		overcome := slices.ContainsFunc(ix.Evidence.Instances.Value, func(i diagnosis.Instance) bool { return i.Launched.After(v.Last) })
+		if v.Kind != "NodeClaim" || !v.IsOfController() || there || overcome || ix.Evidence.At.Sub(v.Last) > recently || v.Last.IsZero() {
+			continue
+		}
+		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
+		if slices.ContainsFunc(alternatives, func(words []string) bool {
+			return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+		}) {
+			out = append(out, index.Statement{Subject: "event on NodeClaim " + v.Name, Text: text})
+		}
+	}
+	return out
+}
+
+// judgeQuota: each kind of instance has a quota of its own, and so has spot.
+func judgeQuota(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := statementsGap(ix); ok {
+		return gap
+	}
+	const most = 256
+	for _, q := range []struct {
+		words [][]string
+		kind  string
+		code  fix.Value
+	}{
+		{[][]string{{"MaxSpotInstanceCountExceeded"}, {"SpotQuotaExceeded"}}, "spot vCPUs", fix.Text("L-34B43A08")},
+		{[][]string{{"VcpuLimitExceeded"}, {"VCPULimitExceeded"}, {"InstanceLimitExceeded"}}, "vCPUs", fix.Text("L-1216C47A")},
+	} {
+		said, certainty := anyStatement(ix, q.words...), diagnosis.Certain
+		if len(said) == 0 {
+			said, certainty = append(ix.ControllerStatements(q.words...), recentStatements(ix, q.words...)...), diagnosis.Likely
+		}
+		if len(said) == 0 {
+			continue
+		}
+		wish := most
+		if _, rest, ok := strings.Cut(said[0].Text, "vCPU limit of "); ok {
+			digits, _, _ := strings.Cut(rest, " ")
+			if n, err := strconv.Atoi(digits); err == nil && certainty == diagnosis.Certain {
+				wish = max(2*n, 64)
+			}
+		}
+		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the account's quota of %s is used up", q.kind).With(asLines(said)...).
+			FixedBy(fix.Call("service-quotas", "request-service-quota-increase", ix.InRegion(), fix.P("--service-code", fix.Text("ec2")), fix.P("--quota-code", q.code),
+				fix.P("--desired-value", fix.Number(wish))))}
+	}
+	return nil
+}
+
+// judgeImageState: EC2 launches from images that are ready, and that the account has subscribed to if they are Marketplace products.
+func judgeImageState(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Images.Gap("the images"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		subject, edit := "EC2NodeClass "+c.Name, fix.Edit(fix.NodeClass(c.Name))
+		for _, i := range ix.Evidence.Images.Value {
+			if (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && i.State != "" && i.State != "available" {
+				out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "its image %s is %s, and EC2 launches nothing from it", i.ID, i.State).With(ix.Evidence.Images.Source).
+					FixedBy(nodeclass.OwnImageOr(c, edit.With("wait until the image is available, or select another image in spec.amiSelectorTerms"),
+						func(s fix.Step) fix.Step { return s.With("AWS's own image; or wait until yours is available") })))
+			}
+		}
+		for _, s := range anyStatement(ix, []string{"AWS Marketplace"}) {
+			if s.Class != c.Name {
+				continue
+			}
+			_, url, _ := strings.Cut(s.Text, "https://")
+			url, _, _ = strings.Cut(url, " ")
+			terms := "https://" + strings.TrimRight(url, ".,;)")
+			if !strings.HasPrefix(terms, "https://aws.amazon.com/marketplace/") {
+				terms = "https://aws.amazon.com/marketplace" // the text is not only AWS's
+			}
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "its image is a product of the AWS Marketplace, and the account has not subscribed to it").With(s.String()).
+				FixedBy(nodeclass.OwnImageOr(c, edit.With("accept the terms at %s, or select another image in spec.amiSelectorTerms", terms),
+					func(s fix.Step) fix.Step { return s.With("AWS's own image; or accept the terms at %s", terms) })))
+			break
+		}
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package launch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// judgeSelection: terms of an EC2NodeClass that find nothing keep it from being used.
+func judgeSelection(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		subject := "EC2NodeClass " + c.Name
+		before := len(out)
+		for _, s := range []struct {
+			condition, what string
+			steps           []fix.Step
+		}{
+			{"SubnetsReady", "subnet", selectSubnets(ix, c)},
+			{"SecurityGroupsReady", "security group", selectGroups(ix, c)},
+			{"AMIsReady", "image", []fix.Step{nodeclass.FamilyImages(c)}},
+		} {
+			now := diagnosis.FindCondition(c.Conditions, s.condition)
+			if now.Status != "False" || !strings.HasSuffix(now.Reason, "NotFound") && now.Reason != "UnsupportedAlias" {
+				continue
+			}
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "it selects no %s, so nothing can be launched with it", s.what).
+				With("condition "+s.condition+": "+diagnosis.Quote(now.Message)).FixedBy(s.steps...))
+		}
+		if len(out) == before {
+			out = append(out, diagnosis.ReportFine(subject))
+		}
+	}
+	return out
+}
+
+// clusterGroup is the step that gives instances the security group that EKS made, whose members reach each other and the control plane.
+func clusterGroup(ix *index.Index, c diagnosis.Class) fix.Step {
+	if ix.Evidence.Cluster.Value.Group == "" {
+		return fix.Edit(fix.NodeClass(c.Name)).With("in spec.securityGroupSelectorTerms select the nodes' security group")
+	}
+	return WithGroups(c, []string{ix.Evidence.Cluster.Value.Group})
+}
+
+// WithGroups is the step that makes a class select some security groups.
+func WithGroups(c diagnosis.Class, ids []string) fix.Step {
+	var terms fix.List
+	for _, id := range ids {
+		terms = append(terms, fix.At(fix.Group(id), "id"))
+	}
+	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "securityGroupSelectorTerms"))
+}
+
+// OwnGroups is the step that leaves of a class' security groups those that no other cluster claims.
+func OwnGroups(ix *index.Index, c diagnosis.Class) fix.Step {
+	var ids []string
+	for _, g := range ix.Groups(c.Groups) {
+		if ix.OtherOwner(g.Tags) == "" {
+			ids = append(ids, g.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return clusterGroup(ix, c)
+	}
+	return WithGroups(c, ids)
+}
+
+// judgeClassRef: a NodePool whose EC2NodeClass is not there launches nothing.
+func judgeClassRef(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, p := range ix.Evidence.Pools.Value {
+		subject := "NodePool " + p.Name
+		if _, ok := ix.Evidence.Class(p.Class); ok || p.Class == "" {
+			out = append(out, diagnosis.ReportFine(subject))
+			continue
+		}
+		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "it names the EC2NodeClass %s, and there is none of that name", p.Class).With(fmt.Sprintf("%s: %d", ix.Evidence.Classes.Source, len(ix.Evidence.Classes.Value)))
+		out = append(out, f.FixedBy(nearestClass(ix, p)))
+	}
+	return out
+}
+
+// nearestClass is the step that lets a pool name a class that is there: the one of a name like the one that it names, else the one with the
+// pool's own name, else the one that there is; of several the user chooses.
+func nearestClass(ix *index.Index, p diagnosis.Pool) fix.Step {
+	var names []string
+	for _, c := range ix.Evidence.Classes.Value {
+		names = append(names, c.Name)
+	}
+	name := suggest.Nearest(p.Class, names)
+	switch {
+	case len(names) == 0:
+		return fix.Apply("ec2nodeclass.yaml").With("docs/examples has one; with metadata.name %s", p.Class)
+	case name == "" && slices.Contains(names, p.Name):
+		name = p.Name
+	case name == "" && len(names) == 1:
+		name = names[0]
+	case name == "":
+		return fix.Edit(fix.NodePool(p.Name)).With("in spec.template.spec.nodeClassRef.name write one of: %s", strings.Join(names, ", "))
+	}
+	return fix.Merge(fix.NodePool(p.Name), fix.At(fix.Name(name), "spec", "template", "spec", "nodeClassRef", "name"))
+}

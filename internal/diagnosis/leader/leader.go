@@ -1,0 +1,210 @@
+// Package leader checks whether a controller acts for the cluster, by its Lease and by its traces in the cluster.
+//
+// In: an index.Index.
+// Out: findings of the checks RUN.
+// Never: a call, a clock, or a verdict without the evidence for it.
+package leader
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// takeover is how long another controller may need to become active after the Lease ends: pods are recreated, images are pulled, and clocks
+// differ.
+const takeover = 2 * time.Minute
+
+// Checks returns the checks RUN.
+func Checks() []index.Check {
+	return []index.Check{{ID: "RUN-1", Title: "a controller acts", Layer: diagnosis.LayerController, Judge: judgeLeader}}
+}
+
+// judgeLeader: a controller that was killed and not started again leaves its lease behind, and its work is not done. What is
+// found is no finding yet for as long as another controller may be on its way.
+func judgeLeader(ix *index.Index) []diagnosis.Finding {
+	found := leaderless(ix)
+	l := ix.Evidence.Lease.Value
+	ago := ix.Evidence.At.Sub(l.End())
+	if len(found) == 0 || !ix.Evidence.Lease.Known() || ago >= takeover {
+		return found
+	}
+	ended := fmt.Sprintf("ended %d s ago", int(ago.Seconds()))
+	if l.Holder == "" {
+		ended = fmt.Sprintf("was released %d s ago", int(ix.Evidence.At.Sub(l.Renewed).Seconds()))
+	}
+	return []diagnosis.Finding{{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: found[0].Subject, Evidence: found[0].Evidence,
+		Cause: "the lease of the controller " + ended + "; another may be about to take over"}}
+}
+
+// leaderless is what is wrong where the lease has ended, however short a while ago.
+func leaderless(ix *index.Index) []diagnosis.Finding {
+	if ix.Evidence.Lease.Is(diagnosis.Missing) {
+		return neverActed(ix)
+	}
+	if gap, ok := ix.Evidence.Lease.Gap("the controller's lease"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	l, c := ix.Evidence.Lease.Value, ix.Evidence.Controller.Value
+	ready := slices.IndexFunc(c.Pods, func(p diagnosis.ControllerPod) bool { return p.Ready })
+	if !hasEnded(ix, l) || ready >= 0 && c.IsAlone() {
+		return nil
+	}
+	work := undone(ix)
+	subject := "Lease " + l.Namespace + "/" + l.Name
+	told := fmt.Sprintf("%s held it until %s, and did not release it: it was killed, or its node is gone", l.Holder, diagnosis.Stamp(l.End()))
+	if l.Holder == "" {
+		told = "it was released at " + diagnosis.Stamp(l.Renewed) + ", and no replica has taken it since"
+	}
+	switch {
+	case ready >= 0 && (l.Holder != "" || len(work) > 0):
+		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Possible, "the controller's pod %s runs, and does not renew the lease without which it does not act", c.Pods[ready].Name).
+			With(ix.Evidence.Lease.Source + ": " + told).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace, c.Pods[ready].Name)).With("whether it gets the lease, and why not"))}
+	case ready >= 0:
+		return nil
+	case len(work) > 0 && (ix.Evidence.Controller.Known() || ix.Evidence.Controller.Is(diagnosis.Missing)):
+		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely, "no controller acts since %s: pods get no nodes, and what was started is not finished", diagnosis.Stamp(l.End())).
+			With(ix.Evidence.Lease.Source + ": " + told).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
+	case len(work) > 0 || l.Holder != "":
+		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Likely, "no controller seems to act since %s: the next pods get no nodes", diagnosis.Stamp(l.End())).
+			With(ix.Evidence.Lease.Source + ": " + told).With(work...).With(standing(ix)...).FixedBy(startController(ix))}
+	}
+	return nil // it was stopped, and there is no work for it
+}
+
+// hasEnded reports whether the lease has ended, there is something that a controller is for, and none has acted since.
+func hasEnded(ix *index.Index, l diagnosis.Lease) bool {
+	isServed := len(ix.Evidence.Pools.Value)+len(ix.Evidence.Claims.Value) > 0
+	return isServed && !l.Renewed.IsZero() && !ix.Evidence.At.Before(l.End()) && !lastActed(ix).After(l.End())
+}
+
+// Leaderless returns since when no controller is active, because its Lease has ended. It is zero if a controller is active or this is not
+// known. A controller without leader election has no Lease that could end. If the installation could not be read, its Lease is not known.
+func Leaderless(e diagnosis.Evidence) time.Time {
+	ix := index.New(e)
+	isKnown := e.Lease.Known() && e.Claims.Known() && (e.Controller.Known() || e.Controller.Is(diagnosis.Missing))
+	if !isKnown || e.Controller.Value.IsAlone() || !hasEnded(ix, e.Lease.Value) {
+		return time.Time{}
+	}
+	return e.Lease.Value.End()
+}
+
+// neverActed: there are NodePools, pods wait, and no controller has left a trace in the cluster.
+func neverActed(ix *index.Index) []diagnosis.Finding {
+	isTouched := func(conditions []diagnosis.Condition) bool { return len(conditions) > 0 }
+	switch work := undone(ix); {
+	case len(ix.Evidence.Pools.Value) == 0 || len(work) == 0 || len(ix.Evidence.Claims.Value) > 0 || !ix.Evidence.Claims.Known() || !ix.Evidence.Classes.Known():
+		return nil
+	case slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return isTouched(p.Conditions) }), slices.ContainsFunc(ix.Evidence.Classes.Value, func(c diagnosis.Class) bool { return isTouched(c.Conditions) }):
+		return nil
+	default:
+		return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Possible, "there are NodePools, and no controller has ever looked at them: none is installed, or it does not run").
+			With(ix.Evidence.Lease.Source + ": there is none").With(work...).With(standing(ix)...).FixedBy(startController(ix))}
+	}
+}
+
+// lastActed is the newest of what only a controller writes.
+func lastActed(ix *index.Index) time.Time {
+	var last time.Time
+	see := func(at time.Time) {
+		if at.After(last) {
+			last = at
+		}
+	}
+	for _, c := range ix.Evidence.Claims.Value {
+		see(c.Created)
+		for _, one := range c.Conditions {
+			see(one.Since)
+		}
+	}
+	for _, p := range ix.Evidence.Pools.Value {
+		for _, one := range p.Conditions {
+			see(one.Since)
+		}
+	}
+	for _, c := range ix.Evidence.Classes.Value {
+		for _, one := range c.Conditions {
+			see(one.Since)
+		}
+	}
+	return last
+}
+
+// undone is the work of a controller that is there and not done, as evidence; nil: none.
+func undone(ix *index.Index) []string {
+	var claims, ending, pods []string
+	for _, c := range ix.Evidence.Claims.Value {
+		switch {
+		case c.Deleting:
+			ending = append(ending, c.Name)
+		case c.ProviderID == "":
+			claims = append(claims, c.Name)
+		}
+	}
+	for _, p := range ix.Evidence.Pods.Value {
+		own := slices.ContainsFunc(ix.Evidence.Controller.Value.Pods, func(o diagnosis.ControllerPod) bool {
+			return o.Name == p.Name && ix.Evidence.Controller.Value.Namespace == p.Namespace
+		}) || slices.Contains(ix.Evidence.Controller.Value.Others, p.Namespace+"/"+strings.TrimPrefix(p.Owner, "Deployment/"))
+		if p.Node == "" && !own && !p.IsDaemons() && ix.Evidence.At.Sub(p.Created) >= takeover && len(ix.Evidence.Pools.Value) > 0 {
+			pods = append(pods, p.String())
+		}
+	}
+	var out []string
+	if len(claims) > 0 {
+		out = append(out, fmt.Sprintf("NodeClaims without an instance: %s", firstOf(claims)))
+	}
+	if len(ending) > 0 {
+		out = append(out, fmt.Sprintf("NodeClaims that are to go, and whose instances stay until a controller ends them: %s", firstOf(ending)))
+	}
+	if len(pods) > 0 {
+		out = append(out, fmt.Sprintf("pods without a node: %s", firstOf(pods)))
+	}
+	return out
+}
+
+// firstOf returns the first few names, and how many more there are.
+func firstOf(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// standing says what there is of the controller.
+func standing(ix *index.Index) []string {
+	c := ix.Evidence.Controller.Value
+	var out []string
+	for _, p := range ix.WaitingPods() {
+		out = append(out, strings.TrimSpace("pod "+c.Namespace+"/"+p.Name+" is "+p.Phase+" "+diagnosis.OrElse(strings.Join(p.Messages[:min(1, len(p.Messages))], ""), "and not ready")))
+	}
+	switch {
+	case len(out) > 0:
+		return out[:1]
+	case ix.Evidence.Controller.Is(diagnosis.Missing):
+		return []string{"there are no " + ix.Evidence.Controller.Source}
+	case ix.Evidence.Controller.Known() && c.Deployment != "":
+		return []string{"deployment " + c.Namespace + "/" + c.Deployment + " has no pods"}
+	}
+	return nil
+}
+
+// startController is the step that has a controller act again.
+func startController(ix *index.Index) fix.Step {
+	c := ix.Evidence.Controller.Value
+	switch waiting := ix.WaitingPods(); {
+	case len(waiting) > 0:
+		return fix.Show("describe", fix.Pod(c.Namespace, waiting[0].Name)).With("why it does not run")
+	case c.Deployment != "" && len(c.Others) > 0: // which of them is to act, only the user knows
+		return fix.Show("get", fix.Deployment(c.Namespace, c.Deployment)).With("and %s: exactly one of them must run", strings.Join(c.Others, ", "))
+	case c.Deployment != "":
+		return fix.Scale(fix.Deployment(c.Namespace, c.Deployment), 2)
+	}
+	return fix.Controller(fix.ClusterName(ix.Evidence.Name).Or("NAME"), fix.Region(ix.Evidence.Region).Or("REGION")).
+		With("where it ran before, with its other settings; or install the chart: docs/installation.md")
+}

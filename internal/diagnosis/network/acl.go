@@ -1,0 +1,97 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// everywhere is the CIDR of all IPv4 addresses.
+const everywhere = "0.0.0.0/0"
+
+// dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if they pass. An entry for some addresses only
+// is taken to allow packets, never to stop them, because the addresses of peers are not known.
+func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
+	for _, e := range n.Entries {
+		fits := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
+		switch {
+		case !fits, e.Deny && e.CIDR != everywhere:
+		case e.Deny:
+			return e, true
+		default:
+			return diagnosis.ACLEntry{}, false
+		}
+	}
+	return diagnosis.ACLEntry{}, true // the implicit last entry drops everything, listed or not
+}
+
+// freeNumber returns the highest free rule number below that of an entry.
+func freeNumber(n diagnosis.ACL, out bool, below int) int {
+	if below == 0 {
+		below = 101
+	}
+	for number := below - 1; number > 0; number-- {
+		if !slices.ContainsFunc(n.Entries, func(e diagnosis.ACLEntry) bool { return e.Out == out && e.Number == number }) {
+			return number
+		}
+	}
+	return 1
+}
+
+// acl is the network ACL of a subnet.
+func acl(ix *index.Index, subnet string) (diagnosis.ACL, bool) {
+	i := slices.IndexFunc(ix.Evidence.ACLs.Value, func(n diagnosis.ACL) bool { return slices.Contains(n.Subnets, subnet) })
+	if i < 0 {
+		i = slices.IndexFunc(ix.Evidence.ACLs.Value, func(n diagnosis.ACL) bool { return n.Default })
+	}
+	if i < 0 {
+		return diagnosis.ACL{}, false
+	}
+	return ix.Evidence.ACLs.Value[i], true
+}
+
+// judgeACLs: requests go out to port 443, and their answers come in to a port that the kernel chose.
+func judgeACLs(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.ACLs.Gap("the network ACLs"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	const chosen = 40000 // an ephemeral port of Linux: 32768 to 60999
+	var out []diagnosis.Finding
+	done := map[string]bool{}
+	for _, c := range ix.Evidence.Classes.Value {
+		for _, id := range c.Subnets {
+			n, ok := acl(ix, id)
+			if !ok || done[id] {
+				continue
+			}
+			done[id] = true
+			f := diagnosis.ReportBroken("subnet "+id, diagnosis.Certain, "").With(ix.Evidence.ACLs.Source+": "+n.ID).With(index.Lines(inSubnet(ix, id, diagnosis.TimedOut, diagnosis.PullFailed))...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed, diagnosis.ServiceTimeout)
+			if e, drops := dropper(n, true, apiPort); drops {
+				f.Cause = fmt.Sprintf("the network ACL %s of subnet %s lets nothing out to port %d: instances cannot reach the API server", n.ID, id, apiPort)
+				out = append(out, f.FixedBy(letThrough(ix, n, e, true, apiPort, apiPort)))
+			} else if e, drops := dropper(n, false, chosen); drops {
+				f.Cause = fmt.Sprintf("the network ACL %s of subnet %s lets no answers in: they come to the ports 1024 to 65535, which are closed", n.ID, id)
+				out = append(out, f.FixedBy(letThrough(ix, n, e, false, 1024, 65535)))
+			}
+		}
+	}
+	return out
+}
+
+// letThrough is the step that lets packets through before the entry that drops them.
+func letThrough(ix *index.Index, n diagnosis.ACL, dropper diagnosis.ACLEntry, out bool, from, to int) fix.Step {
+	direction := fix.P("--ingress")
+	if out {
+		direction = fix.P("--egress")
+	}
+	return fix.Call("ec2", "create-network-acl-entry", ix.InRegion(), fix.P("--network-acl-id", fix.ACL(n.ID)), direction,
+		fix.P("--rule-number", fix.Number(freeNumber(n, out, dropper.Number))), fix.P("--protocol", fix.Number(6)),
+		fix.P("--port-range", fix.Join(fix.Text("From="), fix.Number(from), fix.Text(",To="), fix.Number(to))),
+		fix.P("--cidr-block", fix.Text(everywhere)), fix.P("--rule-action", fix.Text("allow")))
+}

@@ -1,0 +1,104 @@
+package nodeclass
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// ownImage is the step that selects AWS's image for the family of a class, or of Amazon Linux 2023 if AWS no longer releases one. ok is false
+// for a class whose user data needs the user's own image.
+func ownImage(c diagnosis.Class) (step fix.Step, ok bool) {
+	family := c.Family
+	if family == "AL2" {
+		family = "AL2023"
+	}
+	if family == "" || family == "Custom" {
+		return fix.Step{}, false
+	}
+	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Fields{"amiFamily": fix.Null(), "amiSelectorTerms": fix.List{fix.At(aliasOf(family), "alias")}}, "spec")), true
+}
+
+// OwnImageOr is ownImage, or another step if there is none.
+func OwnImageOr(c diagnosis.Class, other fix.Step, with func(fix.Step) fix.Step) fix.Step {
+	if step, ok := ownImage(c); ok {
+		return with(step)
+	}
+	return other
+}
+
+// largerRoot is the step that gives the root volume of a class more room.
+func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
+	now := c.RootGiB
+	for _, i := range ix.Evidence.Images.Value {
+		if now == 0 && slices.Contains(c.Images, i.ID) {
+			now = i.SnapshotGiB
+		}
+	}
+	const small, usual = 100, 20 // GiB
+	if now == 0 {
+		now = usual
+	}
+	wish := 2 * now
+	if now < small {
+		wish = 10 * now
+	}
+	if c.RootGiB > 0 {
+		return Resized(c, wish).With("it has %d GiB now; or let spec.userData write less", now), true
+	}
+	if c.Family == "Bottlerocket" || strings.HasPrefix(c.Family, "Windows") {
+		return fix.Step{}, false // the root is another device
+	}
+	volume := fix.Fields{"deviceName": fix.Text("/dev/xvda"), "rootVolume": fix.Bool(true), "ebs": fix.Fields{"volumeSize": fix.GiB(wish), "volumeType": fix.Text("gp3")}}
+	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.List{volume}, "spec", "blockDeviceMappings")).With("it has %d GiB now; or let spec.userData write less", now), true
+}
+
+// Resized is the step that changes the size of the root volume that a class requests.
+func Resized(c diagnosis.Class, gib int) fix.Step {
+	return fix.JSONPatch(fix.NodeClass(c.Name), fix.Fields{"op": fix.Text("replace"),
+		"path": fix.Path("/spec/blockDeviceMappings/%d/ebs/volumeSize", c.RootAt), "value": fix.GiB(gib)})
+}
+
+// FamilyOnConsole is the AMI family of an image, as it shows by what it does not understand; empty where that is not known.
+func FamilyOnConsole(sights []index.Occurrence) string {
+	for _, g := range sights {
+		switch {
+		case strings.Contains(g.Line, "application/node.eks.aws"):
+			return "AL2"
+		case strings.Contains(g.Line, "could not find NodeConfig"), strings.Contains(g.Line, "removed from AL2023"):
+			return "AL2023"
+		}
+	}
+	return ""
+}
+
+// FamilyImages is the step that selects the newest image of the class's family, if AWS releases one.
+func FamilyImages(c diagnosis.Class) fix.Step {
+	alias := aliasOf(c.Family)
+	if c.Family == "" || c.Family == "Custom" {
+		return fix.Edit(fix.NodeClass(c.Name)).With("in spec.amiSelectorTerms select an image that is there")
+	}
+	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.List{fix.At(alias, "alias")}, "spec", "amiSelectorTerms"))
+}
+
+// aliasOf returns the alias of the newest images of a family.
+func aliasOf(family string) fix.Value {
+	switch family {
+	case "AL2":
+		return fix.Text("al2@latest")
+	case "AL2023":
+		return fix.Text("al2023@latest")
+	case "Bottlerocket":
+		return fix.Text("bottlerocket@latest")
+	case "Windows2019":
+		return fix.Text("windows2019@latest")
+	case "Windows2022":
+		return fix.Text("windows2022@latest")
+	case "Windows2025":
+		return fix.Text("windows2025@latest")
+	}
+	return fix.Family(family)
+}

@@ -1,0 +1,132 @@
+// Package nodeclass has the fixes of an EC2NodeClass that several subjects share: its AMIs, its volumes and its user data.
+//
+// In: an index.Index and an EC2NodeClass.
+// Out: steps of a fix.
+// Never: a verdict; the packages of the checks judge.
+package nodeclass
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// UserDataFixOr is the fix of a symptom as a step, made of what the console says, or another where a person has to find out more.
+func UserDataFixOr(ix *index.Index, check string, g index.Occurrence, other fix.Step) fix.Step {
+	if step, ok := UserDataFix(ix, check, g); ok {
+		return step
+	}
+	return other
+}
+
+// UserDataFix is the fix of a symptom as a step, made of what the console says; ok is false where a person has to find out more.
+func UserDataFix(ix *index.Index, check string, g index.Occurrence) (step fix.Step, ok bool) {
+	c, ok := ix.Evidence.Class(g.Instance.Class)
+	if !ok {
+		return fix.Step{}, false
+	}
+	console := g.Instance.Console.Value
+	switch check {
+	case "BOOT-2", "BOOT-17", "ARCH-3":
+		if isCorrected(ix, c.Name, check) {
+			return correctUserData(ix, c.Name, fix.Text("--check"), fix.Check(check)).With("joiner correct %s --diff shows the lines", c.Name), true
+		}
+	case "BOOT-3":
+		step, ok := ownImage(c)
+		return step.With("AWS's own image keeps the time; yours needs chrony with: server 169.254.169.123"), ok
+	case "BOOT-6":
+		return forNodeadm(c, g.Line)
+	case "BOOT-7":
+		return withoutUserData(c.Name).With("or correct in it the setting that the console names"), true
+	case "BOOT-9":
+		if flag := flagOf(g.Line); flag != "" && !isGuard(flag) {
+			return correctUserData(ix, c.Name, fix.Text("--without-flag"), fix.Flag(flag)).With("or give --%s a value that the kubelet takes", flag), true
+		}
+	case "BOOT-10":
+		return morePods(ix, c)
+	case "BOOT-11":
+		return correctUserData(ix, c.Name, fix.Text("--without-program"), fix.Text("swapon")).With("types that come with swap, m1 and c1, are left out in the NodePool"), true
+	case "BOOT-13":
+		if program := absentProgram(console); program != "" {
+			return correctUserData(ix, c.Name, fix.Text("--forgive"), fix.Program(program)).With("or add %s to the image", program), true
+		}
+	case "BOOT-14":
+		step, ok := ownImage(c)
+		return step.With("AWS's own image has one"), ok
+	case "BOOT-15":
+		return largerRoot(ix, c)
+	}
+	return fix.Step{}, false
+}
+
+// forNodeadm is the fix for nodeadm, whose console line names what is missing.
+func forNodeadm(c diagnosis.Class, line string) (step fix.Step, ok bool) {
+	if strings.Contains(line, "executable file not found") || c.DataBytes == 0 {
+		step, ok := ownImage(c)
+		return step.With("AWS's own image has all programs that nodeadm calls; or add the one that the console names to yours"), ok
+	}
+	return withoutUserData(c.Name).With("or correct in it what the console names"), true
+}
+
+// morePods is what helps an image that does not know how many pods a new instance type takes.
+func morePods(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
+	if c.Family == "Custom" {
+		const pods = 29 // the usual minimum of large instances
+		return correctUserData(ix, c.Name, fix.Text("--max-pods"), fix.Number(pods)).With("%d is the limit of a large instance; or select a newer image, which knows the type", pods), true
+	}
+	step, ok = ownImage(c)
+	return step.With("AWS's newest image knows it; or copy a newer one, or set spec.kubelet.maxPods"), ok
+}
+
+// withoutUserData is the step that removes spec.userData from a class: Joiner writes all that instances need to join.
+func withoutUserData(class string) fix.Step {
+	return fix.JSONPatch(fix.NodeClass(class), fix.Fields{"op": fix.Text("remove"), "path": fix.Text("/spec/userData")})
+}
+
+// namedFlag matches the flag that the kubelet names when it rejects one.
+var namedFlag = regexp.MustCompile(`"--([a-z][a-z0-9-]+)\\?"|\(--([a-z][a-z0-9-]+)\)|unknown flag: --([a-z][a-z0-9-]+)|(unrecognized feature gate)|--(node-labels)`)
+
+// flagOf returns the flag that a kubelet line is about; empty if it names none.
+func flagOf(line string) string {
+	m := namedFlag.FindStringSubmatch(line)
+	if m == nil {
+		return ""
+	}
+	i := slices.IndexFunc(m[1:], func(part string) bool { return part != "" }) + 1
+	if m[i] == "unrecognized feature gate" {
+		return "feature-gates"
+	}
+	return m[i]
+}
+
+// isGuard reports whether a flag protects a node. Console output never leads to a step that removes such a flag.
+func isGuard(flag string) bool {
+	for _, part := range []string{"auth", "taint", "protect", "read-only-port", "seccomp", "tls", "cert", "client-ca", "kubeconfig", "provider-id"} {
+		if strings.Contains(flag, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// shellName matches program names that need no quotes in a shell.
+var shellName = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
+
+// absentProgram returns the last program that the console output reports as missing; empty if none is.
+func absentProgram(console string) string {
+	found := ""
+	for line := range strings.Lines(console) {
+		before, _, ok := strings.Cut(line[:min(len(line), diagnosis.LongestLine)], ": command not found")
+		if !ok {
+			continue
+		}
+		if name := strings.TrimSpace(before[strings.LastIndexByte(before, ':')+1:]); shellName.MatchString(name) {
+			found = name
+		}
+	}
+	return found
+}

@@ -1,0 +1,317 @@
+// Package ready checks whether a node that has joined becomes ready: its network plug-in, its devices and its taints.
+//
+// In: an index.Index.
+// Out: findings of the checks CNI, IMDS, READY and TAINT.
+// Never: a call, a clock, or a verdict without the evidence for it.
+package ready
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+)
+
+// Checks returns the checks CNI, READY and IMDS.
+func Checks() []index.Check {
+	return []index.Check{
+		{ID: "CNI-1", Title: "the network plug-in comes up", Layer: diagnosis.LayerReady, Judge: judgePlugin},
+		{ID: "CNI-2", Title: "the network plug-in reaches the API server's service", Layer: diagnosis.LayerReady, Judge: judgeServiceAddress},
+		{ID: "IMDS-1", Title: "pods that need the instance's metadata reach it", Layer: diagnosis.LayerReady, Judge: judgeHops},
+		{ID: "READY-1", Title: "devices that were asked for appear", Layer: diagnosis.LayerReady, Judge: judgeDevices},
+		{ID: "READY-2", Title: "startup taints are taken away", Layer: diagnosis.LayerReady, Judge: judgeStartupTaints},
+		{ID: "READY-3", Title: "nodes become ready in good time", Layer: diagnosis.LayerReady, Fallback: true, Judge: judgeSlow},
+	}
+}
+
+// isOfDaemon reports whether a pod is of a DaemonSet of the system. A pod of a tenant may name any owner.
+func isOfDaemon(ix *index.Index, p diagnosis.Pod, names ...string) bool {
+	s, ok := ix.FindDaemonSet(names...)
+	return slices.Contains(names, strings.TrimPrefix(p.Owner, "DaemonSet/")) && (p.Namespace == diagnosis.SystemNamespace || ok && p.Namespace == s.Namespace)
+}
+
+// listPodsOn are pods of a DaemonSet that do not run on a node.
+func listPodsOn(ix *index.Index, node string, daemons ...string) []diagnosis.Pod {
+	var out []diagnosis.Pod
+	for _, p := range ix.Evidence.Pods.Value {
+		if p.Node == node && isOfDaemon(ix, p, daemons...) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// judgePlugin: a node without network is not ready, as its condition shows.
+func judgePlugin(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	_, daemon := ix.FindDaemonSet("aws-node", "cilium", "calico-node", "kube-flannel-ds", "weave-net")
+	for _, n := range ix.Evidence.Nodes.Value {
+		if n.Ready || !strings.Contains(n.Message, "cni plugin not initialized") && !strings.Contains(n.Message, "NetworkPluginNotReady") {
+			continue
+		}
+		if age := ix.Evidence.At.Sub(n.Created); age < time.Minute && !n.Created.IsZero() {
+			continue // it may still start
+		}
+		f := diagnosis.ReportBroken("node "+n.Name, diagnosis.Likely, "node %s is there and not ready: its network plug-in has not come up", n.Name).With("its condition Ready: "+diagnosis.Quote(n.Message)).
+			Explaining(diagnosis.NetworkPlugin).FixedBy(podsOn(n.Name, fix.Text("-n"), fix.Text("kube-system")).With("the plug-in's pod: image, role, restarts"),
+			fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("logs"), fix.Text("daemonset/aws-node"), fix.Text("-c"), fix.Text("aws-node"), fix.Text("--tail"), fix.Text("50")))
+		if ix.Evidence.Daemons.Known() && !daemon {
+			f.Cause = fmt.Sprintf("node %s is not ready: the cluster has no network plug-in", n.Name)
+			if !slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool { return n.Ready }) { // the message of a single node is no proof
+				f.Certainty = diagnosis.Certain
+			}
+			f = f.FixedBy(fix.Call("eks", "create-addon", ix.InRegion(), ix.OfCluster(), fix.P("--addon-name", fix.Text("vpc-cni"))))
+		}
+		if slices.ContainsFunc(judgeServiceAddress(ix), func(f diagnosis.Finding) bool { return f.Verdict == diagnosis.Broken }) {
+			f.Follows = "CNI-2"
+		}
+		for _, p := range listPodsOn(ix, n.Name, "aws-node", "cilium", "calico-node") {
+			f = f.With("pod " + p.String() + ": " + strings.Join(p.Messages[:min(1, len(p.Messages))], ""))
+		}
+		return []diagnosis.Finding{f} // one finding is enough: the nodes have the same problem
+	}
+	return nil
+}
+
+// judgeServiceAddress: ipamd talks to the service's address, which kube-proxy makes work.
+func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
+	sights, certainty := index.Lines(ix.OccurrencesOf("", diagnosis.ServiceTimeout)), diagnosis.Likely // any process on an instance can write its console
+	for _, p := range ix.Evidence.Pods.Value {
+		if isOfDaemon(ix, p, "aws-node") {
+			for _, m := range slices.Concat(p.Messages, p.Events) {
+				if strings.Contains(m, "i/o timeout") {
+					sights, certainty = append(sights, "pod "+p.String()+": "+diagnosis.Quote(m)), diagnosis.Certain
+				}
+			}
+		}
+	}
+	if gap, ok := ix.Evidence.Pods.Gap("the pods that do not run"); ok && len(sights) == 0 {
+		return []diagnosis.Finding{gap}
+	}
+	if len(sights) == 0 {
+		return nil
+	}
+	if _, ok := ix.FindDaemonSet("kube-proxy", "cilium"); ix.Evidence.Daemons.Known() && !ok {
+		return []diagnosis.Finding{diagnosis.ReportBroken("", certainty, "the network plug-in cannot reach the API server's service address, because the cluster has no kube-proxy").With(sights...).
+			Explaining(diagnosis.ServiceTimeout, diagnosis.NetworkPlugin).FixedBy(fix.Call("eks", "create-addon", ix.InRegion(), ix.OfCluster(), fix.P("--addon-name", fix.Text("kube-proxy"))))}
+	}
+	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Likely, "the network plug-in cannot reach the API server's service address").With(sights...).Explaining(diagnosis.ServiceTimeout, diagnosis.NetworkPlugin).
+		FixedBy(fix.Kubectl(fix.Text("-n"), fix.Text("kube-system"), fix.Text("get"), fix.Text("pods"), fix.Text("-l"), fix.Text("k8s-app=kube-proxy"), fix.Text("-o"), fix.Text("wide")).
+			With("it must run on the node, and the security groups let nodes reach port 443"))}
+}
+
+// needMetadata returns the owners whose pods use the instance metadata service for region or credentials, unless they have another source.
+func needMetadata() []string {
+	return []string{
+		"ebs-csi-node", "efs-csi-node", "fsx-csi-node", "s3-csi-node", "aws-load-balancer-controller", "cloudwatch-agent",
+		"aws-for-fluent-bit", "fluent-bit",
+	}
+}
+
+// mayNeedMetadata reports whether the owner has the name of a program that uses the instance metadata service.
+func mayNeedMetadata(p diagnosis.Pod) bool {
+	_, name, _ := strings.Cut(p.Owner, "/")
+	return slices.ContainsFunc(needMetadata(), func(n string) bool { return strings.HasPrefix(name, n) })
+}
+
+// isAboutMetadata reports whether a pod's message names the instance metadata service.
+func isAboutMetadata(message string) bool {
+	return strings.Contains(message, "169.254.169.254") || strings.Contains(message, "IMDS") || strings.Contains(message, "instance metadata")
+}
+
+// judgeHops: an answer of the metadata service may take one hop, and reaches no pod that is not on the host's network.
+func judgeHops(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	if gap, ok := ix.Evidence.Pods.Gap("the pods that do not run"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Classes.Value {
+		if c.HopLimit != 1 {
+			continue
+		}
+		for _, p := range ix.Evidence.Pods.Value {
+			said := slices.Concat(p.Messages, p.Events)
+			known, i := mayNeedMetadata(p), slices.IndexFunc(said, isAboutMetadata)
+			starting := i < 0 && ix.Evidence.At.Sub(p.Created) < slowly
+			if p.Node == "" || p.Host || !known && i < 0 || starting || !isOf(ix, p.Node, c.Name) {
+				continue
+			}
+			if !ix.IsOfSystem(p) { // what it says may be untrue, and more hops open the metadata to all pods
+				out = append(out, diagnosis.ReportSuspicious("pod "+p.String(), diagnosis.Possible, "the pod does not start, and may need the instance metadata service, which pods on nodes of EC2NodeClass %s cannot reach: give its service account a role of its own", c.Name).
+					With(said[:min(1, len(said))]...))
+				continue
+			}
+			f := diagnosis.ReportSuspicious("EC2NodeClass "+c.Name, diagnosis.Possible, "pod %s does not come up: it needs the metadata service, whose answers may take %d hop, and pods are two away", p.String(), c.HopLimit).
+				With(fmt.Sprintf("pod %s of %s has waited on node %s for %s", p.String(), p.Owner, p.Node, age(ix.Evidence.At.Sub(p.Created)))).With(said[:min(1, len(said))]...).
+				FixedBy(fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Number(2), "spec", "metadataOptions", "httpPutResponseHopLimit")).With("or give the pod a role of its own"))
+			if i >= 0 {
+				f.Verdict, f.Certainty = diagnosis.Broken, diagnosis.Likely
+				f.Evidence = []string{diagnosis.Quote(said[i])}
+			}
+			out = append(out, f)
+			break
+		}
+	}
+	return out
+}
+
+// isOf reports whether a node was launched for a class.
+func isOf(ix *index.Index, node, class string) bool {
+	return slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
+		return n.Name == node && slices.ContainsFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Name == n.Pool && p.Class == class })
+	})
+}
+
+// stuck are the claims that registered and are not initialized, with the message that says why.
+func stuck(ix *index.Index) []diagnosis.Claim {
+	return slices.DeleteFunc(slices.Clone(ix.Evidence.Claims.Value), func(c diagnosis.Claim) bool {
+		return c.Deleting || diagnosis.FindCondition(c.Conditions, "Registered").Status != "True" || diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True"
+	})
+}
+
+// judgeDevices: a device plug-in that does not run announces no devices to the kubelet.
+func judgeDevices(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range stuck(ix) {
+		i := diagnosis.FindCondition(c.Conditions, "Initialized")
+		isNew := ix.Evidence.At.Sub(diagnosis.FindCondition(c.Conditions, "Registered").Since) < announcing
+		if i.Reason != "ResourceNotRegistered" && !strings.Contains(strings.ToLower(i.Message), "resource") || isNew || awaitsPlugin(ix, c) {
+			continue
+		}
+		f := diagnosis.ReportBroken("NodeClaim "+c.Name, diagnosis.Likely, "the node does not have the device yet that its instance type has and pods asked for: no device plug-in for it runs there").
+			With("condition Initialized: " + diagnosis.Quote(i.Message))
+		out = append(out, f.FixedBy(devicePlugin(ix, i.Message)))
+	}
+	return out
+}
+
+// announcing is how long a running device plug-in takes to report its devices.
+const announcing = 10 * time.Second
+
+// awaitsPlugin reports whether a device plug-in is on its way to the node of a claim: it has a pod there that does not run yet.
+func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
+	n, ok := ix.NodeOf(c)
+	return ok && slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool {
+		name, isDaemon := strings.CutPrefix(p.Owner, "DaemonSet/")
+		return p.Node == n.Name && isDaemon && index.IsDevicePlugin(p.Namespace, name) && ix.Evidence.At.Sub(p.Created) < slowly
+	})
+}
+
+// devicePlugin is the step by which the plug-in for a device comes to all nodes: one that is there tolerates their taints, or it is installed.
+func devicePlugin(ix *index.Index, message string) fix.Step {
+	vendor := "device"
+	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {
+		if strings.Contains(message, known) {
+			vendor = known
+			break
+		}
+	}
+	i := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
+		return strings.Contains(s.Name, vendor) && index.IsDevicePlugin(s.Namespace, s.Name)
+	})
+	other := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
+		return strings.Contains(s.Name, vendor) && strings.Contains(s.Name, "device-plugin")
+	})
+	switch {
+	case i < 0 && other >= 0: // it may belong to a tenant
+		s := ix.Evidence.Daemons.Value[other]
+		return fix.Show("get", fix.DaemonSet(s.Namespace, s.Name), "-o", "yaml").With("if it is the cluster's plug-in, it must tolerate the pool's taints; if not, install one")
+	case i >= 0:
+		s := ix.Evidence.Daemons.Value[i]
+		return fix.JSONPatch(fix.DaemonSet(s.Namespace, s.Name), fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/tolerations"),
+			"value": fix.List{fix.At(fix.Text("Exists"), "operator")}}).With("or the pool's taints alone")
+	case vendor == "nvidia":
+		return fix.Apply("https://raw.githubusercontent.com/NVIDIA/k8s-device-plugin/v0.17.1/deployments/static/nvidia-device-plugin.yml").With("or the GPU operator")
+	}
+	return fix.Kubectl(fix.Text("get"), fix.Text("daemonsets"), fix.Text("-A")).With("one for the device must be installed, and tolerate the pool's taints")
+}
+
+// podsOn is the step that shows the pods of a node.
+func podsOn(node string, where ...fix.Value) fix.Step {
+	return fix.Kubectl(append(where, fix.Text("get"), fix.Text("pods"), fix.Text("-o"), fix.Text("wide"), fix.Text("--field-selector"), fix.Join(fix.Text("spec.nodeName="), fix.Name(node)))...)
+}
+
+// judgeStartupTaints: a component in the cluster has to remove them.
+func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range stuck(ix) {
+		node, isNode := ix.NodeOf(c)
+		p := slices.IndexFunc(ix.Evidence.Pools.Value, func(p diagnosis.Pool) bool { return p.Name == c.Pool })
+		if !isNode || p < 0 || !node.Ready {
+			continue
+		}
+		for _, t := range ix.Evidence.Pools.Value[p].Startup {
+			if !slices.ContainsFunc(node.Taints, func(has diagnosis.Taint) bool { return has.Key == t.Key && has.Effect == t.Effect }) || ix.Evidence.At.Sub(node.Created) < diagnosis.Lingering {
+				continue
+			}
+			out = append(out, diagnosis.ReportBroken("NodePool "+c.Pool, diagnosis.Likely, "the startup taint %s of NodePool %s is still on its nodes: the component that removes it does not run there", t.Key, c.Pool).
+				With("node "+node.Name+", "+age(ix.Evidence.At.Sub(node.Created))+" old").
+				FixedBy(fix.Untaint(node.Name, fix.LabelKey(t.Key), fix.TaintEffect(t.Effect)),
+					podsOn(node.Name, fix.Text("-A")).With("the DaemonSet that takes %s away must tolerate the pool's taints", t.Key)))
+		}
+	}
+	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
+}
+
+// slowly is after how long a missing initialization is reported.
+const slowly = 3 * time.Minute
+
+func age(d time.Duration) string { return d.Truncate(time.Second).String() }
+
+// judgeSlow knows that it takes long, and not why.
+func judgeSlow(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, c := range ix.Evidence.Claims.Value {
+		launched, registered := diagnosis.FindCondition(c.Conditions, "Launched"), diagnosis.FindCondition(c.Conditions, "Registered")
+		switch {
+		case c.Deleting, diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True":
+		case registered.Status == "True" && ix.Evidence.At.Sub(registered.Since) > slowly && !registered.Since.IsZero():
+			i := diagnosis.FindCondition(c.Conditions, "Initialized")
+			out = append(out, diagnosis.ReportSuspicious("NodeClaim "+c.Name, diagnosis.Possible, "its node registered %s ago and still takes no pods: it is not initialized", age(ix.Evidence.At.Sub(registered.Since))).
+				With(diagnosis.Quote(i.Reason+": "+i.Message)).Explaining(diagnosis.NetworkPlugin).FixedBy(fix.Show("describe", fix.NodeClaim(c.Name))))
+		case launched.Status == "True" && ix.Evidence.At.Sub(launched.Since) > slowly && !launched.Since.IsZero():
+			f := diagnosis.ReportSuspicious("NodeClaim "+c.Name, diagnosis.Possible, "its instance was launched %s ago and has not become a node, and its console shows no known error", age(ix.Evidence.At.Sub(launched.Since))).
+				With(consoleLine(ix, diagnosis.InstanceID(c.ProviderID)), diagnosis.Quote(registered.Reason+": "+registered.Message)).
+				FixedBy(fix.Call("ec2", "get-console-output", ix.InRegion(), fix.P("--latest"), fix.P("--output", fix.Text("text")), fix.P("--instance-id", fix.Instance(diagnosis.InstanceID(c.ProviderID)).Or("ID"))).
+					With("docs/checks/READY-3.md says what to look for in it"))
+			if len(ix.Occurrences) == 0 {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// consoleLine says what was read of the console of an instance.
+func consoleLine(ix *index.Index, id string) string {
+	i := slices.IndexFunc(ix.Evidence.Instances.Value, func(i diagnosis.Instance) bool { return i.ID == id })
+	switch {
+	case id == "":
+		return "the NodeClaim has no provider ID"
+	case i < 0:
+		return "EC2 lists no instance " + id
+	}
+	console := ix.Evidence.Instances.Value[i].Console
+	if gap, ok := console.Gap("the console of instance " + id); ok {
+		return gap.Cause
+	}
+	return fmt.Sprintf("console of %s: %d lines, and none of them has a known error", id, strings.Count(console.Value, "\n"))
+}

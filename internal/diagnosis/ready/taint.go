@@ -1,0 +1,134 @@
+package ready
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
+	"github.com/joiner-sh/joiner/internal/diagnosis/index"
+	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
+)
+
+// TaintChecks returns the checks TAINT.
+func TaintChecks() []index.Check {
+	problem := func(id, title string) index.Check {
+		return index.Check{ID: id, Title: title, Layer: diagnosis.LayerBoot, Judge: func(ix *index.Index) []diagnosis.Finding {
+			if gap, ok := ix.Evidence.UserData.Gap("user data"); ok {
+				return []diagnosis.Finding{gap}
+			}
+			return nodeclass.Problems(ix, id)
+		}}
+	}
+	return []index.Check{
+		{ID: "TAINT-1", Title: "user data registers the node with karpenter.sh/unregistered", Layer: diagnosis.LayerBoot, Judge: judgeStartTaint},
+		problem("TAINT-2", "quotes and repeated flags in user data lose no kubelet argument"),
+		problem("TAINT-3", "TOML, NodeConfig and PowerShell in user data are valid"),
+		{ID: "TAINT-4", Title: "no Node of the same name was there before the instance", Layer: diagnosis.LayerAuth, Judge: judgeStaleNode},
+		{ID: "TAINT-5", Title: "only the controller takes startup taints away", Layer: diagnosis.LayerReady, Judge: judgeTaintThief},
+	}
+}
+
+// judgeStartTaint: what user data will do, and nodes that did register without.
+func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
+	out := nodeclass.Problems(ix, "TAINT-1")
+	for i := range out {
+		// If a taint is written but does not arrive, quoting loses it.
+		if slices.ContainsFunc(nodeclass.Problems(ix, "TAINT-2"), func(f diagnosis.Finding) bool { return f.Subject == out[i].Subject && f.Verdict == diagnosis.Broken }) {
+			out[i].Follows = "TAINT-2"
+		}
+	}
+	if gap, ok := ix.Evidence.UserData.Gap("user data"); ok {
+		out = append(out, gap)
+	}
+	for _, said := range ix.ControllerStatements([]string{"UnregisteredTaintMissing"}) {
+		line := said.String()
+		if strings.Contains(line, diagnosis.TakenAwayBy) {
+			continue // the node registered with the taint: TAINT-5 reports what removed it
+		}
+		f := diagnosis.ReportSuspicious("", diagnosis.Likely, "a node registered without the taint %s, so pods may have landed on it before it had its labels", diagnosis.TaintUnregistered).With(line)
+		if slices.ContainsFunc(judgeTaintThief(ix), func(f diagnosis.Finding) bool { return f.Verdict == diagnosis.Suspicious }) {
+			f.Follows = "TAINT-5"
+		}
+		out = append(out, f.FixedBy(fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--instance-type"), fix.Text("m5.large")).
+			With("then let spec.userData pass --register-with-taints="+diagnosis.TaintUnregistered+":NoExecute to the kubelet")))
+	}
+	return out
+}
+
+// clockGrain is how much later than its Node's creation an instance's launch may seem: the API server truncates creation times to seconds, and
+// its clock differs from EC2's.
+const clockGrain = 10 * time.Second
+
+// judgeStaleNode: a kubelet takes over a Node that has its name as it is, and writes its provider id, its labels and its taints into a new one only.
+func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, i := range ix.Evidence.Instances.Value {
+		for _, n := range ix.Evidence.Nodes.Value {
+			own := ix.NodeByInstance[i.ID].Name == n.Name && strings.HasSuffix(n.ProviderID, "/"+i.ID)
+			same := own || n.Name == i.PrivateDNS && i.PrivateDNS != ""
+			if !same || !i.Runs() || ix.IsForeign(i) || i.Launched.IsZero() || n.Created.IsZero() || i.Launched.Sub(n.Created) < clockGrain {
+				continue
+			}
+			f := diagnosis.ReportBroken("instance "+i.ID, diagnosis.Likely, "instance %s cannot become a node: its name %s is that of a Node which another instance left behind", i.ID, n.Name)
+			if own {
+				f = diagnosis.ReportSuspicious("instance "+i.ID, diagnosis.Likely, "the Node %s is older than its instance %s: it was left from another one, and the kubelet's labels and taints were not written to it", n.Name, i.ID)
+			}
+			steps := []fix.Step{fix.Delete(fix.Node(n.Name))}
+			if k := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) }); k >= 0 { // a kubelet registers only once
+				steps = append(steps, fix.DeleteClaims(fix.Claim{Name: ix.Evidence.Claims.Value[k].Name, Instance: i.ID, Joined: own}).
+					With("another instance is launched in its place, and makes a Node of its own"))
+			}
+			out = append(out, f.With(fmt.Sprintf("Node made %s, of %s; instance launched %s", diagnosis.Stamp(n.Created), diagnosis.OrElse(n.ProviderID, "no instance"), diagnosis.Stamp(i.Launched))).FixedBy(steps...))
+		}
+	}
+	return out
+}
+
+// judgeTaintThief: another client that writes the taints of a node before the controller has prepared it. The API server notes only who wrote them last, so
+// the controller says in the event whom it found there.
+func judgeTaintThief(ix *index.Index) []diagnosis.Finding {
+	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
+		return []diagnosis.Finding{gap}
+	}
+	var out []diagnosis.Finding
+	for _, said := range ix.ControllerStatements([]string{"UnregisteredTaintMissing"}) {
+		i := slices.IndexFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
+			return strings.Contains(said.String(), n.Name+" ") || strings.HasSuffix(said.String(), n.Name)
+		})
+		if i < 0 {
+			continue
+		}
+		n := ix.Evidence.Nodes.Value[i]
+		thieves := diagnosis.StrangeTaintWriters(n.TaintsBy)
+		if _, names, ok := strings.Cut(said.String(), diagnosis.TakenAwayBy); ok {
+			thieves = strings.Split(names, ", ")
+		}
+		if len(thieves) == 0 {
+			continue
+		}
+		out = append(out, diagnosis.ReportSuspicious("node "+n.Name, diagnosis.Likely, "%s took the startup taint off the node before the controller had prepared it, so pods may have landed there too early", strings.Join(thieves, " or ")).
+			With(said.String()).With("metadata.managedFields of node "+n.Name).FixedBy(stopThief(ix, thieves[0], n)...))
+	}
+	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
+}
+
+// stopThief are the steps that have a person change the client that removed the taint, and replace the node. The name is free text of any client that may write the Node
+// or the event: it decides nothing that is carried out.
+func stopThief(ix *index.Index, thief string, n diagnosis.Node) []fix.Step {
+	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml", "--show-managed-fields").With("then let %s leave "+diagnosis.TaintUnregistered+" alone", thief)}
+	if s, ok := ix.FindDaemonSet(thief); ok {
+		steps = []fix.Step{fix.Edit(fix.DaemonSet(s.Namespace, s.Name)).With("if it removes the taint " + diagnosis.TaintUnregistered + ", stop that")}
+	}
+	isOwn := ix.NodeByInstance[diagnosis.InstanceID(n.ProviderID)].Name == n.Name // not the provider ID of another instance
+	if c := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 && isOwn {
+		steps = append(steps, fix.DeleteClaims(fix.Claim{Name: ix.Evidence.Claims.Value[c].Name, Instance: diagnosis.InstanceID(n.ProviderID), Joined: true}).
+			With("its pods may have come before its labels and taints did"))
+	}
+	return steps
+}

@@ -1,0 +1,21 @@
+package api
+
+import "github.com/joiner-sh/joiner/internal/emulator/world"
+
+// Denial refuses a call that IAM denies, in the words of the service.
+func Denial(c *Call, what string) error {
+	switch c.Service {
+	case "ec2":
+		return Forbidden("UnauthorizedOperation", "You are not authorized to perform this operation. "+what)
+	case "ssm", "pricing":
+		return &world.Error{Code: "AccessDeniedException", Message: what}
+	case "eks", ShiftService:
+		return Forbidden("AccessDeniedException", what)
+	}
+	return Forbidden("AccessDenied", what)
+}
+
+// Forbidden returns an error with status 403.
+func Forbidden(code, message string) error {
+	return &world.Error{Code: code, Message: message, Status: 403}
+}

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// Filter is a condition of a describe call: one of the values has to match.
+// Values may hold the wildcards * and ?.
+type Filter struct {
+	Name   string
+	Values []string `aws:"Value"`
+}
+
+// Filterable is what a resource lets filters look at.
+type Filterable struct {
+	Tags   map[string]string
+	Values map[string][]string // by the name of the filter
+}
+
+// selects says whether the resource passes all filters. A filter that the
+// resource does not have is refused, as EC2 does.
+func selects(filters []Filter, f Filterable) (bool, error) {
+	for _, want := range filters {
+		have, known := f.have(want.Name)
+		if !known {
+			return false, &world.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' is invalid"}
+		}
+		if len(want.Values) == 0 {
+			return false, &world.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' has no values"}
+		}
+		if !slices.ContainsFunc(have, func(h string) bool { return matchesAny(want.Values, h) }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// have returns the values that a filter of this name looks at.
+func (f Filterable) have(name string) ([]string, bool) {
+	if key, ok := strings.CutPrefix(name, "tag:"); ok {
+		v, tagged := f.Tags[key]
+		if !tagged {
+			return nil, true
+		}
+		return []string{v}, true
+	}
+	switch name {
+	case "tag-key":
+		keys := make([]string, 0, len(f.Tags))
+		for k := range f.Tags {
+			keys = append(keys, k)
+		}
+		return keys, true
+	case "tag-value":
+		values := make([]string, 0, len(f.Tags))
+		for _, v := range f.Tags {
+			values = append(values, v)
+		}
+		return values, true
+	}
+	v, ok := f.Values[name]
+	return v, ok
+}
+
+func matchesAny(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return wild(p, text) })
+}
+
+// wild matches text against a pattern with * and ?, and \ before one that is
+// meant literally. It takes time in proportion to the product of both lengths at most.
+func wild(pattern, text string) bool {
+	p, t := 0, 0
+	star, mark := -1, 0
+	for t < len(text) {
+		literal := p < len(pattern) && pattern[p] == '\\' && p+1 < len(pattern)
+		switch {
+		case literal && pattern[p+1] == text[t]:
+			p, t = p+2, t+1
+		case !literal && p < len(pattern) && pattern[p] == '*':
+			star, mark = p, t
+			p++
+		case !literal && p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+			p, t = p+1, t+1
+		case star >= 0:
+			p, mark = star+1, mark+1
+			t = mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// Sieve returns the items whose ids were asked for, all if none was, that pass the filters.
+func Sieve[T any](items []T, filters []Filter, look func(T) Filterable) ([]T, error) {
+	if len(filters) == 0 {
+		return items, nil
+	}
+	var out []T
+	for _, item := range items {
+		ok, err := selects(filters, look(item))
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, item)
+		}
+	}
+	if len(items) == 0 {
+		var zero T
+		_, err := selects(filters, look(zero)) // an unknown filter is refused also where there is nothing
+		return nil, err
+	}
+	return out, nil
+}

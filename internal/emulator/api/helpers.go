@@ -1,0 +1,86 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// Tagging sorts the tags of a request by the kind of resource.
+func Tagging(specs []world.TagSpecification) (world.Tagging, error) {
+	out := world.Tagging{}
+	for _, s := range specs {
+		if s.Resource == "" {
+			return nil, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter TagSpecification.ResourceType"}
+		}
+		if out[s.Resource] == nil {
+			out[s.Resource] = map[string]string{}
+		}
+		for _, t := range s.Tags {
+			if strings.HasPrefix(t.Key, "aws:") {
+				return nil, &world.Error{Code: "InvalidParameterValue", Message: "Tag keys starting with 'aws:' are reserved for internal use"}
+			}
+			out[s.Resource][t.Key] = t.Value
+		}
+	}
+	return out, nil
+}
+
+// TagList writes tags as a list, sorted by key.
+func TagList(tags map[string]string) []world.Tag {
+	out := make([]world.Tag, 0, len(tags))
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		out = append(out, world.Tag{Key: k, Value: tags[k]})
+	}
+	return out
+}
+
+// Fingerprint returns a hash of the request's parameters, independent of their order.
+func (c *Call) Fingerprint() string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(c.Form)) {
+		if strings.HasPrefix(name, "X-Amz-") {
+			continue
+		}
+		h.Write([]byte(name + "=" + strings.Join(c.Form[name], ",") + "\n"))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Or returns the text, or another one if it is empty.
+func Or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// YesNo writes a condition as filters compare it.
+func YesNo(b bool) []string {
+	if b {
+		return []string{"true"}
+	}
+	return []string{"false"}
+}
+
+// TagMap makes a map of tags.
+func TagMap(tags []world.Tag) map[string]string {
+	out := make(map[string]string, len(tags))
+	for _, t := range tags {
+		out[t.Key] = t.Value
+	}
+	return out
+}
+
+// Required refuses a request that lacks a parameter, as IAM does.
+func Required(name string) error {
+	return &world.Error{Code: "ValidationError", Message: "1 validation error detected: Value at '" + name + "' failed to satisfy constraint: Member must not be null"}
+}
+
+// Epoch writes a time as the JSON protocols do: in seconds, with milliseconds.
+func Epoch(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

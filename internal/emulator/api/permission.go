@@ -1,0 +1,65 @@
+package api
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+)
+
+// Judged says whether the policies of the caller are looked at.
+func (c *Call) Judged() bool { return c.Account().Judged(c.Caller.Role) }
+
+// Ask refuses the first of some requests that the caller's role, which is judged, is not allowed.
+func (c *Call) Ask(requests ...iampolicy.Request) error {
+	for _, r := range requests {
+		if r.Keys == nil {
+			r.Keys = iampolicy.Keys{}
+		}
+		r.Keys["aws:RequestedRegion"] = []string{c.RegionID}
+		r.Keys["aws:PrincipalAccount"] = []string{c.Caller.Account}
+		if c.Service == "ec2" {
+			r.Keys["ec2:Region"] = []string{c.RegionID}
+		}
+		verdict := c.Account().Judge(c.Caller.Role, r)
+		c.Asked(r, verdict.Allowed)
+		if !verdict.Allowed {
+			return deniedBy(c, r, verdict)
+		}
+	}
+	return nil
+}
+
+// deniedBy refuses a request in the words of the service.
+func deniedBy(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
+	why := "because no identity-based policy allows the " + r.Action + " action"
+	if v.Denied {
+		kind, arn := c.Account().Denier(c.Caller.Role, r)
+		why = "with an explicit deny in " + kind + ": " + arn
+	}
+	what := "User: " + c.Caller.ARN + " is not authorized to perform: " + r.Action + " on resource: " + r.Resource + " " + why
+	if c.Service == "ec2" {
+		what += ". Encoded authorization failure message: " + c.encoded(r, v)
+	}
+	return Denial(c, what)
+}
+
+// encoded is what sts:DecodeAuthorizationMessage reads: in life more than this, and for AWS alone to read.
+func (c *Call) encoded(r iampolicy.Request, v iampolicy.Verdict) string {
+	text, err := json.Marshal(map[string]any{
+		"allowed": false, "explicitDeny": v.Denied,
+		"context": map[string]any{"principal": map[string]string{"id": c.Caller.UserID, "arn": c.Caller.ARN}, "action": r.Action, "resource": r.Resource},
+	})
+	if err != nil {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// RoleARN is the role of the caller; empty for a user.
+func (c *Call) RoleARN() string {
+	if r, err := c.Account().Role(c.Caller.Role); err == nil {
+		return r.ARN
+	}
+	return ""
+}

@@ -1,0 +1,230 @@
+package api
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// Limits of what a caller may send: beyond any real request, and small enough
+// that a hostile one costs little.
+const (
+	MaxBody       = 2 << 20
+	maxParameters = 20_000
+	maxDepth      = 16
+)
+
+// param is a node of the tree that the parameters of a query request make:
+// "Filter.1.Name" is Filter, then 1, then Name.
+type param struct {
+	value    string
+	set      bool // value was given
+	children map[string]*param
+	used     bool // a field of the request took it
+}
+
+// ParseQuery makes the tree of a form's parameters.
+func ParseQuery(form url.Values) (*param, error) {
+	root := &param{}
+	if len(form) > maxParameters {
+		return nil, InvalidRequest("The request has more than %d parameters", maxParameters)
+	}
+	for name, values := range form {
+		parts := strings.Split(name, ".")
+		if len(parts) > maxDepth {
+			return nil, InvalidRequest("The parameter %.80q is nested too deeply", name)
+		}
+		at := root
+		for _, part := range parts {
+			if at.children == nil {
+				at.children = map[string]*param{}
+			}
+			if at.children[part] == nil {
+				at.children[part] = &param{}
+			}
+			at = at.children[part]
+		}
+		at.value, at.set = values[0], true
+	}
+	return root, nil
+}
+
+// Decode fills a struct with the parameters under p. Fields are named by their
+// tag, or by themselves; see package world's TemplateData for the tags.
+func (c *Codec) Decode(p *param, into any) error {
+	return c.fill(p, reflect.ValueOf(into).Elem(), "")
+}
+
+// fill sets v from p; path is p's name, for messages.
+func (c *Codec) fill(p *param, v reflect.Value, path string) error {
+	p.used = true
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return p.fillTime(v, path)
+		}
+		return c.fillStruct(p, v, path)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		return c.fill(p, v.Elem(), path)
+	case reflect.Slice:
+		return c.fillSlice(p, v, path)
+	case reflect.Map:
+		return p.fillMap(v)
+	}
+	return p.fillScalar(v, path)
+}
+
+func (c *Codec) fillStruct(p *param, v reflect.Value, path string) error {
+	for _, f := range c.fieldsOf(v.Type()) {
+		child := p.children[f.query]
+		if child == nil {
+			continue
+		}
+		if err := c.fill(child, v.FieldByIndex(f.index), join(path, f.query)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillSlice reads a list: its elements are numbered, right below it (EC2) or
+// below "member" (IAM, STS).
+func (c *Codec) fillSlice(p *param, v reflect.Value, path string) error {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		raw, err := base64.StdEncoding.DecodeString(p.value)
+		if err != nil {
+			return InvalidValue(path, p.value)
+		}
+		v.SetBytes(raw)
+		return nil
+	}
+	if m := p.children["member"]; m != nil {
+		m.used = true
+		p = m
+	}
+	for _, n := range p.numbers() {
+		element := reflect.New(v.Type().Elem()).Elem()
+		key := strconv.Itoa(n)
+		if err := c.fill(p.children[key], element, join(path, key)); err != nil {
+			return err
+		}
+		v.Set(reflect.Append(v, element))
+	}
+	return nil
+}
+
+// fillMap reads a map of strings: numbered pairs of Name (or Key) and Value.
+func (p *param) fillMap(v reflect.Value) error {
+	if p.children["entry"] != nil {
+		p.children["entry"].used = true
+		p = p.children["entry"]
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for _, n := range p.numbers() {
+		pair := p.children[strconv.Itoa(n)]
+		pair.used = true
+		var name, value string
+		for key, child := range pair.children {
+			child.used = true
+			if key == "Value" {
+				value = child.value
+			} else {
+				name = child.value
+			}
+		}
+		v.SetMapIndex(reflect.ValueOf(name), reflect.ValueOf(value))
+	}
+	return nil
+}
+
+func (p *param) fillTime(v reflect.Value, path string) error {
+	t, err := time.Parse(time.RFC3339, p.value)
+	if err != nil {
+		return InvalidValue(path, p.value)
+	}
+	v.Set(reflect.ValueOf(t.UTC()))
+	return nil
+}
+
+func (p *param) fillScalar(v reflect.Value, path string) error {
+	var err error
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(p.value)
+	case reflect.Bool:
+		var b bool
+		b, err = strconv.ParseBool(p.value)
+		v.SetBool(b)
+	case reflect.Int, reflect.Int64:
+		var n int64
+		n, err = strconv.ParseInt(p.value, 10, 64)
+		v.SetInt(n)
+	case reflect.Float64:
+		var f float64
+		f, err = strconv.ParseFloat(p.value, 64)
+		v.SetFloat(f)
+	default:
+		return fmt.Errorf("decode parameter %s: no rule for %s", path, v.Type())
+	}
+	if err != nil {
+		return InvalidValue(path, p.value)
+	}
+	return nil
+}
+
+// numbers returns the numbered children in order.
+func (p *param) numbers() []int {
+	var out []int
+	for key := range p.children {
+		if n, err := strconv.Atoi(key); err == nil && n >= 0 && strconv.Itoa(n) == key {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Unused returns the name of a parameter that no field took, the first in the
+// alphabet; empty if there is none.
+func (p *param) Unused(path string) string {
+	names := make([]string, 0, len(p.children))
+	for name := range p.children {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		child := p.children[name]
+		if !child.used {
+			return join(path, name)
+		}
+		if found := child.Unused(join(path, name)); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// InvalidRequest refuses a request that cannot be read.
+func InvalidRequest(format string, args ...any) error {
+	return &world.Error{Code: "InvalidRequest", Message: fmt.Sprintf(format, args...)}
+}
+
+// InvalidValue refuses the value of a parameter.
+func InvalidValue(name, value string) error {
+	return &world.Error{Code: "InvalidParameterValue", Message: fmt.Sprintf("Value (%.200s) for parameter %s is invalid.", value, name)}
+}

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// ReadTarget reads "AmazonSSM.GetParameter".
+func (c *Call) ReadTarget(target, contentType string) error {
+	prefix, action, _ := strings.Cut(target, ".")
+	known := map[string]string{"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing",
+		"TrentService": "kms", "ServiceQuotasV20190624": "servicequotas", "AWSOrganizationsV20161128": "organizations"}
+	c.Action, c.Protocol = action, AWSJSON11
+	if strings.Contains(contentType, "json-1.0") {
+		c.Protocol = AWSJSON10
+	}
+	svc, ok := known[prefix]
+	if !ok {
+		return &world.Error{Code: "UnknownOperationException", Message: "The target " + target + " is not one that this emulator serves."}
+	}
+	c.Service = svc
+	return nil
+}
+
+// ReadForm reads the parameters of a query request, from body and URL.
+func (c *Call) ReadForm(r *http.Request) error {
+	c.Protocol = AWSQuery
+	form, err := url.ParseQuery(string(c.Body))
+	if err != nil {
+		return InvalidRequest("The body of the request is not a form")
+	}
+	for name, values := range r.URL.Query() {
+		if !strings.HasPrefix(name, "X-Amz-") {
+			form[name] = values
+		}
+	}
+	if c.Service == "" {
+		c.Service = serviceOfVersion(form.Get("Version"))
+	}
+	if c.Service == "ec2" {
+		c.Protocol = EC2Query
+	}
+	c.Action = form.Get("Action")
+	delete(form, "Action")
+	delete(form, "Version")
+	c.Form = form
+	if c.Query, err = ParseQuery(form); err != nil {
+		return err
+	}
+	if d := c.Query.children["DryRun"]; d != nil && c.Service == "ec2" {
+		d.used = true
+		c.DryRun = d.value == "true"
+	}
+	if c.Action == "" {
+		return &world.Error{Code: "MissingAction", Message: "The request is missing an action or a required parameter."}
+	}
+	return nil
+}
+
+// serviceOfVersion returns the service of an unsigned request by its API version.
+func serviceOfVersion(version string) string {
+	return map[string]string{"2016-11-15": "ec2", "2010-05-08": "iam", "2011-06-15": "sts", "2012-11-05": "sqs"}[version]
+}
+
+// ReadPath finds, among those of the service, the action of a method and path.
+func (c *Call) ReadPath(method string, u *url.URL, routes []Route) error {
+	c.Form = u.Query()
+	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
+	for i, p := range parts {
+		text, err := url.PathUnescape(p)
+		if err != nil {
+			return InvalidRequest("The path of the request is malformed")
+		}
+		parts[i] = text
+	}
+	for _, route := range routes {
+		if wild, ok := route.match(method, parts); ok {
+			c.Action, c.Path = route.Action, wild
+			return nil
+		}
+	}
+	return &world.Error{Code: "UnknownOperationException", Message: c.Service + " has no " + method + " " + u.Path + " that this emulator serves.", Status: 404}
+}
+
+// Route is the method and path of an action: "clusters/*/access-entries".
+type Route struct {
+	Method, Path, Action string
+}
+
+// match returns what stands for the wildcards of the route's path.
+func (r Route) match(method string, parts []string) ([]string, bool) {
+	want := strings.Split(r.Path, "/")
+	if method != r.Method || len(want) != len(parts) {
+		return nil, false
+	}
+	var wild []string
+	for i, w := range want {
+		if w == "*" {
+			wild = append(wild, parts[i])
+		} else if w != parts[i] {
+			return nil, false
+		}
+	}
+	return wild, true
+}

@@ -1,0 +1,188 @@
+package ec2
+
+import (
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+type describeEndpointsIn struct {
+	VpcEndpointIds []string `aws:"VpcEndpointId"`
+	listIn
+}
+
+type describeEndpointsOut struct {
+	VpcEndpoints []endpoint `aws:"VpcEndpointSet"`
+	NextToken    string
+}
+
+type endpoint struct {
+	VpcEndpointId     string
+	VpcEndpointType   string
+	VpcId             string
+	ServiceName       string
+	State             string
+	RouteTableIds     []string  `aws:"RouteTableIdSet"`
+	SubnetIds         []string  `aws:"SubnetIdSet"`
+	Groups            []groupID `aws:"GroupSet"`
+	PrivateDnsEnabled bool
+	OwnerId           string
+	Tags              []world.Tag `aws:"TagSet"`
+}
+
+// describeVpcEndpoints lists VPC endpoints.
+func describeVpcEndpoints(c *api.Call, in *describeEndpointsIn) (describeEndpointsOut, error) {
+	names := securityGroupNames(c)
+	found, next, err := list(in.listIn, listing[*world.Endpoint, endpoint]{
+		items: c.Region.Network.Endpoints(), ids: in.VpcEndpointIds, id: func(e *world.Endpoint) string { return e.ID }, code: "InvalidVpcEndpointId.NotFound",
+		look: func(e *world.Endpoint) api.Filterable {
+			if e == nil {
+				e = &world.Endpoint{}
+			}
+			return api.Filterable{Tags: e.Tags, Values: map[string][]string{
+				"vpc-endpoint-id": {e.ID}, "vpc-id": {e.VPCID}, "service-name": {e.Service},
+				"vpc-endpoint-type": {e.Kind}, "vpc-endpoint-state": {"available"},
+			}}
+		},
+		write: func(e *world.Endpoint) endpoint {
+			return endpoint{
+				VpcEndpointId: e.ID, VpcEndpointType: e.Kind, VpcId: e.VPCID, ServiceName: e.Service, State: "available",
+				RouteTableIds: e.RouteTableIDs, SubnetIds: e.SubnetIDs, Groups: groupRefs(e.GroupIDs, names),
+				PrivateDnsEnabled: e.Kind == "Interface", OwnerId: c.Caller.Account, Tags: api.TagList(e.Tags),
+			}
+		},
+	})
+	return describeEndpointsOut{VpcEndpoints: found, NextToken: next}, err
+}
+
+type describeInterfacesIn struct {
+	NetworkInterfaceIds []string `aws:"NetworkInterfaceId"`
+	listIn
+}
+
+type describeInterfacesOut struct {
+	NetworkInterfaces []networkInterface `aws:"NetworkInterfaceSet"`
+	NextToken         string
+}
+
+type networkInterface struct {
+	NetworkInterfaceId string
+	SubnetId           string
+	VpcId              string
+	AvailabilityZone   string
+	OwnerId            string
+	Status             string
+	InterfaceType      string
+	PrivateIpAddress   string
+	PrivateDnsName     string
+	Groups             []groupID `aws:"GroupSet"`
+	Attachment         interfaceOwner
+	Tags               []world.Tag `aws:"TagSet"`
+}
+
+type interfaceOwner struct {
+	InstanceId       string
+	InstanceOwnerId  string
+	DeviceIndex      int64
+	NetworkCardIndex int64
+	Status           string
+}
+
+// part is something of an instance.
+type part[T any] struct {
+	instance world.Instance
+	it       T
+}
+
+// describeNetworkInterfaces lists the network interfaces of instances.
+func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeInterfacesOut, error) {
+	names := securityGroupNames(c)
+	var all []part[world.NetworkInterface]
+	for _, i := range c.Region.Instances.Seen(c.Now) {
+		for _, n := range i.Interfaces {
+			all = append(all, part[world.NetworkInterface]{i, n})
+		}
+	}
+	found, next, err := list(in.listIn, listing[part[world.NetworkInterface], networkInterface]{
+		items: all, ids: in.NetworkInterfaceIds, id: func(p part[world.NetworkInterface]) string { return p.it.ID }, code: "InvalidNetworkInterfaceID.NotFound",
+		look: func(p part[world.NetworkInterface]) api.Filterable {
+			return api.Filterable{Tags: p.it.Tags, Values: map[string][]string{
+				"network-interface-id": {p.it.ID}, "subnet-id": {p.it.SubnetID}, "vpc-id": {p.instance.VPCID}, "group-id": p.it.SecurityGroupIDs,
+				"attachment.instance-id": {p.instance.ID}, "private-ip-address": {p.it.PrivateIP}, "status": {"in-use"}, "interface-type": {p.it.Kind},
+			}}
+		},
+		write: func(p part[world.NetworkInterface]) networkInterface {
+			return networkInterface{
+				NetworkInterfaceId: p.it.ID, SubnetId: p.it.SubnetID, VpcId: p.instance.VPCID, AvailabilityZone: p.instance.Zone,
+				OwnerId: p.instance.Account, Status: "in-use", InterfaceType: p.it.Kind, PrivateIpAddress: p.it.PrivateIP, PrivateDnsName: p.it.PrivateDNSName,
+				Groups: groupRefs(p.it.SecurityGroupIDs, names), Tags: api.TagList(p.it.Tags),
+				Attachment: interfaceOwner{
+					InstanceId: p.instance.ID, InstanceOwnerId: p.instance.Account, DeviceIndex: p.it.Device, NetworkCardIndex: p.it.Card, Status: "attached",
+				},
+			}
+		},
+	})
+	return describeInterfacesOut{NetworkInterfaces: found, NextToken: next}, err
+}
+
+type describeVolumesIn struct {
+	VolumeIds []string `aws:"VolumeId"`
+	listIn
+}
+
+type describeVolumesOut struct {
+	Volumes   []volume `aws:"VolumeSet"`
+	NextToken string
+}
+
+type volume struct {
+	VolumeId         string
+	Size             int64
+	AvailabilityZone string
+	Status           string
+	CreateTime       time.Time
+	VolumeType       string
+	Encrypted        bool
+	Attachments      []volumeOwner `aws:"AttachmentSet"`
+	Tags             []world.Tag   `aws:"TagSet"`
+}
+
+type volumeOwner struct {
+	VolumeId            string
+	InstanceId          string
+	Device              string
+	Status              string
+	AttachTime          time.Time
+	DeleteOnTermination bool
+}
+
+// describeVolumes lists the volumes of instances.
+func describeVolumes(c *api.Call, in *describeVolumesIn) (describeVolumesOut, error) {
+	var all []part[world.Volume]
+	for _, i := range c.Region.Instances.Seen(c.Now) {
+		for _, v := range i.Volumes {
+			all = append(all, part[world.Volume]{i, v})
+		}
+	}
+	found, next, err := list(in.listIn, listing[part[world.Volume], volume]{
+		items: all, ids: in.VolumeIds, id: func(p part[world.Volume]) string { return p.it.ID }, code: "InvalidVolume.NotFound",
+		look: func(p part[world.Volume]) api.Filterable {
+			return api.Filterable{Tags: p.it.Tags, Values: map[string][]string{
+				"volume-id": {p.it.ID}, "status": {"in-use"}, "attachment.instance-id": {p.instance.ID}, "attachment.device": {p.it.Device},
+				"availability-zone": {p.instance.Zone}, "volume-type": {p.it.Kind}, "encrypted": api.YesNo(p.it.Encrypted),
+			}}
+		},
+		write: func(p part[world.Volume]) volume {
+			return volume{
+				VolumeId: p.it.ID, Size: p.it.SizeGiB, AvailabilityZone: p.instance.Zone, Status: "in-use", CreateTime: p.instance.LaunchedAt,
+				VolumeType: p.it.Kind, Encrypted: p.it.Encrypted, Tags: api.TagList(p.it.Tags),
+				Attachments: []volumeOwner{{
+					VolumeId: p.it.ID, InstanceId: p.instance.ID, Device: p.it.Device, Status: "attached",
+					AttachTime: p.instance.LaunchedAt, DeleteOnTermination: p.it.DeleteOnTermination,
+				}},
+			}
+		},
+	})
+	return describeVolumesOut{Volumes: found, NextToken: next}, err
+}

@@ -1,0 +1,79 @@
+package ec2
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+type modifyVpcAttributeIn struct {
+	VpcId              string
+	EnableDnsSupport   *attributeValue
+	EnableDnsHostnames *attributeValue
+}
+
+// modifyVpcAttribute changes how names are resolved in a VPC.
+func modifyVpcAttribute(c *api.Call, in *modifyVpcAttributeIn) (api.Done, error) {
+	i := slices.IndexFunc(c.Region.Network.VPCs(), func(v *world.VPC) bool { return v.ID == in.VpcId })
+	switch {
+	case i < 0:
+		return api.Done{}, &world.Error{Code: "InvalidVpcID.NotFound", Message: "The vpc ID '" + in.VpcId + "' does not exist"}
+	case in.EnableDnsSupport != nil && in.EnableDnsHostnames != nil:
+		return api.Done{}, &world.Error{Code: "InvalidParameterCombination", Message: "Fields for multiple attribute types specified"}
+	case in.EnableDnsSupport != nil:
+		c.Region.Network.VPCs()[i].NoDNSSupport = !in.EnableDnsSupport.Value
+	case in.EnableDnsHostnames != nil:
+		c.Region.Network.VPCs()[i].NoDNSHostnames = !in.EnableDnsHostnames.Value
+	}
+	return api.Done{Return: true}, nil
+}
+
+type createDhcpOptionsIn struct {
+	DhcpConfigurations []dhcpConfigurationIn `aws:"DhcpConfiguration"`
+}
+
+type dhcpConfigurationIn struct {
+	Key    string
+	Values []string `aws:"Value"`
+}
+
+type createDhcpOptionsOut struct{ DhcpOptions dhcpOptions }
+
+type dhcpOptions struct {
+	DhcpOptionsId      string
+	OwnerId            string
+	DhcpConfigurations []dhcpConfiguration `aws:"DhcpConfigurationSet"`
+}
+
+type dhcpConfiguration struct {
+	Key    string
+	Values []attributeText `aws:"ValueSet"`
+}
+
+type attributeText struct{ Value string }
+
+// createDhcpOptions makes DHCP options, of which the world knows the name servers.
+func createDhcpOptions(c *api.Call, in *createDhcpOptionsIn) (createDhcpOptionsOut, error) {
+	var servers []string
+	for _, one := range in.DhcpConfigurations {
+		if one.Key == "domain-name-servers" {
+			servers = append(servers, one.Values...)
+		}
+	}
+	if len(servers) == 0 {
+		return createDhcpOptionsOut{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter dhcpConfigurationSet"}
+	}
+	o := c.Region.Network.CreateDHCPOptions(servers...)
+	out := dhcpConfiguration{Key: "domain-name-servers"}
+	for _, s := range o.Servers {
+		out.Values = append(out.Values, attributeText{s})
+	}
+	return createDhcpOptionsOut{dhcpOptions{DhcpOptionsId: o.ID, OwnerId: c.Caller.Account, DhcpConfigurations: []dhcpConfiguration{out}}}, nil
+}
+
+type associateDhcpOptionsIn struct{ DhcpOptionsId, VpcId string }
+
+func associateDhcpOptions(c *api.Call, in *associateDhcpOptionsIn) (api.Done, error) {
+	return api.Done{Return: true}, c.Region.Network.AssociateDHCPOptions(in.VpcId, in.DhcpOptionsId)
+}

@@ -1,0 +1,206 @@
+package ec2
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+type zonesIn struct {
+	ZoneNames []string     `aws:"ZoneName"`
+	ZoneIds   []string     `aws:"ZoneId"`
+	All       bool         `aws:"AllAvailabilityZones"`
+	Filters   []api.Filter `aws:"Filter"`
+}
+
+type zonesOut struct {
+	Zones []zone `aws:"AvailabilityZoneInfo"`
+}
+
+type zone struct {
+	OptInStatus        string
+	MessageSet         []string
+	RegionName         string
+	ZoneName           string
+	ZoneId             string
+	GroupName          string
+	NetworkBorderGroup string
+	ZoneType           string
+	ZoneState          string
+}
+
+// describeAvailabilityZones lists the zones of the region.
+func describeAvailabilityZones(c *api.Call, in *zonesIn) (zonesOut, error) {
+	found, err := named(c.Region.Zones(), in.ZoneNames, func(z world.Zone) string { return z.Name }, "InvalidParameterValue")
+	if err != nil {
+		return zonesOut{}, err
+	}
+	if found, err = named(found, in.ZoneIds, func(z world.Zone) string { return z.ID }, "InvalidParameterValue"); err != nil {
+		return zonesOut{}, err
+	}
+	found, err = api.Sieve(slices.Clone(found), in.Filters, func(z world.Zone) api.Filterable {
+		written := zoneOf(c, z)
+		return api.Filterable{Values: map[string][]string{
+			"zone-name": {z.Name}, "zone-id": {z.ID}, "region-name": {c.RegionID}, "state": {"available"},
+			"zone-type": {written.ZoneType}, "opt-in-status": {written.OptInStatus}, "group-name": {written.GroupName},
+		}}
+	})
+	if err != nil {
+		return zonesOut{}, err
+	}
+	out := zonesOut{Zones: make([]zone, len(found))}
+	for i, z := range found {
+		out.Zones[i] = zoneOf(c, z)
+	}
+	return out, nil
+}
+
+// zone writes a zone. A local one is opted in to, and is a group of its own.
+func zoneOf(c *api.Call, z world.Zone) zone {
+	out := zone{
+		OptInStatus: "opt-in-not-required", MessageSet: []string{}, RegionName: c.RegionID, ZoneName: z.Name, ZoneId: z.ID,
+		GroupName: c.RegionID + "-zg-1", NetworkBorderGroup: c.RegionID, ZoneType: "availability-zone", ZoneState: "available",
+	}
+	if z.IsLocal() {
+		group := strings.TrimRight(z.Name, "abcdef")
+		out.OptInStatus, out.ZoneType, out.GroupName, out.NetworkBorderGroup = "opted-in", "local-zone", group, group
+	}
+	return out
+}
+
+type regionsIn struct {
+	RegionNames []string     `aws:"RegionName"`
+	All         bool         `aws:"AllRegions"`
+	Filters     []api.Filter `aws:"Filter"`
+}
+
+type regionsOut struct {
+	Regions []region `aws:"RegionInfo"`
+}
+
+type region struct {
+	RegionName     string
+	RegionEndpoint string
+	OptInStatus    string
+}
+
+// describeRegions lists the regions that the account uses.
+func describeRegions(c *api.Call, in *regionsIn) (regionsOut, error) {
+	names, err := named(c.Account().Regions(), in.RegionNames, func(n string) string { return n }, "InvalidParameterValue")
+	if err != nil {
+		return regionsOut{}, err
+	}
+	names, err = api.Sieve(names, in.Filters, func(n string) api.Filterable {
+		return api.Filterable{Values: map[string][]string{"region-name": {n}, "opt-in-status": {"opt-in-not-required"}, "endpoint": {endpointOf(n)}}}
+	})
+	out := regionsOut{Regions: []region{}}
+	for _, n := range names {
+		out.Regions = append(out.Regions, region{RegionName: n, RegionEndpoint: endpointOf(n), OptInStatus: "opt-in-not-required"})
+	}
+	return out, err
+}
+
+// endpointOf is where EC2 answers for a region.
+func endpointOf(region string) string {
+	if world.Partition(region) == "aws-cn" {
+		return "ec2." + region + ".amazonaws.com.cn"
+	}
+	return "ec2." + region + ".amazonaws.com"
+}
+
+type createTagsIn struct {
+	Resources []string    `aws:"ResourceId"`
+	Tags      []world.Tag `aws:"Tag"`
+}
+
+// createTags tags resources of EC2.
+func createTags(c *api.Call, in *createTagsIn) (api.Done, error) {
+	if len(in.Resources) == 0 || len(in.Tags) == 0 {
+		return api.Done{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameters ResourceId and Tag"}
+	}
+	add := map[string]string{}
+	for _, t := range in.Tags {
+		add[t.Key] = t.Value
+	}
+	return api.Done{Return: true}, c.Region.Tag(c.Now, in.Resources, add, nil)
+}
+
+type deleteTagsIn struct {
+	Resources []string `aws:"ResourceId"`
+	Tags      []oldTag `aws:"Tag"`
+}
+
+type oldTag struct {
+	Key   string
+	Value *string
+}
+
+// deleteTags takes tags off resources: those named, or all of the user's.
+func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
+	if len(in.Resources) == 0 {
+		return api.Done{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter ResourceId"}
+	}
+	for _, id := range in.Resources {
+		var keys []string
+		for key, value := range tagsOfResource(c, id) {
+			if !strings.HasPrefix(key, "aws:") && (len(in.Tags) == 0 || removes(in.Tags, key, value)) {
+				keys = append(keys, key)
+			}
+		}
+		if err := c.Region.Tag(c.Now, []string{id}, nil, keys); err != nil {
+			return api.Done{}, err
+		}
+	}
+	return api.Done{Return: true}, nil
+}
+
+// removes says whether a tag is among those to be removed: a value, if given, has to match.
+func removes(tags []oldTag, key, value string) bool {
+	return slices.ContainsFunc(tags, func(t oldTag) bool { return t.Key == key && (t.Value == nil || *t.Value == value) })
+}
+
+func tagsOfResource(c *api.Call, id string) map[string]string {
+	if i, ok := c.World.Instance(id); ok {
+		return i.Tags
+	}
+	for _, s := range c.Region.TagSets(c.Now) {
+		if s.ResourceID == id {
+			return s.Tags
+		}
+	}
+	return nil
+}
+
+type describeTagsOut struct {
+	Tags      []tagOf `aws:"TagSet"`
+	NextToken string
+}
+
+type tagOf struct {
+	ResourceId   string
+	ResourceType string
+	Key          string
+	Value        string `aws:",,always"`
+}
+
+// describeTags lists tags of all resources.
+func describeTags(c *api.Call, in *listIn) (describeTagsOut, error) {
+	var all []tagOf
+	for _, s := range c.Region.TagSets(c.Now) {
+		for _, t := range api.TagList(s.Tags) {
+			all = append(all, tagOf{ResourceId: s.ResourceID, ResourceType: s.Kind, Key: t.Key, Value: t.Value})
+		}
+	}
+	found, next, err := list(*in, listing[tagOf, tagOf]{
+		items: all, id: func(t tagOf) string { return t.ResourceId + "/" + t.Key },
+		look: func(t tagOf) api.Filterable {
+			return api.Filterable{Tags: map[string]string{t.Key: t.Value}, Values: map[string][]string{
+				"key": {t.Key}, "value": {t.Value}, "resource-id": {t.ResourceId}, "resource-type": {t.ResourceType},
+			}}
+		},
+		write: func(t tagOf) tagOf { return t },
+	})
+	return describeTagsOut{Tags: found, NextToken: next}, err
+}

@@ -1,0 +1,351 @@
+// Package eks serves the actions of EKS and of zonal shifts from the emulated world.
+//
+// In: a call with its path and its body as a struct.
+// Out: the answer as a struct with the names of the API, or the service's error.
+// Never: HTTP, or a control plane: the lab runs one.
+package eks
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// Actions returns the actions of EKS.
+func Actions() map[string]api.Action {
+	return map[string]api.Action{
+		"CreateCluster":          api.Op(createCluster),
+		"DescribeCluster":        api.Op(describeCluster),
+		"ListClusters":           api.Op(listClusters),
+		"UpdateClusterConfig":    api.Op(updateClusterConfig),
+		"DeleteCluster":          api.Op(deleteCluster),
+		"CreateAccessEntry":      api.Op(createAccessEntry),
+		"DescribeAccessEntry":    api.Op(describeAccessEntry),
+		"ListAccessEntries":      api.Op(listAccessEntries),
+		"UpdateAccessEntry":      api.Op(updateAccessEntry),
+		"DeleteAccessEntry":      api.Op(deleteAccessEntry),
+		"CreateFargateProfile":   api.Op(createFargateProfile),
+		"DescribeFargateProfile": api.Op(describeFargateProfile),
+		"ListFargateProfiles":    api.Op(listFargateProfiles),
+		"DeleteFargateProfile":   api.Op(deleteFargateProfile),
+
+		"CreateAddon":   api.Op(createAddon),
+		"DescribeAddon": api.Op(describeAddon),
+		"ListAddons":    api.Op(listAddons),
+		"DeleteAddon":   api.Op(deleteAddon),
+
+		"CreatePodIdentityAssociation":   api.Op(createPodIdentityAssociation),
+		"DescribePodIdentityAssociation": api.Op(describePodIdentityAssociation),
+		"ListPodIdentityAssociations":    api.Op(listPodIdentityAssociations),
+		"UpdatePodIdentityAssociation":   api.Op(updatePodIdentityAssociation),
+		"DeletePodIdentityAssociation":   api.Op(deletePodIdentityAssociation),
+
+		"ListNodegroups": api.Op(listNodegroups),
+	}
+}
+
+// Routes returns the methods and paths of the actions.
+func Routes() []api.Route {
+	return []api.Route{
+		{Method: "POST", Path: "clusters", Action: "CreateCluster"},
+		{Method: "GET", Path: "clusters", Action: "ListClusters"},
+		{Method: "GET", Path: "clusters/*", Action: "DescribeCluster"},
+		{Method: "DELETE", Path: "clusters/*", Action: "DeleteCluster"},
+		{Method: "POST", Path: "clusters/*/update-config", Action: "UpdateClusterConfig"},
+		{Method: "POST", Path: "clusters/*/access-entries", Action: "CreateAccessEntry"},
+		{Method: "GET", Path: "clusters/*/access-entries", Action: "ListAccessEntries"},
+		{Method: "GET", Path: "clusters/*/access-entries/*", Action: "DescribeAccessEntry"},
+		{Method: "POST", Path: "clusters/*/access-entries/*", Action: "UpdateAccessEntry"},
+		{Method: "DELETE", Path: "clusters/*/access-entries/*", Action: "DeleteAccessEntry"},
+		{Method: "POST", Path: "clusters/*/fargate-profiles", Action: "CreateFargateProfile"},
+		{Method: "GET", Path: "clusters/*/fargate-profiles", Action: "ListFargateProfiles"},
+		{Method: "GET", Path: "clusters/*/fargate-profiles/*", Action: "DescribeFargateProfile"},
+		{Method: "DELETE", Path: "clusters/*/fargate-profiles/*", Action: "DeleteFargateProfile"},
+		{Method: "POST", Path: "clusters/*/addons", Action: "CreateAddon"},
+		{Method: "GET", Path: "clusters/*/addons", Action: "ListAddons"},
+		{Method: "GET", Path: "clusters/*/addons/*", Action: "DescribeAddon"},
+		{Method: "DELETE", Path: "clusters/*/addons/*", Action: "DeleteAddon"},
+		{Method: "POST", Path: "clusters/*/pod-identity-associations", Action: "CreatePodIdentityAssociation"},
+		{Method: "GET", Path: "clusters/*/pod-identity-associations", Action: "ListPodIdentityAssociations"},
+		{Method: "GET", Path: "clusters/*/pod-identity-associations/*", Action: "DescribePodIdentityAssociation"},
+		{Method: "POST", Path: "clusters/*/pod-identity-associations/*", Action: "UpdatePodIdentityAssociation"},
+		{Method: "DELETE", Path: "clusters/*/pod-identity-associations/*", Action: "DeletePodIdentityAssociation"},
+		{Method: "GET", Path: "clusters/*/node-groups", Action: "ListNodegroups"},
+	}
+}
+
+// cluster is a cluster as EKS writes it.
+type cluster struct {
+	Name                    string            `json:"name"`
+	Arn                     string            `json:"arn"`
+	CreatedAt               float64           `json:"createdAt"`
+	Version                 string            `json:"version"`
+	PlatformVersion         string            `json:"platformVersion"`
+	Endpoint                string            `json:"endpoint"`
+	RoleArn                 string            `json:"roleArn"`
+	ResourcesVpcConfig      vpcConfig         `json:"resourcesVpcConfig"`
+	KubernetesNetworkConfig networkConfig     `json:"kubernetesNetworkConfig"`
+	Identity                clusterIdentity   `json:"identity"`
+	Status                  string            `json:"status"`
+	CertificateAuthority    certificate       `json:"certificateAuthority"`
+	Tags                    map[string]string `json:"tags"`
+	AccessConfig            accessConfig      `json:"accessConfig"`
+	ZonalShiftConfig        zonalShiftConfig  `json:"zonalShiftConfig"`
+}
+
+// zonalShiftConfig says whether a cluster takes part in zonal shifts.
+type zonalShiftConfig struct {
+	Enabled bool `json:"enabled"`
+}
+
+type vpcConfig struct {
+	SubnetIds              []string `json:"subnetIds"`
+	SecurityGroupIds       []string `json:"securityGroupIds"`
+	ClusterSecurityGroupId string   `json:"clusterSecurityGroupId,omitempty"`
+	VpcId                  string   `json:"vpcId"`
+	EndpointPublicAccess   bool     `json:"endpointPublicAccess"`
+	EndpointPrivateAccess  bool     `json:"endpointPrivateAccess"`
+	PublicAccessCidrs      []string `json:"publicAccessCidrs"`
+}
+
+type networkConfig struct {
+	ServiceIpv4Cidr string `json:"serviceIpv4Cidr,omitempty"`
+	ServiceIpv6Cidr string `json:"serviceIpv6Cidr,omitempty"`
+	IPFamily        string `json:"ipFamily"`
+}
+
+// familyNetwork writes a cluster's network: it is of one family, that of its services.
+func familyNetwork(cidr string) networkConfig {
+	if strings.Contains(cidr, ":") {
+		return networkConfig{ServiceIpv6Cidr: cidr, IPFamily: "ipv6"}
+	}
+	return networkConfig{ServiceIpv4Cidr: cidr, IPFamily: "ipv4"}
+}
+
+type clusterIdentity struct {
+	OIDC oidc `json:"oidc"`
+}
+
+type oidc struct {
+	Issuer string `json:"issuer"`
+}
+
+type certificate struct {
+	Data string `json:"data"`
+}
+
+type accessConfig struct {
+	AuthenticationMode string `json:"authenticationMode"`
+}
+
+type clusterOut struct {
+	Cluster cluster `json:"cluster"`
+}
+
+func clusterOf(c *world.Cluster) cluster {
+	return cluster{
+		Name: c.Name, Arn: c.ARN, CreatedAt: api.Epoch(c.CreatedAt), Version: c.Version, PlatformVersion: "eks.1", Endpoint: c.Endpoint, RoleArn: c.RoleARN,
+		ResourcesVpcConfig: vpcConfig{
+			SubnetIds: full(c.SubnetIDs), SecurityGroupIds: full(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
+			EndpointPublicAccess: !c.NoPublicAccess, EndpointPrivateAccess: c.PrivateAccess, PublicAccessCidrs: unrestricted(c.PublicCIDRs),
+		},
+		KubernetesNetworkConfig: familyNetwork(c.ServiceCIDR),
+		Identity:                clusterIdentity{OIDC: oidc{Issuer: c.Issuer}}, Status: c.Status, CertificateAuthority: certificate{Data: c.CA},
+		Tags: fullMap(c.Tags), AccessConfig: accessConfig{AuthenticationMode: c.AuthMode},
+		ZonalShiftConfig: zonalShiftConfig{Enabled: c.ZonalShift},
+	}
+}
+
+// unrestricted returns the CIDRs as EKS lists them: 0.0.0.0/0 if there is none.
+func unrestricted(cidrs []string) []string {
+	if len(cidrs) == 0 {
+		return []string{"0.0.0.0/0"}
+	}
+	return cidrs
+}
+
+// full and fullMap replace nil by an empty value, which JSON writes differently.
+func full(list []string) []string { return append([]string{}, list...) }
+
+func fullMap(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+type createClusterIn struct {
+	Name                    string            `json:"name"`
+	Version                 string            `json:"version"`
+	RoleArn                 string            `json:"roleArn"`
+	ResourcesVpcConfig      vpcConfig         `json:"resourcesVpcConfig"`
+	KubernetesNetworkConfig networkConfig     `json:"kubernetesNetworkConfig"`
+	Tags                    map[string]string `json:"tags"`
+	AccessConfig            accessConfig      `json:"accessConfig"`
+}
+
+// serviceRange is where a new cluster's services get their addresses; empty leaves it to EKS. The range of an IPv6 cluster
+// cannot be chosen.
+func serviceRange(n networkConfig) string {
+	if n.IPFamily == "ipv6" {
+		return "fd30:1c53:5f8a::/108"
+	}
+	return n.ServiceIpv4Cidr
+}
+
+// createCluster adds the record of a cluster. There is no control plane behind
+// it: its endpoint is one that nothing answers.
+func createCluster(c *api.Call, in *createClusterIn) (clusterOut, error) {
+	made := world.Cluster{
+		Name: in.Name, Version: in.Version, RoleARN: in.RoleArn, SubnetIDs: in.ResourcesVpcConfig.SubnetIds, GroupIDs: in.ResourcesVpcConfig.SecurityGroupIds,
+		ServiceCIDR: serviceRange(in.KubernetesNetworkConfig), Tags: in.Tags, AuthMode: in.AccessConfig.AuthenticationMode,
+		Endpoint: "https://" + strings.ToUpper(in.Name) + ".gr7." + c.RegionID + ".eks.amazonaws.com",
+	}
+	for _, id := range made.SubnetIDs {
+		s := c.Region.Network.Subnet(id)
+		if s == nil {
+			return clusterOut{}, &world.Error{Code: "InvalidParameterException", Message: "The subnet ID '" + id + "' does not exist"}
+		}
+		made.VPCID = s.VPCID
+	}
+	k, err := c.Region.EKS.CreateCluster(c.Now, made)
+	if err != nil {
+		return clusterOut{}, err
+	}
+	return clusterOut{Cluster: clusterOf(k)}, nil
+}
+
+func describeCluster(c *api.Call, _ *api.None) (clusterOut, error) {
+	k, err := c.Region.EKS.Cluster(c.Path[0])
+	if err != nil {
+		return clusterOut{}, err
+	}
+	return clusterOut{Cluster: clusterOf(k)}, nil
+}
+
+func deleteCluster(c *api.Call, _ *api.None) (clusterOut, error) {
+	k, err := c.Region.EKS.DeleteCluster(c.Path[0])
+	if err != nil {
+		return clusterOut{}, err
+	}
+	return clusterOut{Cluster: clusterOf(k)}, nil
+}
+
+type namesOut struct {
+	Clusters  []string `json:"clusters,omitempty"`
+	Entries   []string `json:"accessEntries,omitempty"`
+	Profiles  []string `json:"fargateProfileNames,omitempty"`
+	NextToken string   `json:"nextToken,omitempty"`
+}
+
+func listClusters(c *api.Call, _ *api.None) (namesOut, error) {
+	names, next, err := namesPage(c, c.Region.EKS.Clusters())
+	return namesOut{Clusters: names, NextToken: next}, err
+}
+
+// names returns the page of names that the request asks for.
+func namesPage(c *api.Call, all []string) ([]string, string, error) {
+	size := 100
+	if text := c.Form.Get("maxResults"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 100 {
+			return nil, "", &world.Error{Code: "InvalidParameterException", Message: "maxResults must be between 1 and 100"}
+		}
+		size = n
+	}
+	part, next, err := api.Cut(all, func(s string) string { return s }, api.Page{Token: c.Form.Get("nextToken"), Size: size})
+	if err != nil {
+		return nil, "", &world.Error{Code: "InvalidParameterException", Message: "nextToken is not valid"}
+	}
+	return part, next, nil
+}
+
+type updateConfigIn struct {
+	AccessConfig     *accessConfig     `json:"accessConfig"`
+	ZonalShiftConfig *zonalShiftConfig `json:"zonalShiftConfig"`
+
+	ResourcesVpcConfig *endpointConfig `json:"resourcesVpcConfig"`
+}
+
+// endpointConfig is what can be changed of a cluster's endpoint.
+type endpointConfig struct {
+	EndpointPublicAccess  *bool    `json:"endpointPublicAccess"`
+	EndpointPrivateAccess *bool    `json:"endpointPrivateAccess"`
+	PublicAccessCidrs     []string `json:"publicAccessCidrs"`
+}
+
+// apply changes a cluster's endpoint; what is not given stays.
+func (e endpointConfig) apply(k *world.Cluster) {
+	if e.EndpointPublicAccess != nil {
+		k.NoPublicAccess = !*e.EndpointPublicAccess
+	}
+	if e.EndpointPrivateAccess != nil {
+		k.PrivateAccess = *e.EndpointPrivateAccess
+	}
+	if e.PublicAccessCidrs != nil {
+		k.PublicCIDRs = e.PublicAccessCidrs
+	}
+}
+
+type updateOut struct {
+	Update update `json:"update"`
+}
+
+type update struct {
+	ID     string   `json:"id"`
+	Status string   `json:"status"`
+	Type   string   `json:"type"`
+	Params []string `json:"params"`
+	Errors []string `json:"errors"`
+}
+
+// updateClusterConfig changes whether the cluster takes part in zonal shifts, or the authentication mode, which only goes
+// forward: CONFIG_MAP, API_AND_CONFIG_MAP, API.
+func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
+	k, err := c.Region.EKS.Cluster(c.Path[0])
+	if err != nil {
+		return updateOut{}, err
+	}
+	done := func(kind string) updateOut {
+		return updateOut{Update: update{ID: c.ID, Status: "Successful", Type: kind, Params: []string{}, Errors: []string{}}}
+	}
+	if in.ZonalShiftConfig != nil {
+		k.ZonalShift = in.ZonalShiftConfig.Enabled
+		return done("ZonalShiftConfigUpdate"), nil
+	}
+	if in.ResourcesVpcConfig != nil {
+		in.ResourcesVpcConfig.apply(k)
+		return done("EndpointAccessUpdate"), nil
+	}
+	if in.AccessConfig == nil {
+		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig, resourcesVpcConfig and zonalShiftConfig only."}
+	}
+	steps := []string{world.AuthConfigMap, world.AuthBoth, world.AuthAPI}
+	from, to := indexOf(steps, k.AuthMode), indexOf(steps, in.AccessConfig.AuthenticationMode)
+	if to <= from {
+		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "Unsupported authentication mode update from " + k.AuthMode + " to " + in.AccessConfig.AuthenticationMode}
+	}
+	k.AuthMode = steps[to]
+	return done("AccessConfigUpdate"), nil
+}
+
+func indexOf(list []string, want string) int {
+	for i, s := range list {
+		if s == want {
+			return i
+		}
+	}
+	return -1
+}
+
+// Permissions is the cluster that a call is about.
+func Permissions(c *api.Call, _ any) []iampolicy.Request {
+	r := iampolicy.Request{Action: c.Name(), Resource: "*"}
+	if len(c.Path) > 0 {
+		r.Resource = c.Region.ARN("eks", c.Caller.Account, "cluster/"+c.Path[0])
+	}
+	return []iampolicy.Request{r}
+}

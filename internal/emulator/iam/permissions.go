@@ -1,0 +1,64 @@
+package iam
+
+import (
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// Permissions is what a call does to IAM's own things.
+func Permissions(c *api.Call, in any) []iampolicy.Request {
+	switch in := in.(type) {
+	case *createProfileIn:
+		out := profilePermissions(c, world.Profile{Name: in.InstanceProfileName, Path: in.Path}, api.TagMap(in.Tags))
+		if len(in.Tags) > 0 {
+			tag := profilePermissions(c, world.Profile{Name: in.InstanceProfileName, Path: in.Path}, api.TagMap(in.Tags))
+			tag[0].Action = "iam:TagInstanceProfile"
+			out = append(out, tag...)
+		}
+		return out
+	case *profileIn:
+		out := profilePermissions(c, profileNamed(c, in.InstanceProfileName), nil)
+		if c.Action == "AddRoleToInstanceProfile" {
+			out = append(out, c.Account().PassPermits(in.RoleName)...)
+		}
+		return out
+	case *tagProfileIn:
+		return profilePermissions(c, profileNamed(c, in.InstanceProfileName), api.TagMap(in.Tags))
+	case *roleIn:
+		return rolePermissions(c, in.RoleName)
+	case *rolePolicyIn:
+		return rolePermissions(c, in.RoleName)
+	case *simulateIn:
+		return []iampolicy.Request{{Action: c.Name(), Resource: in.PolicySourceArn}}
+	}
+	return []iampolicy.Request{{Action: c.Name(), Resource: "*"}}
+}
+
+// wantedOfRole asks about the call's action on a role; IAM looks for one that does not exist by its name alone.
+func rolePermissions(c *api.Call, name string) []iampolicy.Request {
+	r, err := c.Account().Role(name)
+	if err != nil {
+		r.ARN = "arn:aws:iam::" + c.Caller.Account + ":role/" + name
+	}
+	return []iampolicy.Request{{Action: c.Name(), Resource: r.ARN}}
+}
+
+// profileNamed is a profile as IAM finds it: of one that does not exist it knows neither path nor tags, and asks all the same.
+func profileNamed(c *api.Call, name string) world.Profile {
+	p, err := c.Account().Profile(name)
+	if err != nil {
+		return world.Profile{Name: name}
+	}
+	return p
+}
+
+// wantedOfProfile asks about the call's action on an instance profile.
+func profilePermissions(c *api.Call, p world.Profile, add map[string]string) []iampolicy.Request {
+	keys := iampolicy.Keys{}
+	keys.Tags("aws:ResourceTag/", p.Tags)
+	keys.Tags("iam:ResourceTag/", p.Tags)
+	keys.Tags("aws:RequestTag/", add)
+	arn := api.Or(p.ARN, "arn:"+world.Partition(c.RegionID)+":iam::"+c.Caller.Account+":instance-profile"+api.Or(p.Path, "/")+p.Name)
+	return []iampolicy.Request{{Action: c.Name(), Resource: arn, Keys: keys}}
+}

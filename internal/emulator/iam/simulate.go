@@ -1,0 +1,66 @@
+package iam
+
+import (
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+)
+
+type simulateIn struct {
+	PolicySourceArn string
+	ActionNames     []string
+	ResourceArns    []string
+	ContextEntries  []contextEntry
+}
+
+type contextEntry struct {
+	ContextKeyName   string
+	ContextKeyType   string
+	ContextKeyValues []string
+}
+
+type simulateOut struct {
+	EvaluationResults []evaluation
+	IsTruncated       bool
+}
+
+type evaluation struct {
+	EvalActionName   string
+	EvalResourceName string
+	EvalDecision     string
+}
+
+// simulatePrincipalPolicy says what the policies of a role allow, of each action with each resource. A role without policies of
+// the account's own is taken to be allowed everything, as it is in calls.
+func simulatePrincipalPolicy(c *api.Call, in *simulateIn) (simulateOut, error) {
+	role, err := c.Account().Role(in.PolicySourceArn[strings.LastIndexByte(in.PolicySourceArn, '/')+1:])
+	if err != nil {
+		return simulateOut{}, err
+	}
+	if len(in.ActionNames) == 0 {
+		return simulateOut{}, api.Required("actionNames")
+	}
+	resources := in.ResourceArns
+	if len(resources) == 0 {
+		resources = []string{"*"}
+	}
+	out := simulateOut{EvaluationResults: []evaluation{}}
+	for _, action := range in.ActionNames {
+		for _, resource := range resources {
+			keys := iampolicy.Keys{}
+			for _, e := range in.ContextEntries {
+				keys[e.ContextKeyName] = e.ContextKeyValues
+			}
+			decision := "implicitDeny"
+			switch v := c.Account().Judge(role.Name, iampolicy.Request{Action: action, Resource: resource, Keys: keys}); {
+			case !c.Account().Judged(role.Name), v.Allowed:
+				decision = "allowed"
+			case v.Denied:
+				decision = "explicitDeny"
+			}
+			out.EvaluationResults = append(out.EvaluationResults, evaluation{action, resource, decision})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,118 @@
+package iam
+
+import (
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// STSActions returns the actions of STS.
+func STSActions() map[string]api.Action {
+	return map[string]api.Action{
+		"GetCallerIdentity":         api.Op(getCallerIdentity),
+		"AssumeRole":                api.Op(assumeRole),
+		"AssumeRoleWithWebIdentity": api.Op(assumeRoleWithWebIdentity),
+	}
+}
+
+type callerIdentityOut struct {
+	Arn     string
+	UserId  string
+	Account string
+}
+
+// getCallerIdentity says who calls. It is what the tokens of EKS are made of.
+func getCallerIdentity(c *api.Call, _ *api.None) (callerIdentityOut, error) {
+	return callerIdentityOut{Arn: c.Caller.ARN, UserId: c.Caller.UserID, Account: c.Caller.Account}, nil
+}
+
+type assumeRoleIn struct {
+	RoleArn         string
+	RoleSessionName string
+	DurationSeconds int64
+}
+
+type assumeRoleOut struct {
+	Credentials     credentials
+	AssumedRoleUser assumedRoleUser
+}
+
+type credentials struct {
+	AccessKeyId     string
+	SecretAccessKey string
+	SessionToken    string
+	Expiration      iamTime
+}
+
+type assumedRoleUser struct {
+	AssumedRoleId string
+	Arn           string
+}
+
+// assumeRole opens a session of a role. Its trust policy is not looked at: the world says who may not, as a denial.
+func assumeRole(c *api.Call, in *assumeRoleIn) (assumeRoleOut, error) {
+	account, role, life, err := in.read()
+	if err != nil {
+		return assumeRoleOut{}, err
+	}
+	s, err := c.World.Account(account).AssumeRole(c.Now, role, in.RoleSessionName, life)
+	return opened(s), err
+}
+
+type webIdentityIn struct {
+	assumeRoleIn
+
+	WebIdentityToken string
+}
+
+type webIdentityOut struct {
+	assumeRoleOut
+
+	SubjectFromWebIdentityToken string
+	Audience                    string
+	Provider                    string
+}
+
+// assumeRoleWithWebIdentity opens a session of a role for a service account: who asks needs no keys, but a token.
+func assumeRoleWithWebIdentity(c *api.Call, in *webIdentityIn) (webIdentityOut, error) {
+	if in.WebIdentityToken == "" {
+		return webIdentityOut{}, api.Required("webIdentityToken")
+	}
+	account, role, life, err := in.read()
+	if err != nil {
+		return webIdentityOut{}, err
+	}
+	s, who, err := c.World.Account(account).AssumeRoleWithWebIdentity(c.Now, role, in.RoleSessionName, in.WebIdentityToken, life)
+	if err != nil {
+		return webIdentityOut{}, err
+	}
+	return webIdentityOut{opened(s), who.Subject, who.Audience, who.Provider}, nil
+}
+
+// read returns account, name and life of the session that is asked for.
+func (in *assumeRoleIn) read() (account, role string, life time.Duration, err error) {
+	parts := strings.SplitN(in.RoleArn, ":", 6)
+	if len(parts) != 6 || !strings.HasPrefix(parts[5], "role/") {
+		return "", "", 0, &world.Error{Code: "ValidationError", Message: in.RoleArn + " is invalid"}
+	}
+	if in.RoleSessionName == "" {
+		return "", "", 0, api.Required("roleSessionName")
+	}
+	life = time.Hour
+	if in.DurationSeconds != 0 {
+		life = time.Duration(in.DurationSeconds) * time.Second
+	}
+	if life < 15*time.Minute || life > 12*time.Hour {
+		return "", "", 0, &world.Error{Code: "ValidationError", Message: "The requested DurationSeconds must be between 900 and 43200."}
+	}
+	return parts[4], parts[5][strings.LastIndexByte(parts[5], '/')+1:], life, nil
+}
+
+func opened(s world.Session) assumeRoleOut {
+	return assumeRoleOut{
+		Credentials:     credentials{AccessKeyId: s.AccessKey, SecretAccessKey: s.SecretKey, SessionToken: s.Token, Expiration: timeOf(s.Expires)},
+		AssumedRoleUser: assumedRoleUser{AssumedRoleId: s.Identity.UserID, Arn: s.Identity.ARN},
+	}
+}

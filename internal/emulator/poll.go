@@ -1,0 +1,54 @@
+package emulator
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/sqs"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// recheck is how often a waiting receiver looks for messages that have become
+// visible again; new ones wake it.
+const recheck = 200 * time.Millisecond
+
+// poll waits for messages as long as the caller would, and takes them.
+func (s *Server) poll(r *http.Request, c *api.Call, act api.Action, answer any) (any, error) {
+	first, ok := answer.(sqs.ReceiveMessageOut)
+	if !ok || len(first.Messages) > 0 || first.Wait() <= 0 {
+		return answer, nil
+	}
+	deadline := time.NewTimer(first.Wait())
+	defer deadline.Stop()
+	look := time.NewTicker(recheck)
+	defer look.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return answer, nil
+		case <-deadline.C:
+			return answer, nil
+		case <-look.C:
+		case <-s.mailed():
+		}
+		var err error
+		s.locked(func(w *world.World, now time.Time) {
+			c.World, c.Now = w, now
+			answer, err = s.run(c, act)
+		})
+		if out, ok := answer.(sqs.ReceiveMessageOut); err != nil || !ok || len(out.Messages) > 0 {
+			return answer, err
+		}
+	}
+}
+
+// mailed returns a channel that is closed when a message has been sent.
+func (s *Server) mailed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mail == nil {
+		s.mail = make(chan struct{})
+	}
+	return s.mail
+}

@@ -1,0 +1,124 @@
+package sqs
+
+import (
+	"errors"
+
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+)
+
+// maxBatch is how many messages one request may be about.
+const maxBatch = 10
+
+// batchFailed is an entry of a batch that was refused.
+type batchFailed struct {
+	Id          string
+	SenderFault bool
+	Code        string
+	Message     string
+}
+
+// checkBatch refuses a batch as a whole, as SQS does.
+func checkBatch(ids []string) error {
+	if len(ids) == 0 {
+		return &world.Error{Code: "AWS.SimpleQueueService.EmptyBatchRequest", Message: "There should be at least one entry in the request."}
+	}
+	if len(ids) > maxBatch {
+		return &world.Error{Code: "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", Message: "Maximum number of entries per request are 10."}
+	}
+	seen := map[string]bool{}
+	for _, id := range ids {
+		if seen[id] {
+			return &world.Error{Code: "AWS.SimpleQueueService.BatchEntryIdsNotDistinct", Message: "Id " + id + " repeated."}
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// inBatch does the same for each entry, and returns the answers for those that went well and for those that did not.
+func inBatch[E batchEntry, A any](c *api.Call, queue string, entries []E, do func(E) (A, error)) ([]A, []batchFailed, error) {
+	done, failed, ids := []A{}, []batchFailed{}, []string{}
+	for _, e := range entries {
+		ids = append(ids, e.id())
+	}
+	if _, err := c.Region.SQS.Queue(queue); err != nil {
+		return done, failed, err
+	}
+	if err := checkBatch(ids); err != nil {
+		return done, failed, err
+	}
+	for _, e := range entries {
+		answer, err := do(e)
+		if err != nil {
+			failed = append(failed, failedEntry(e.id(), err))
+			continue
+		}
+		done = append(done, answer)
+	}
+	return done, failed, nil
+}
+
+// batchEntry is one of the things that a batch asks for.
+type batchEntry interface{ id() string }
+
+func (e sendEntry) id() string   { return e.Id }
+func (e deleteEntry) id() string { return e.Id }
+
+// failedEntry is the answer for an entry that was refused.
+func failedEntry(id string, err error) batchFailed {
+	out := batchFailed{Id: id, SenderFault: true, Code: "InternalError", Message: err.Error()}
+	var refusal *world.Error
+	if errors.As(err, &refusal) {
+		out.Code, out.Message = refusal.Code, refusal.Message
+	}
+	return out
+}
+
+type sendMessageBatchIn struct {
+	QueueUrl string
+	Entries  []sendEntry `aws:"SendMessageBatchRequestEntry"`
+}
+
+type sendEntry struct{ Id, MessageBody string }
+
+type sendMessageBatchOut struct {
+	Successful []sentEntry   `aws:"SendMessageBatchResultEntry,,flat"`
+	Failed     []batchFailed `aws:"BatchResultErrorEntry,,flat"`
+}
+
+type sentEntry struct{ Id, MessageId, MD5OfMessageBody string }
+
+func sendMessageBatch(c *api.Call, in *sendMessageBatchIn) (sendMessageBatchOut, error) {
+	queue := queueOf(c, in.QueueUrl)
+	sent, failed, err := inBatch(c, queue, in.Entries, func(e sendEntry) (sentEntry, error) {
+		m, err := c.Region.SQS.SendMessage(c.Now, queue, e.MessageBody)
+		if err != nil {
+			return sentEntry{}, err
+		}
+		return sentEntry{Id: e.Id, MessageId: m.ID, MD5OfMessageBody: m.MD5}, nil
+	})
+	return sendMessageBatchOut{Successful: sent, Failed: failed}, err
+}
+
+type deleteMessageBatchIn struct {
+	QueueUrl string
+	Entries  []deleteEntry `aws:"DeleteMessageBatchRequestEntry"`
+}
+
+type deleteEntry struct{ Id, ReceiptHandle string }
+
+type deleteMessageBatchOut struct {
+	Successful []deletedEntry `aws:"DeleteMessageBatchResultEntry,,flat"`
+	Failed     []batchFailed  `aws:"BatchResultErrorEntry,,flat"`
+}
+
+type deletedEntry struct{ Id string }
+
+func deleteMessageBatch(c *api.Call, in *deleteMessageBatchIn) (deleteMessageBatchOut, error) {
+	queue := queueOf(c, in.QueueUrl)
+	deleted, failed, err := inBatch(c, queue, in.Entries, func(e deleteEntry) (deletedEntry, error) {
+		return deletedEntry{Id: e.Id}, c.Region.SQS.DeleteMessage(queue, e.ReceiptHandle)
+	})
+	return deleteMessageBatchOut{Successful: deleted, Failed: failed}, err
+}

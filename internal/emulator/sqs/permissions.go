@@ -1,0 +1,32 @@
+package sqs
+
+import (
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/api"
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+)
+
+// Permissions is what a call does to a queue. A batch takes the permission for one message.
+func Permissions(c *api.Call, in any) []iampolicy.Request {
+	queue := ""
+	switch in := in.(type) {
+	case *queueNameIn:
+		queue = in.QueueName
+	case *receiveMessageIn:
+		queue = queueOf(c, in.QueueUrl)
+	case *deleteMessageIn:
+		queue = queueOf(c, in.QueueUrl)
+	case *deleteMessageBatchIn:
+		queue = queueOf(c, in.QueueUrl)
+	case *sendMessageIn:
+		queue = queueOf(c, in.QueueUrl)
+	case *sendMessageBatchIn:
+		queue = queueOf(c, in.QueueUrl)
+	}
+	r := iampolicy.Request{Action: strings.TrimSuffix(c.Name(), "Batch"), Resource: "*"}
+	if queue != "" {
+		r.Resource = c.Region.ARN("sqs", c.Caller.Account, queue)
+	}
+	return []iampolicy.Request{r}
+}

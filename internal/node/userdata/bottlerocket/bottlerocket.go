@@ -1,0 +1,183 @@
+// Package bottlerocket reads user data of Bottlerocket: settings in TOML, checked against the settings model.
+//
+// In: a userdata.Reader and a text.
+// Out: starts of the kubelet and problems, added to the Reader.
+// Never: a value that may be a secret in a problem.
+package bottlerocket
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// Read reads settings. Places are those of what the user wrote, if it is
+// at hand: what the instance gets was written anew.
+func Read(r *userdata.Reader, t userdata.Text) {
+	r.Out.Form = userdata.FormBottlerocket
+	if otherForm(r, t) {
+		return
+	}
+	settings, ok := readTOML(r, t)
+	if !ok {
+		return
+	}
+	own := t
+	if r.In.Own != "" && r.In.Own != t.Body {
+		own = userdata.Text{Body: r.In.Own, At: userdata.Spot{Line: 1, Column: 1}}
+	}
+	spots := userdata.SpotsOfTOML(own)
+	besideSettings(r, own, spots)
+	judgeSettings(r, settings, spots)
+	overriddenSettings(r, settings, spots)
+	kubernetes, _ := settings["kubernetes"].(map[string]any)
+	s := userdata.Start{By: userdata.BySetting, Sure: true, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
+	prose := func(key string) userdata.Value {
+		word, _ := kubernetes[key].(string)
+		return userdata.Value{Text: word, At: spots["settings.kubernetes."+key]}
+	}
+	s.Cluster, s.Endpoint, s.CA, s.IP = prose("cluster-name"), prose("api-server"), prose("cluster-certificate"), prose("node-ip")
+	for _, key := range slices.Sorted(maps.Keys(kubernetes)) {
+		addSetting(r, &s, key, kubernetes[key], spots)
+	}
+	if kubernetes["hostname-override-source"] == "instance-id" {
+		r.NamedByInstance(spots["settings.kubernetes.hostname-override-source"], "hostname-override-source names nodes by their instance ID")
+	}
+	if neededSettings(r, kubernetes) {
+		r.Starts = append(r.Starts, s)
+	}
+}
+
+// otherForm says that the text is written for another image.
+func otherForm(r *userdata.Reader, t userdata.Text) bool {
+	form := userdata.FormOf(t.Body)
+	switch form {
+	case userdata.FormMIME, userdata.FormScript, userdata.FormNodeConfig, userdata.FormCloudConfig, userdata.FormPowerShell:
+	default:
+		return false
+	}
+	r.Out.Form = form
+	r.Report(userdata.OtherFamily, userdata.Certain, userdata.NeverJoins, t.At, "it is %s, and Bottlerocket runs nothing: it reads settings in TOML", form).
+		Suggest("write it as [settings.kubernetes], or choose another AMI family", "")
+	return true
+}
+
+func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
+	var doc map[string]any
+	_, err := userdata.Guarded(func() (any, error) { return nil, toml.Unmarshal([]byte(t.Body), &doc) })
+	if err != nil {
+		spot := t.At
+		var broken *toml.DecodeError
+		if userdata.AsType(err, &broken) {
+			line, column := broken.Position()
+			spot = userdata.Spot{Part: t.At.Part, Line: line, Column: column}
+		}
+		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spot, "it is no TOML from here on: Bottlerocket would take none of the settings")
+		return nil, false
+	}
+	settings, ok := doc["settings"].(map[string]any)
+	if !ok && len(doc) > 0 {
+		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, t.At, "it has no table [settings]: Bottlerocket would take none of it").
+			Suggest("begin it with", "[settings.kubernetes]")
+		return nil, false
+	}
+	return settings, true
+}
+
+// besideSettings reports tables of the user's beside [settings], which Bottlerocket does not read.
+func besideSettings(r *userdata.Reader, own userdata.Text, spots map[string]userdata.Spot) {
+	doc, _ := userdata.DecodeTOML(own.Body)
+	for _, name := range slices.Sorted(maps.Keys(doc)) {
+		if name == "settings" {
+			continue
+		}
+		p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spots[name], "Bottlerocket reads [settings] only, and ignores the table%s beside it", userdata.Quoted(name))
+		p.Suggest("write it below [settings]", "")
+		if near := userdata.Nearest(name, []string{"settings"}); near != "" {
+			p.Suggest("write", near)
+		}
+	}
+}
+
+// addSetting notes what a setting makes of the kubelet. Labels and taints become flags.
+func addSetting(r *userdata.Reader, s *userdata.Start, key string, value any, spots map[string]userdata.Spot) {
+	spot := spots["settings.kubernetes."+key]
+	field, known := settingFields[key]
+	switch {
+	case key == "cluster-dns-ip":
+		field, value = "clusterDNS", userdata.List(value)
+	case key == "node-labels":
+		if labels := settingLabels(value); labels != "" {
+			s.Flags = append(s.Flags, userdata.Flag{Text: "--node-labels=" + labels, At: spot})
+			s.Labels = map[string]userdata.Spot{}
+			table, _ := value.(map[string]any)
+			for one := range table {
+				s.Labels[one] = spots["settings.kubernetes.node-labels."+one]
+			}
+		}
+		return
+	case key == "node-taints":
+		if taints := settingTaints(value); taints != "" {
+			s.Flags = append(s.Flags, userdata.Flag{Text: "--register-with-taints=" + taints, At: spot})
+		}
+		return
+	case slices.Contains(numbersAsText, key):
+		n, err := strconv.ParseInt(fmt.Sprint(value), 10, 64)
+		if err != nil || n < 0 || n > 100 {
+			return // reported already
+		}
+		value = n
+	case !known:
+		return
+	}
+	s.Config[field], s.Spots[field] = value, spot
+}
+
+// neededSettings says whether those are there without which no kubelet joins.
+func neededSettings(r *userdata.Reader, kubernetes map[string]any) bool {
+	if standalone, _ := kubernetes["standalone-mode"].(bool); standalone {
+		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "settings.kubernetes.standalone-mode is true: the kubelet runs by itself, without a cluster").
+			Suggest("take it out", "")
+		return false
+	}
+	for _, key := range []string{"api-server", "cluster-certificate", "cluster-name"} {
+		if _, ok := kubernetes[key]; !ok && r.In.Family == userdata.FamilyCustom {
+			r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "settings.kubernetes.%s is missing, and Bottlerocket does not find the cluster without it", key).
+				Suggest("write api-server, cluster-certificate and cluster-name", "")
+			return false
+		}
+	}
+	return true
+}
+
+func settingLabels(value any) string {
+	table, _ := value.(map[string]any)
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		out = append(out, fmt.Sprintf("%s=%v", key, table[key]))
+	}
+	return strings.Join(out, ",")
+}
+
+// settingTaints writes key = ["value:effect", …] as the kubelet's flag has it.
+func settingTaints(value any) string {
+	table, _ := value.(map[string]any)
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		for _, one := range userdata.List(table[key]) {
+			word := fmt.Sprint(one)
+			if strings.HasPrefix(word, ":") {
+				out = append(out, key+word)
+				continue
+			}
+			out = append(out, key+"="+word)
+		}
+	}
+	return strings.Join(out, ",")
+}

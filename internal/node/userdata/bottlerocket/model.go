@@ -1,0 +1,313 @@
+package bottlerocket
+
+import (
+	"encoding/base64"
+	"math"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+// PemOf is PEM without blanks, which differ from tool to tool.
+func PemOf(text string) string {
+	if plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil {
+		text = string(plain)
+	}
+	return strings.Join(strings.Fields(text), "")
+}
+
+// settingGroups are the groups of settings that images for EKS know right below [settings].
+// Source: settings-extensions and modeled-types of github.com/bottlerocket-os/bottlerocket-settings-sdk, variant aws-k8s.
+func settingGroups() map[string]rule {
+	i32, mode := whole(int32Least, int32Most), oneOf("off once always")
+	commands := listOf(apiclientCommand)
+	named := func(value rule) rule {
+		return keyed("letters, digits and dashes", identifiers.MatchString, value)
+	}
+	return map[string]rule{
+		"autoscaling": fields(map[string]rule{"should-wait": truth}),
+		"aws":         fields(map[string]rule{"config": encoded, "credentials": encoded, "profile": line, "region": line}),
+		"boot": fields(map[string]rule{
+			"init": bootParameters, "init-parameters": bootParameters, "kernel": bootParameters, "kernel-parameters": bootParameters,
+			"reboot-to-reconcile": truth,
+		}),
+		"bootstrap-commands": named(fields(map[string]rule{"commands": commands, "essential": truth, "mode": mode})),
+		"bootstrap-containers": named(bootstrapContainer(fields(map[string]rule{
+			"command": listOf(freeText), "essential": truth, "mode": mode, "source": link, "user-data": encoded,
+		}))),
+		"cloudformation": fields(map[string]rule{"logical-resource-id": line, "should-signal": truth, "stack-name": line}),
+		"container-registry": fields(map[string]rule{
+			"credentials": registryCredentials, "creds": registryCredentials, "mirrors": registryMirrors,
+		}),
+		"container-runtime": fields(map[string]rule{
+			"concurrent-download-chunk-size": chunkSize, "concurrent-layer-fetch-buffer": chunkSize, "enable-unprivileged-icmp": truth,
+			"enable-unprivileged-ports": truth, "log-level": oneOf("trace debug info warn error fatal panic"), "max-concurrent-downloads": i32,
+			"max-concurrent-unpacks": i32, "max-container-log-line-size": i32, "snapshotter": oneOf("overlayfs soci"),
+		}),
+		"container-runtime-plugins": anyTable,
+		"dns":                       fields(map[string]rule{"name-servers": listOf(address), "search-list": listOf(hostName)}),
+		"host-containers": named(fields(map[string]rule{
+			"command": listOf(freeText), "enabled": truth, "source": link, "superpowered": truth, "user-data": encoded,
+		})),
+		"kernel":                   kernelSettings(),
+		"kubelet-device-plugins":   fields(map[string]rule{"nvidia": nvidiaPlugin()}),
+		"kubernetes":               fields(kubernetesSettings()),
+		"metrics":                  fields(map[string]rule{"metrics-url": link, "send-metrics": truth, "service-checks": listOf(freeText)}),
+		"motd":                     freeText,
+		"network":                  networkSettings(),
+		"ntp":                      fields(map[string]rule{"logging": listOf(line), "options": listOf(line), "time-servers": timeServers}),
+		"nvidia-container-runtime": fields(map[string]rule{"visible-devices-as-volume-mounts": truth, "visible-devices-envvar-when-unprivileged": truth}),
+		"oci-defaults":             ociDefaults(),
+		"oci-hooks":                fields(map[string]rule{"log4j-hotpatch-enabled": truth}),
+		"pki":                      named(fields(map[string]rule{"data": certificate, "trusted": truth})),
+		"updates": fields(map[string]rule{
+			"ignore-waves": truth, "metadata-base-url": link, "seed": whole(0, uint32Most), "targets-base-url": link, "version-lock": version,
+		}),
+		"xfs": anyTable,
+	}
+}
+
+// laterGroups are groups that releases have of which the tables are not known for sure.
+const laterGroups = "image-verifier-plugins kubelet-dra-drivers measurement"
+
+// anyTable accepts a table, whatever is in it.
+var anyTable = keyed("a name", func(string) bool { return true }, anything)
+
+func kernelSettings() rule {
+	return fields(map[string]rule{
+		"drivers": fields(map[string]rule{"nvidia": fields(map[string]rule{"branch": line})}),
+		"hugepages": fields(map[string]rule{
+			"static": hugePages,
+			"transparent": fields(map[string]rule{
+				"defrag": oneOf("never madvise defer defer+madvise always"), "enabled": oneOf("never madvise always"),
+			}),
+		}),
+		"lockdown": oneOf("none integrity confidentiality"),
+		"modules": keyed("letters, digits, dashes and underscores", modules.MatchString, fields(map[string]rule{
+			"allowed": truth, "autoload": truth,
+		})),
+		"sysctl": keyed("a name such as net.core.somaxconn", func(s string) bool { return sysctls.MatchString(s) && !strings.Contains(s, "..") }, freeText),
+	})
+}
+
+// hugePages accepts sizes with their counts, and whether they are essential.
+func hugePages(c *settingsCheck, name, path string, value any) {
+	size := fields(map[string]rule{"count": textThat(`a count such as "512" or "0:128,1:128"`, pageCounts.MatchString)}, "count")
+	keyed(`"essential" or a size such as 2Mi`, func(s string) bool { return s == "essential" || pageSizes.MatchString(s) },
+		func(c *settingsCheck, name, path string, value any) {
+			if strings.HasSuffix(path, ".essential") {
+				truth(c, name, path, value)
+				return
+			}
+			size(c, name, path, value)
+		})(c, name, path, value)
+}
+
+func networkSettings() rule {
+	return fields(map[string]rule{
+		"disable-ipv6": listOf(line), "hostname": hostName, "hosts": listOf(hostsEntry), "https-proxy": link, "no-proxy": listOf(line),
+	})
+}
+
+// hostsEntry accepts an address and its names: ["10.0.0.1", ["a.example.com"]].
+func hostsEntry(c *settingsCheck, name, path string, value any) {
+	pair, ok := value.([]any)
+	if !ok || len(pair) != 2 {
+		c.rejects(path, `write [["10.0.0.1", ["name.example.com"]]]`, "%s has to be an address and a list of its names", name)
+		return
+	}
+	address(c, name, path, pair[0])
+	listOf(hostName)(c, name, path, pair[1])
+}
+
+// bootParameters accepts names with lists of values.
+var bootParameters = keyed("words of letters, digits, dashes and underscores, with dots between", bootKeys.MatchString,
+	listOf(textThat("printable ASCII with one kind of quotes", func(s string) bool {
+		for i := range len(s) {
+			if s[i] < ' ' || s[i] > '~' {
+				return false
+			}
+		}
+		return !strings.Contains(s, `"`) || !strings.Contains(s, "'")
+	})))
+
+// apiclientCommand accepts the words of a call of apiclient.
+func apiclientCommand(c *settingsCheck, name, path string, value any) {
+	words, ok := value.([]any)
+	if !ok {
+		c.wrongType(name, path, "a list of words", value)
+		return
+	}
+	listOf(freeText)(c, name, path, value)
+	if len(words) == 0 || words[0] != "apiclient" {
+		c.rejects(path, "", "%s has to begin with apiclient, which is the only program that bootstrap commands run", name)
+	}
+}
+
+// bootstrapContainer reports containers of which only newer releases know the image.
+func bootstrapContainer(within rule) rule {
+	return func(c *settingsCheck, name, path string, value any) {
+		within(c, name, path, value)
+		table, _ := value.(map[string]any)
+		if _, ok := table["source"]; ok || table == nil || table["mode"] == nil || table["mode"] == "off" {
+			return
+		}
+		certainty, when := userdata.Possible, "before 1.31"
+		if release, ok := releaseOf(c.r.In.Image); ok {
+			if !later(defaultSource, release) {
+				return
+			}
+			certainty, when = userdata.Likely, "such as this one, before 1.31,"
+		}
+		c.r.Report(userdata.SettingInvalid, certainty, userdata.NeverJoins, c.spotOf(path),
+			"%s has no source, and releases of Bottlerocket %s have no image for it: the instance does not finish its boot", name, when).
+			Suggest("name the image in its source", "")
+	}
+}
+
+// defaultSource is the first release that has an image for bootstrap containers without a source.
+var defaultSource = [2]int{1, 31}
+
+// timeServers accepts a list of hosts, a list of tables, or a table of tables; the tables came after the newest release that is known.
+func timeServers(c *settingsCheck, name, path string, value any) {
+	server := fields(map[string]rule{"address": link, "directive": oneOf("server pool"), "options": listOf(line)}, "address")
+	all, ok := value.([]any)
+	if !ok {
+		if _, isTable := value.(map[string]any); isTable && mayBeNewer(c.r) {
+			keyed("letters, digits and dashes", identifiers.MatchString, server)(c, name, path, value)
+			return
+		}
+		c.wrongType(name, path, "a list of hosts", value)
+		return
+	}
+	for _, one := range all {
+		if _, isTable := one.(map[string]any); isTable && mayBeNewer(c.r) {
+			server(c, "an entry of "+name, path, one)
+			continue
+		}
+		link(c, "an entry of "+name, path, one)
+	}
+}
+
+// registryMirrors accepts a list of tables, or a table of lists.
+func registryMirrors(c *settingsCheck, name, path string, value any) {
+	if _, ok := value.(map[string]any); ok {
+		keyed("a registry", func(string) bool { return true }, listOf(link))(c, name, path, value)
+		return
+	}
+	listOf(fields(map[string]rule{
+		"capabilities": listOf(oneOf("pull resolve push")), "endpoint": listOf(link), "registry": line,
+	}))(c, name, path, value)
+}
+
+// registryCredentials accepts a list of tables. Values are never repeated.
+func registryCredentials(c *settingsCheck, name, path string, value any) {
+	if _, ok := value.([]any); !ok {
+		c.rejects(path, "write [["+path+"]] with registry and auth, or with username and password, for each registry",
+			"%s has to be a list of tables, and is %s", name, kubelet.TypeName(value))
+		return
+	}
+	listOf(fields(map[string]rule{
+		"auth": encoded, "identitytoken": line, "password": line, "registry": line, "username": line,
+	}))(c, name, path, value)
+}
+
+// certificate accepts base64 of PEM, or nothing.
+var certificate = textThat("base64 of certificates in PEM", func(s string) bool {
+	return strings.TrimSpace(s) == "" || isBase64(s) && strings.Contains(PemOf(s), "CERTIFICATE")
+})
+
+// ociCapabilities and ociLimits are the names that the OCI defaults know.
+const (
+	ociCapabilities = "audit-control audit-read audit-write block-suspend bpf checkpoint-restore chown dac-override dac-read-search fowner " +
+		"fsetid ipc-lock ipc-owner kill lease linux-immutable mac-admin mac-override mknod net-admin net-bind-service net-broadcast net-raw " +
+		"perfmon setfcap setgid setpcap setuid sys-admin sys-boot sys-chroot sys-module sys-nice sys-pacct sys-ptrace sys-rawio sys-resource " +
+		"sys-time sys-tty-config syslog wake-alarm"
+	ociLimits = "max-address-space max-core-file-size max-cpu-time max-data-size max-file-locks max-file-size max-locked-memory " +
+		"max-msgqueue-size max-nice-priority max-open-files max-pending-signals max-processes max-realtime-priority max-realtime-timeout " +
+		"max-resident-set max-stack-size"
+)
+
+func ociDefaults() rule {
+	capabilities, limits := map[string]rule{}, map[string]rule{}
+	for _, name := range strings.Fields(ociCapabilities) {
+		capabilities[name] = truth
+	}
+	for _, name := range strings.Fields(ociLimits) {
+		limits[name] = fields(map[string]rule{"hard-limit": limit, "soft-limit": limit}, "hard-limit", "soft-limit")
+	}
+	return fields(map[string]rule{"capabilities": fields(capabilities), "resource-limits": fields(limits)})
+}
+
+func nvidiaPlugin() rule {
+	return fields(map[string]rule{
+		"device-id-strategy": oneOf("uuid index"), "device-list-strategy": oneOrList(oneOf("envvar volume-mounts cdi-cri")),
+		"device-partitioning-strategy": oneOf("none mig"), "device-sharing-strategy": oneOf("none time-slicing mps"), "enabled": truth,
+		"mig": fields(map[string]rule{
+			"profile": keyed("a GPU model such as a100.40gb", gpuModels.MatchString, textThat(`a MIG profile such as "1g.5gb"`, migProfiles.MatchString)),
+		}),
+		"mps": anyTable, "pass-device-specs": truth,
+		"time-slicing": fields(map[string]rule{
+			"fail-requests-greater-than-one": truth, "rename-by-default": truth, "replicas": whole(2, int32Most),
+		}),
+	})
+}
+
+// cpuManagerOptions are the options of the kubelet's CPU manager.
+const cpuManagerOptions = "full-pcpus-only distribute-cpus-across-numa align-by-socket distribute-cpus-across-cores strict-cpu-reservation " +
+	"prefer-align-cpus-by-uncorecache"
+
+// reservedMemory accepts the memory that is reserved on each NUMA node.
+var reservedMemory = keyed("letters, digits and dashes", identifiers.MatchString, fields(map[string]rule{
+	"enabled": truth, "hugepages-1Gi": quantity, "hugepages-2Mi": quantity, "memory": quantity,
+}, "enabled"))
+
+func isCloudProvider(s string) bool { return s == "aws" || s == "external" || s == "" || s == `""` }
+
+// kubernetesSettings are the settings of Kubernetes.
+func kubernetesSettings() map[string]rule {
+	i32, natural := whole(int32Least, int32Most), whole(0, int32Most)
+	signals := strings.Fields("memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree pid.available")
+	resources := strings.Fields("cpu memory ephemeral-storage pid")
+	reserved := among(resources, quantity)
+	return map[string]rule{
+		"allowed-unsafe-sysctls": listOf(line), "api-server": link, "authentication-mode": oneOf("aws tls"), "bootstrap-token": textThat("a bootstrap token", tokens.MatchString),
+		"cloud-provider": textThat(`"aws", "external" or ""`, isCloudProvider), "cluster-certificate": encoded, "cluster-dns-ip": oneOrList(address), "cluster-domain": line,
+		"cluster-name": line, "container-log-max-files": i32, "container-log-max-size": quantity, "container-log-max-workers": i32,
+		"container-log-monitor-interval": duration, "container-runtime-endpoint": freeText, "cpu-cfs-quota-enforced": truth, "cpu-manager-policy": oneOf("none static"),
+		"cpu-manager-policy-options": listOf(oneOf(cpuManagerOptions)), "cpu-manager-reconcile-period": duration,
+		"credential-providers": keyed("letters, digits and dashes", identifiers.MatchString, fields(map[string]rule{
+			"cache-duration": duration, "enabled": truth, "environment": tableOfTexts, "image-patterns": listOf(line),
+		}, "enabled", "image-patterns")),
+		"device-ownership-from-security-context": truth, "event-burst": i32, "event-qps": i32, "eviction-hard": among(signals, threshold),
+		"eviction-max-pod-grace-period": natural, "eviction-soft": among(signals, threshold),
+		"eviction-soft-grace-period": among(signals, duration), "hostname-override": hostName,
+		"hostname-override-source": oneOf("private-dns-name instance-id"), "ids-per-pod": whole(0, math.MaxInt64),
+		"image-gc-high-threshold-percent": percentage, "image-gc-low-threshold-percent": percentage, "image-maximum-gc-age": duration,
+		"image-minimum-gc-age": duration, "kube-api-burst": i32, "kube-api-qps": i32, "kube-reserved": reserved, "kubelet-extra-config": encoded,
+		"log-level": whole(0, 255), "max-parallel-image-pulls": i32, "max-pods": whole(0, uint32Most),
+		"memory-manager-policy": oneOf("None Static none static"), "memory-manager-reserved-memory": reservedMemory,
+		"memory-reservation-policy": line, "memory-throttling-factor": anything, "memory-swap-behavior": oneOf("LimitedSwap NoSwap"), "node-ip": address, "node-labels": tableOfTexts,
+		"node-taints":               keyed("a key", func(string) bool { return true }, oneOrList(freeText)), // both are judged with the kubelet's flags
+		"pod-infra-container-image": line, "pod-pids-limit": whole(math.MinInt64, math.MaxInt64),
+		"provider-id": link, "registry-burst": i32, "registry-qps": i32, "reserved-cpus": processors, "seccomp-default": truth,
+		"server-certificate": encoded, "server-key": encoded, "server-tls-bootstrap": truth, "shutdown-grace-period": duration,
+		"shutdown-grace-period-for-critical-pods": duration, "single-process-oom-kill": truth, "standalone-mode": truth,
+		"static-pods":         keyed("letters, digits and dashes", identifiers.MatchString, fields(map[string]rule{"enabled": truth, "manifest": encoded})),
+		"static-pods-enabled": truth, "system-reserved": reserved,
+		"topology-manager-policy": oneOf("none restricted best-effort single-numa-node"), "topology-manager-policy-options": anything,
+		"topology-manager-scope": oneOf("container pod"),
+	}
+}
+
+// among accepts tables whose keys are all among the words.
+func among(words []string, value rule) rule {
+	known := map[string]rule{}
+	for _, one := range words {
+		known[one] = value
+	}
+	return func(c *settingsCheck, name, path string, all any) {
+		keyed("one of "+describe(words), func(key string) bool { return known[key] != nil }, value)(c, name, path, all)
+	}
+}

@@ -1,0 +1,333 @@
+package bottlerocket
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+// betweenSettings reports settings of Kubernetes that do not go together: Bottlerocket takes them, and the kubelet does not start.
+func (c *settingsCheck) betweenSettings(settings map[string]any) {
+	kubernetes, _ := settings["kubernetes"].(map[string]any)
+	soft, _ := kubernetes["eviction-soft"].(map[string]any)
+	periods, _ := kubernetes["eviction-soft-grace-period"].(map[string]any)
+	var bare []string
+	for signal := range soft {
+		if periods[signal] == nil && slices.Contains(strings.Fields(kubelet.Signals), signal) {
+			bare = append(bare, signal)
+		}
+	}
+	slices.Sort(bare)
+	grace, _ := kubernetes["shutdown-grace-period"].(string)
+	critical, _ := kubernetes["shutdown-grace-period-for-critical-pods"].(string)
+	if all, part := kubelet.DurationOf(grace), kubelet.DurationOf(critical); part > all {
+		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf("settings.kubernetes.shutdown-grace-period-for-critical-pods"),
+			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) has to be at most shutdown-grace-period (%s), and the kubelet does not start with it", part, all).
+			Suggest("raise shutdown-grace-period, of which it is a part", "")
+	}
+	if len(bare) > 0 {
+		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf("settings.kubernetes.eviction-soft"),
+			"settings.kubernetes.eviction-soft%s has no grace period, and the kubelet does not start with it", userdata.Quoted(bare[0])).
+			Suggest("write it into settings.kubernetes.eviction-soft-grace-period", "")
+	}
+}
+
+// rule checks one value of Bottlerocket's settings. name is how problems name the value, path is where it stands.
+type rule func(c *settingsCheck, name, path string, value any)
+
+// settingsCheck reports what Bottlerocket rejects of settings.
+type settingsCheck struct {
+	r     *userdata.Reader
+	spots map[string]userdata.Spot // by path
+}
+
+// rejects reports a value that Bottlerocket rejects, and with it all settings. fix may be empty.
+func (c *settingsCheck) rejects(path, fix, format string, args ...any) {
+	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path), format+": Bottlerocket would take none of the settings", args...).Suggest(fix, "")
+}
+
+// spotOf is where a path stands, or the nearest one above it that is known.
+func (c *settingsCheck) spotOf(path string) userdata.Spot {
+	return kubelet.SpotAbove(c.spots, path)
+}
+
+// wrongType reports a value of another type.
+func (c *settingsCheck) wrongType(name, path, want string, value any) {
+	is, fix := kubelet.TypeName(value), ""
+	if want == kubelet.TypeText && (is == kubelet.TypeNumber || is == kubelet.TypeTruth) {
+		fix = "write the value in quotes"
+	}
+	if is == kubelet.TypeText && (want == kubelet.TypeNumber || want == kubelet.TypeTruth) {
+		fix = "write the value without quotes"
+	}
+	c.rejects(path, fix, "%s has to be %s, and is %s", name, want, is)
+}
+
+// anything accepts every value.
+func anything(*settingsCheck, string, string, any) {}
+
+// textThat accepts text for which ok holds; form says what that is.
+func textThat(form string, ok func(string) bool) rule {
+	return func(c *settingsCheck, name, path string, value any) {
+		s, isText := value.(string)
+		switch {
+		case !isText:
+			c.wrongType(name, path, kubelet.TypeText, value)
+		case !ok(s):
+			c.rejects(path, "", "%s has to be %s", name, form)
+		}
+	}
+}
+
+// oneOf accepts the texts that are listed, with blanks between.
+func oneOf(list string) rule {
+	words := strings.Fields(list)
+	return func(c *settingsCheck, name, path string, value any) {
+		s, isText := value.(string)
+		switch {
+		case !isText:
+			c.wrongType(name, path, kubelet.TypeText, value)
+		case !slices.Contains(words, s):
+			fix := ""
+			if near := userdata.Nearest(s, words); near != "" {
+				fix = "write " + near
+			}
+			c.rejects(path, fix, "%s has to be one of %s", name, strings.Join(words, ", "))
+		}
+	}
+}
+
+// whole accepts integers within bounds.
+func whole(least, most int64) rule {
+	return func(c *settingsCheck, name, path string, value any) {
+		n, ok := value.(int64)
+		switch f, isFloat := value.(float64); {
+		case isFloat:
+			c.rejects(path, "", "%s has to be a whole number, and is %v", name, f)
+		case !ok:
+			c.wrongType(name, path, kubelet.TypeNumber, value)
+		case n < least || n > most:
+			c.rejects(path, "", "%s has to be a number from %d to %d", name, least, most)
+		}
+	}
+}
+
+func truth(c *settingsCheck, name, path string, value any) {
+	if _, ok := value.(bool); !ok {
+		c.wrongType(name, path, kubelet.TypeTruth, value)
+	}
+}
+
+// listOf accepts lists whose elements each satisfy the rule.
+func listOf(element rule) rule {
+	return func(c *settingsCheck, name, path string, value any) {
+		all, ok := value.([]any)
+		if !ok {
+			c.wrongType(name, path, kubelet.TypeList, value)
+			return
+		}
+		for _, one := range all {
+			element(c, "an entry of "+strings.TrimPrefix(name, "an entry of "), path, one)
+		}
+	}
+}
+
+// oneOrList accepts one value or a list of them.
+func oneOrList(element rule) rule {
+	return func(c *settingsCheck, name, path string, value any) {
+		if _, ok := value.([]any); ok {
+			listOf(element)(c, name, path, value)
+			return
+		}
+		element(c, name, path, value)
+	}
+}
+
+// fields accepts tables whose keys are all known and that have the keys that are required.
+func fields(known map[string]rule, required ...string) rule {
+	return func(c *settingsCheck, name, path string, value any) {
+		table, ok := value.(map[string]any)
+		if !ok {
+			c.wrongType(name, path, kubelet.TypeTable, value)
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			below := path + "." + key
+			if check, ok := known[key]; ok {
+				check(c, name+"."+key, below, table[key])
+				continue
+			}
+			unknownSetting(c.r, below, key, slices.Sorted(maps.Keys(known)), c.spotOf(below))
+		}
+		for _, key := range required {
+			if _, ok := table[key]; !ok {
+				c.rejects(path, "", "%s lacks %s", name, key)
+			}
+		}
+	}
+}
+
+// keyed accepts tables with keys of the user's choice. keyForm says what a key has to be.
+func keyed(keyForm string, keyOK func(string) bool, value rule) rule {
+	return func(c *settingsCheck, name, path string, all any) {
+		table, ok := all.(map[string]any)
+		if !ok {
+			c.wrongType(name, path, kubelet.TypeTable, all)
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			below, called := path+"."+key, "an entry of "+name
+			if isPlainKey(key) {
+				called = name + "." + key
+			}
+			if !keyOK(key) {
+				c.rejects(below, "", "a key of %s%s has to be %s", name, userdata.Quoted(key), keyForm)
+				continue
+			}
+			value(c, called, below, table[key])
+		}
+	}
+}
+
+// isPlainKey reports whether a key may be repeated in a problem: a word without digits, or the name of a sysctl.
+func isPlainKey(key string) bool {
+	if userdata.IsTelling(key) {
+		return true
+	}
+	area, _, ok := strings.Cut(strings.ReplaceAll(key, "/", "."), ".")
+	return ok && slices.Contains(sysctlAreas, area) && len(key) <= 80 && sysctls.MatchString(key)
+}
+
+var sysctlAreas = []string{"abi", "debug", "dev", "fs", "kernel", "net", "user", "vm"}
+
+// tableOfTexts accepts tables of single lines with any keys.
+var tableOfTexts = keyed("text", func(string) bool { return true }, line)
+
+var (
+	line       = textThat("one line of text", func(s string) bool { return !strings.ContainsFunc(s, unicode.IsControl) })
+	freeText   = textThat("text", func(string) bool { return true })
+	encoded    = textThat("base64", isBase64)
+	address    = textThat("an IP address", kubelet.IsAddress)
+	hostName   = textThat("a host name in lower case", isHostName)
+	link       = textThat("a URL or a host", isLink)
+	quantity   = textThat(`an amount such as "100m" or "1Gi"`, kubelet.Quantities.MatchString)
+	duration   = textThat(`a duration such as "30s" or "1m30s"`, kubelet.IsSettingDuration)
+	threshold  = textThat(`an amount or a percentage such as "5%"`, kubelet.IsThreshold)
+	version    = textThat(`"latest" or a version such as "1.46.0"`, func(s string) bool { return s == "latest" || versions.MatchString(s) })
+	processors = textThat(`processors such as "0-3,7"`, kubelet.CPUSets.MatchString)
+)
+
+var (
+	versions    = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
+	hostNames   = regexp.MustCompile(`^[0-9a-z.-]{1,253}$`)
+	sysctls     = regexp.MustCompile(`^[a-zA-Z0-9_-][a-zA-Z0-9./_-]{0,127}$`)
+	modules     = regexp.MustCompile(`^[a-zA-Z0-9_-]{0,56}$`)
+	bootKeys    = regexp.MustCompile(`^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)*$`)
+	identifiers = regexp.MustCompile(`^[a-zA-Z0-9-]{0,76}$`)
+	pageSizes   = regexp.MustCompile(`^[1-9][0-9]*[KMGT]i$`)
+	tokens      = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
+	gpuModels   = regexp.MustCompile(`^[a-z][a-z0-9-]*\.[0-9]+gb$`)
+	migProfiles = regexp.MustCompile(`^([1-7]|[0-9]g\.[0-9]+gb[a-z0-9.+-]*)$`)
+	schemes     = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
+	pageCounts  = regexp.MustCompile(`^([0-9]+|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)$`)
+)
+
+func isBase64(s string) bool {
+	_, err := base64.StdEncoding.DecodeString(s)
+	return err == nil && !strings.ContainsAny(s, "\r\n")
+}
+
+func isHostName(s string) bool {
+	if !hostNames.MatchString(s) {
+		return false
+	}
+	for _, part := range strings.Split(s, ".") {
+		if part == "" || len(part) > 63 || part[0] == '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// isLink reports whether Bottlerocket takes a text for a URL. What begins with a scheme other than those of the web is always one, the port of
+// a host and an IPv6 address included; the rest needs a host. Passwords and paths may hold any characters but blanks.
+func isLink(s string) bool {
+	s = strings.Trim(s, " ")
+	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || c == ' ' }) {
+		return false
+	}
+	if scheme := strings.ToLower(schemes.FindString(s)); scheme != "" && !slices.Contains(webSchemes, scheme) {
+		return true
+	} else if scheme != "" {
+		s = s[len(scheme):]
+	}
+	s = strings.TrimLeft(s, "/")
+	if i := strings.IndexAny(s, "/?#"); i >= 0 {
+		s = s[:i]
+	}
+	u, err := url.Parse("http://" + s[strings.LastIndexByte(s, '@')+1:])
+	return err == nil && u.Hostname() != ""
+}
+
+var webSchemes = []string{"ftp:", "http:", "https:", "ws:", "wss:"}
+
+// percentage accepts a number from 0 to 100, also as text.
+func percentage(c *settingsCheck, name, path string, value any) {
+	n, ok := value.(int64)
+	if s, isText := value.(string); isText {
+		parsed, err := strconv.ParseInt(s, 10, 32)
+		n, ok = parsed, err == nil
+	}
+	if !ok || n < 0 || n > 100 {
+		c.rejects(path, "", "%s has to be a number from 0 to 100", name)
+	}
+}
+
+// chunkSize accepts a number of bytes, also as text with a unit.
+func chunkSize(c *settingsCheck, name, path string, value any) {
+	switch value.(type) {
+	case int64, string:
+	default:
+		c.wrongType(name, path, `a size such as "8mb"`, value)
+	}
+}
+
+// limit accepts what a limit of the OCI runtime may be: a number, or unlimited.
+func limit(c *settingsCheck, name, path string, value any) {
+	switch v := value.(type) {
+	case int64:
+		if v < -1 {
+			c.rejects(path, "", `%s has to be a number or "unlimited"`, name)
+		}
+	case string:
+		if v != "unlimited" {
+			c.rejects(path, `write "unlimited", or a number without quotes`, `%s has to be a number or "unlimited"`, name)
+		}
+	default:
+		c.wrongType(name, path, `a number or "unlimited"`, value)
+	}
+}
+
+const (
+	int32Most  = math.MaxInt32
+	int32Least = math.MinInt32
+	uint32Most = math.MaxUint32
+)
+
+// describe writes the first words of a list for a problem.
+func describe(list []string) string {
+	if len(list) > 8 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:8], ", "), len(list)-8)
+	}
+	return strings.Join(list, ", ")
+}

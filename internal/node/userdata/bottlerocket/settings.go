@@ -1,0 +1,100 @@
+package bottlerocket
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// settingFields are the fields of KubeletConfiguration that settings become.
+// Source: the settings reference of bottlerocket.dev, settings.kubernetes.
+var settingFields = map[string]string{
+	"allowed-unsafe-sysctls": "allowedUnsafeSysctls", "cluster-domain": "clusterDomain", "container-log-max-files": "containerLogMaxFiles",
+	"container-log-max-size": "containerLogMaxSize", "container-log-max-workers": "containerLogMaxWorkers",
+	"container-log-monitor-interval": "containerLogMonitorInterval", "cpu-cfs-quota-enforced": "cpuCFSQuota",
+	"cpu-manager-policy": "cpuManagerPolicy", "cpu-manager-reconcile-period": "cpuManagerReconcilePeriod", "event-burst": "eventBurst",
+	"event-qps": "eventRecordQPS", "eviction-hard": "evictionHard", "eviction-max-pod-grace-period": "evictionMaxPodGracePeriod",
+	"eviction-soft": "evictionSoft", "eviction-soft-grace-period": "evictionSoftGracePeriod",
+	"image-gc-high-threshold-percent": "imageGCHighThresholdPercent", "image-gc-low-threshold-percent": "imageGCLowThresholdPercent",
+	"kube-api-burst": "kubeAPIBurst", "kube-api-qps": "kubeAPIQPS", "kube-reserved": "kubeReserved", "max-pods": "maxPods",
+	"memory-manager-policy": "memoryManagerPolicy", "pod-pids-limit": "podPidsLimit", "registry-burst": "registryBurst",
+	"registry-qps": "registryPullQPS", "seccomp-default": "seccompDefault", "server-tls-bootstrap": "serverTLSBootstrap",
+	"shutdown-grace-period":                   "shutdownGracePeriod",
+	"shutdown-grace-period-for-critical-pods": "shutdownGracePeriodCriticalPods", "single-process-oom-kill": "singleProcessOOMKill",
+	"system-reserved": "systemReserved", "topology-manager-policy": "topologyManagerPolicy", "topology-manager-scope": "topologyManagerScope",
+}
+
+// numbersAsText are settings that Bottlerocket takes as text and the kubelet as a number.
+var numbersAsText = []string{"image-gc-high-threshold-percent", "image-gc-low-threshold-percent"}
+
+// judgeSettings reports settings that Bottlerocket rejects: a wrong type, a wrong value, a name that it does not know. It
+// would take none of the settings, and the node would never join.
+func judgeSettings(r *userdata.Reader, settings map[string]any, spots map[string]userdata.Spot) {
+	groups, c := settingGroups(), &settingsCheck{r: r, spots: spots}
+	known := slices.Sorted(maps.Keys(groups))
+	for _, group := range slices.Sorted(maps.Keys(settings)) {
+		path := "settings." + group
+		check, ok := groups[group]
+		switch {
+		case ok:
+			check(c, path, path, settings[group])
+		case slices.Contains(strings.Fields(laterGroups), group):
+			anyTable(c, path, path, settings[group])
+			if !mayBeNewer(r) {
+				unknownSetting(r, path, group, nil, c.spotOf(path))
+			}
+		default:
+			unknownSetting(r, path, group, known, c.spotOf(path))
+		}
+	}
+	c.betweenSettings(settings)
+}
+
+// mayBeNewer reports whether the image may be of a release that came after the tables of settings.
+func mayBeNewer(r *userdata.Reader) bool {
+	release, ok := releaseOf(r.In.Image)
+	return !ok || later(release, newestImage)
+}
+
+// newestImage is the newest release of Bottlerocket whose settings the tables hold.
+var newestImage = [2]int{1, 53}
+
+// unknownSetting says that Bottlerocket may not know a setting. It is certain
+// where the image is none that came after the lists, and where the name is all
+// but one that is known.
+func unknownSetting(r *userdata.Reader, path, key string, known []string, spot userdata.Spot) {
+	near := userdata.Nearest(key, known)
+	certainty, may := userdata.Likely, "may be"
+	if near != "" || !mayBeNewer(r) {
+		certainty, may = userdata.Certain, "is"
+	}
+	name := path
+	if !userdata.IsTelling(key) {
+		name = "a setting of " + strings.TrimSuffix(strings.TrimSuffix(path, key), ".")
+	}
+	p := r.Report(userdata.SettingUnknown, certainty, userdata.NeverJoins, spot,
+		"%s %s unknown to Bottlerocket, which then takes none of the settings and does not join", name, may)
+	if near != "" {
+		p.Suggest("write", near)
+	} else {
+		p.Suggest("take it out", "")
+	}
+}
+
+// releaseOf reads the release in "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-abcdef", or in "bottlerocket-v1.46.0".
+func releaseOf(image string) (release [2]int, ok bool) {
+	if !strings.HasPrefix(image, "bottlerocket-") {
+		return release, false
+	}
+	for _, word := range strings.Split(image, "-") {
+		if n, err := fmt.Sscanf(word, "v%d.%d", &release[0], &release[1]); err == nil && n == 2 {
+			return release, true
+		}
+	}
+	return release, false
+}
+
+func later(a, b [2]int) bool { return a[0] > b[0] || a[0] == b[0] && a[1] > b[1] }

@@ -1,0 +1,128 @@
+// Package cloudinit reads user data that cloud-init runs: MIME parts, scripts and cloud-config.
+//
+// In: a userdata.Reader and a text.
+// Out: starts of the kubelet and problems, added to the Reader.
+// Never: a value that may be a secret in a problem.
+package cloudinit
+
+import (
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+	"github.com/joiner-sh/joiner/internal/node/userdata/nodeadm"
+	"github.com/joiner-sh/joiner/internal/node/userdata/shell"
+)
+
+// Read reads user data as an image with cloud-init does, and with nodeadm if it is AL2023.
+func Read(r *userdata.Reader, t userdata.Text) {
+	all := parts(r, t)
+	if r.In.Family != userdata.FamilyCustom && r.In.Data != nil {
+		r.Ours = len(all)
+	}
+	judgeForm(r, all)
+	var configs []userdata.Text
+	for _, p := range all {
+		if p.Kind == userdata.TypeNodeConfig {
+			configs = append(configs, p.Text)
+		}
+	}
+	if r.System() != catalog.AL2 {
+		nodeadm.Read(r, configs)
+	}
+	for _, p := range all {
+		switch p.Kind {
+		case userdata.TypeScript, userdata.TypeBoothook:
+			shell.ReadScript(r, p)
+		case userdata.TypeCloudConfig:
+			cloudConfig(r, p)
+		}
+	}
+}
+
+// judgeForm looks for what the image does not read at all.
+func judgeForm(r *userdata.Reader, all []userdata.Part) {
+	for _, p := range all {
+		switch p.Kind {
+		case userdata.TypeScript, userdata.TypeBoothook, userdata.TypeCloudConfig, "text/x-include-url", "text/x-include-once-url", "text/cloud-config-archive",
+			"text/part-handler", "text/jinja2":
+		case userdata.TypeNodeConfig:
+			if r.System() == catalog.AL2 {
+				r.NodeConfigOnAL2(p.Text.At)
+			}
+		default:
+			r.UnknownPart(p)
+		}
+	}
+}
+
+// cloudConfig reads the commands and the files of a cloud-config.
+func cloudConfig(r *userdata.Reader, p userdata.Part) {
+	var doc struct {
+		RunCommands  []any `json:"runcmd"`
+		BootCommands []any `json:"bootcmd"`
+		Files        []struct {
+			Path     string `json:"path"`
+			Content  string `json:"content"`
+			Encoding string `json:"encoding"`
+		} `json:"write_files"`
+	}
+	if err := yaml.Unmarshal([]byte(p.Text.Body), &doc); err != nil {
+		r.Report(userdata.SettingInvalid, userdata.Certain, r.ScriptHarm(), userdata.SpotOfYAML(err, p.Text.At), "the cloud-config cannot be read%s, so none of it is done", userdata.PlainYAML(err)).
+			Suggest("fix its YAML", "")
+		return
+	}
+	spots := userdata.SpotsOfYAML(p.Text)
+	for i, f := range doc.Files {
+		spot := spots["write_files."+strconv.Itoa(i)+".content"]
+		r.Files[f.Path] = userdata.Text{Body: f.Content, At: spot, Vague: f.Encoding != ""}
+		kubelet.KeepProxies(r, f.Path, r.Files[f.Path])
+		if !kubelet.SetsProxies(r.Files[f.Path]) {
+			shell.NoteTouched(r, f.Path, spot)
+		}
+	}
+	commands(r, "bootcmd", doc.BootCommands, spots, p.Text.At)
+	commands(r, "runcmd", doc.RunCommands, spots, p.Text.At)
+}
+
+// commands goes through the commands of a cloud-config: each a line of a shell, or a list of words.
+func commands(r *userdata.Reader, field string, all []any, spots map[string]userdata.Spot, at userdata.Spot) {
+	var script strings.Builder
+	script.WriteString("#!/bin/sh\n")
+	first := len(r.Out.Problems)
+	starts := len(r.Starts)
+	for _, one := range all {
+		switch one := one.(type) {
+		case string:
+			script.WriteString(one + "\n")
+		case []any:
+			var line []string
+			for _, w := range one {
+				if s, ok := w.(string); ok {
+					line = append(line, "'"+strings.ReplaceAll(s, "'", `'\''`)+"'")
+				}
+			}
+			script.WriteString(strings.Join(line, " ") + "\n")
+		}
+	}
+	shell.ReadScript(r, userdata.Part{Kind: userdata.TypeScript, Text: userdata.Text{Body: script.String(), At: at}})
+	// Lines of the script that was put together are none of the user's.
+	spot := userdata.FirstKnown(spots[field], at)
+	for i := first; i < len(r.Out.Problems); i++ {
+		r.Out.Problems[i].At = spot
+	}
+	for i := starts; i < len(r.Starts); i++ {
+		s := &r.Starts[i]
+		s.At, s.Cluster.At, s.Endpoint.At, s.CA.At = spot, spot, spot, spot
+		for j := range s.Flags {
+			s.Flags[j].At = spot
+		}
+		for name := range s.Spots {
+			s.Spots[name] = spot
+		}
+	}
+}

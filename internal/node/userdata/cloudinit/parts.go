@@ -1,0 +1,183 @@
+package cloudinit
+
+import (
+	"encoding/base64"
+	"io"
+	"mime"
+	"mime/quotedprintable"
+	"net/textproto"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// parts splits a MIME message into its parts. Any other text is one part, whose type follows from its first line.
+func parts(r *userdata.Reader, t userdata.Text) []userdata.Part {
+	if userdata.FormOf(t.Body) != userdata.FormMIME {
+		t.At.Line += strings.Count(t.Body[:len(t.Body)-len(strings.TrimLeft(t.Body, "\n"))], "\n")
+		t.Body = strings.TrimLeft(t.Body, "\n")
+		return []userdata.Part{{Kind: sniff(t.Body), Text: t}}
+	}
+	var out []userdata.Part
+	splitMIME(r, t.Body, 0, &out)
+	return out
+}
+
+// sniff returns a part's type by its first line.
+func sniff(body string) string {
+	switch userdata.FormOf(body) {
+	case userdata.FormScript:
+		if strings.HasPrefix(body, "#cloud-boothook") {
+			return userdata.TypeBoothook
+		}
+		return userdata.TypeScript
+	case userdata.FormCloudConfig:
+		return userdata.TypeCloudConfig
+	case userdata.FormNodeConfig:
+		return userdata.TypeNodeConfig
+	}
+	return userdata.TypePlain
+}
+
+// splitMIME adds the parts of a message, and of messages within it.
+func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Part) {
+	head, body, _ := headers(strings.TrimLeft(message, "\r\n\t "))
+	kind, params, err := mime.ParseMediaType(head.Get("Content-Type"))
+	spot := userdata.Spot{Part: len(*out)}
+	switch {
+	case depth >= userdata.MaxNesting || len(*out) >= userdata.MaxParts:
+		r.Report(userdata.BadMIME, userdata.Likely, userdata.NeverJoins, spot, "it has too many parts, or too many messages within each other")
+		return
+	case err != nil || !strings.HasPrefix(kind, "multipart/"):
+		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot, "it begins as a MIME message, and its Content-Type is no multipart type").
+			Suggest("begin it with", `Content-Type: multipart/mixed; boundary="BOUNDARY"`)
+		return
+	case params["boundary"] == "":
+		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot, "the Content-Type of the MIME message names no boundary").
+			Suggest("name the one that stands before each part", kind+`; boundary="BOUNDARY"`)
+		return
+	}
+	pieces, closed := splitAt(body, params["boundary"])
+	switch {
+	case len(pieces) == 0:
+		r.Report(userdata.BadMIME, userdata.Certain, unreadable(r), spot, "the boundary that the MIME message names stands before no part, so it has none").
+			Suggest("write a line of two dashes and the boundary before each part", "")
+	case !closed:
+		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, spot, "the MIME message does not end with its boundary, and may be cut off").
+			Suggest("end it with a line of two dashes, the boundary and two dashes", "")
+	}
+	for _, piece := range pieces {
+		addPart(r, piece, depth, out)
+	}
+}
+
+// unreadable is the harm of a message that cannot be read: all of it is lost, if none of it is ours.
+func unreadable(r *userdata.Reader) userdata.Harm {
+	if r.In.Family == userdata.FamilyCustom {
+		return userdata.UnlessStarted
+	}
+	return userdata.NeverJoins
+}
+
+// addPart adds one part, or what is in it.
+func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) {
+	head, body, ok := headers(piece)
+	kind, _, err := mime.ParseMediaType(head.Get("Content-Type"))
+	if ok && err == nil && strings.HasPrefix(kind, "multipart/") {
+		splitMIME(r, piece, depth+1, out)
+		return
+	}
+	at := userdata.Spot{Part: len(*out) + 1, Line: 1, Column: 1}
+	if len(*out) >= userdata.MaxParts {
+		return
+	}
+	if !ok {
+		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsAmiss, at, "no empty line parts the headers of this part from its body, so some of it is lost").
+			Suggest("write an empty line after the headers", "")
+	}
+	body, err2 := transferred(head.Get("Content-Transfer-Encoding"), body)
+	if err2 == nil {
+		var plain []byte
+		plain, err2 = userdata.Gunzip([]byte(body))
+		body = string(plain)
+	}
+	if err2 != nil {
+		r.Report(userdata.NotUnpackable, userdata.Certain, userdata.JoinsAmiss, at, "what this part holds is not packed as its headers say")
+		return
+	}
+	if err != nil || kind == userdata.TypePlain || kind == "" {
+		kind = sniff(body)
+	}
+	if kind == userdata.TypeNodeConfig { // nodeadm undoes base64 there, too
+		if plain, ok := userdata.Decoded([]byte(body)); ok {
+			body = string(plain)
+		}
+	}
+	*out = append(*out, userdata.Part{Kind: kind, Text: userdata.Text{Body: body, At: at}})
+}
+
+// transferred undoes a transfer encoding.
+func transferred(encoding, body string) (string, error) {
+	var source io.Reader
+	switch strings.ToLower(encoding) {
+	case "base64":
+		source = base64.NewDecoder(base64.StdEncoding, strings.NewReader(body))
+	case "quoted-printable":
+		source = quotedprintable.NewReader(strings.NewReader(body))
+	default:
+		return body, nil
+	}
+	out, err := io.ReadAll(io.LimitReader(source, userdata.MaxUnpacked))
+	return string(out), err
+}
+
+// headers parts the headers of a message or a part from its body. The third
+// result is false when no empty line stands between them.
+func headers(message string) (textproto.MIMEHeader, string, bool) {
+	out := textproto.MIMEHeader{}
+	last := ""
+	for rest := message; rest != ""; {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\n")
+		line = strings.TrimRight(line, "\r")
+		name, value, ok := strings.Cut(line, ":")
+		switch {
+		case line == "":
+			return out, rest, true
+		case last != "" && (line[0] == ' ' || line[0] == '\t'):
+			out.Set(last, out.Get(last)+" "+strings.TrimSpace(line))
+		case ok && !strings.ContainsAny(name, " \t#"):
+			last = name
+			out.Set(name, strings.TrimSpace(value))
+		default:
+			return out, line + "\n" + rest, false
+		}
+	}
+	return out, "", true
+}
+
+// splitAt cuts a body at the lines of its boundary. The second result says whether the closing one is there.
+func splitAt(body, boundary string) (pieces []string, closed bool) {
+	var piece strings.Builder
+	inside := false
+	flush := func() {
+		if inside {
+			pieces = append(pieces, strings.TrimSuffix(piece.String(), "\n"))
+			piece.Reset()
+		}
+	}
+	for line := range strings.Lines(body) {
+		switch trimmed := strings.TrimRight(line, " \t\r\n"); {
+		case trimmed == "--"+boundary+"--":
+			flush()
+			return pieces, true
+		case trimmed == "--"+boundary:
+			flush()
+			inside = true
+		case inside:
+			piece.WriteString(line)
+		}
+	}
+	flush()
+	return pieces, false
+}

@@ -1,0 +1,153 @@
+package userdata
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// DecodeTOML reads a text that has no more than EC2 takes.
+func DecodeTOML(body string) (doc map[string]any, ok bool) {
+	_, err := Guarded(func() (any, error) { return nil, toml.Unmarshal([]byte(body), &doc) })
+	return doc, err == nil
+}
+
+// List returns the value as a list; nil if it is none.
+func List(value any) []any {
+	if l, ok := value.([]any); ok {
+		return l
+	}
+	return []any{value}
+}
+
+// SpotsOfTOML returns the positions of the settings, by path.
+func SpotsOfTOML(t Text) map[string]Spot {
+	out := map[string]Spot{}
+	_, _ = Guarded(func() (any, error) {
+		p := unstable.Parser{}
+		p.Reset([]byte(t.Body))
+		table := ""
+		for p.NextExpression() && len(out) < 2000 {
+			e := p.Expression()
+			switch e.Kind {
+			case unstable.Table, unstable.ArrayTable:
+				table = addKeys(&p, e.Key(), "", t.At, out)
+			case unstable.KeyValue:
+				addValue(&p, e, table, t.At, out)
+			}
+		}
+		return nil, p.Error()
+	})
+	return out
+}
+
+// addValue notes where a key stands, and those of a table behind it.
+func addValue(p *unstable.Parser, e *unstable.Node, table string, at Spot, out map[string]Spot) {
+	path := addKeys(p, e.Key(), table, at, out)
+	if value := e.Value(); value.Kind == unstable.InlineTable {
+		for it := value.Children(); it.Next(); {
+			if child := it.Node(); child.Kind == unstable.KeyValue {
+				addValue(p, child, path, at, out)
+			}
+		}
+	}
+}
+
+// addKeys notes where the words of a key stand, and returns its whole path.
+func addKeys(p *unstable.Parser, it unstable.Iterator, path string, at Spot, out map[string]Spot) string {
+	for it.Next() {
+		n := it.Node()
+		path = strings.TrimPrefix(path+"."+string(n.Data), ".")
+		if _, there := out[path]; !there {
+			start := p.Shape(n.Raw).Start
+			out[path] = Spot{Part: at.Part, Line: start.Line, Column: start.Column}
+		}
+	}
+	return path
+}
+
+// AsType is errors.As, with its answer alone.
+func AsType[T error](err error, to *T) bool { return errors.As(err, to) }
+
+// FirstKnown returns a, or b if a is no place in the text.
+func FirstKnown(a, b Spot) Spot {
+	if a == (Spot{}) {
+		return b
+	}
+	return a
+}
+
+// Within returns " in TABLE" for the middle of a sentence; empty for the top level.
+func Within(table string) string {
+	if table == "" {
+		return ""
+	}
+	return " in " + table
+}
+
+// Dig returns what stands at a path of tables, nil if there is nothing.
+func Dig(value any, path ...string) any {
+	for _, key := range path {
+		table, _ := value.(map[string]any)
+		value = table[key]
+	}
+	return value
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+)`)
+
+// SpotOfYAML is where a YAML reader stopped.
+func SpotOfYAML(err error, at Spot) Spot {
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			return Spot{Part: at.Part, Line: at.Line + n - 1}
+		}
+	}
+	return at
+}
+
+// PlainYAML is what a YAML reader says, if it quotes nothing of the text.
+func PlainYAML(err error) string {
+	_, what, ok := strings.Cut(err.Error(), "line ")
+	if _, rest, cut := strings.Cut(what, ": "); ok && cut && !strings.ContainsAny(rest, "\"`\n!") {
+		return " (" + rest + ")"
+	}
+	return ""
+}
+
+// SpotsOfYAML returns the positions of the fields of a document, by path.
+func SpotsOfYAML(t Text) map[string]Spot {
+	out := map[string]Spot{}
+	var doc yamlv3.Node
+	_, err := Guarded(func() (any, error) { return nil, yamlv3.Unmarshal([]byte(t.Body), &doc) })
+	if err == nil && len(doc.Content) == 1 {
+		addSpots(doc.Content[0], "", t.At, out)
+	}
+	return out
+}
+
+func addSpots(n *yamlv3.Node, path string, at Spot, out map[string]Spot) {
+	if len(out) > 2000 || strings.Count(path, ".") > 20 {
+		return
+	}
+	spot := func(n *yamlv3.Node) Spot { return Spot{Part: at.Part, Line: at.Line + n.Line - 1, Column: n.Column} }
+	switch n.Kind {
+	case yamlv3.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			child := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
+			out[child] = spot(n.Content[i])
+			addSpots(n.Content[i+1], child, at, out)
+		}
+	case yamlv3.SequenceNode:
+		for i, one := range n.Content {
+			child := path + "." + strconv.Itoa(i)
+			out[child] = spot(one)
+			addSpots(one, child, at, out)
+		}
+	}
+}

@@ -1,0 +1,395 @@
+package kubelet
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// kubeletFieldTable has one field of KubeletConfiguration v1beta1 on each line: its path and what it holds.
+// kubeletGateTable has one feature gate on each line, with its value where it cannot be changed.
+// Source: k8s.io/kubelet/config/v1beta1 and the gates of the kubelet, Kubernetes 1.36; a test of the lab compares them.
+var (
+	//go:embed kubeletfields.txt
+	kubeletFieldTable string
+	//go:embed kubeletgates.txt
+	kubeletGateTable string
+
+	kubeletFields = pairsOf(kubeletFieldTable)
+	KubeletGates  = pairsOf(kubeletGateTable)
+)
+
+// pairsOf reads lines of a word and what follows.
+func pairsOf(table string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(table) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		out[key] = value
+	}
+	return out
+}
+
+// NodeadmGates are nodeadm's own feature gates, which belong into spec.featureGates.
+// Source: nodeadm/api/v1alpha1 of github.com/awslabs/amazon-eks-ami.
+var NodeadmGates = []string{"InstanceIdNodeName", "FastImagePull"}
+
+// configCheck judges a KubeletConfiguration.
+type configCheck struct {
+	r     *userdata.Reader
+	start userdata.Start
+}
+
+// JudgeConfig reports what the kubelet does not read of its configuration, and what it does not start with.
+func JudgeConfig(r *userdata.Reader, s userdata.Start) {
+	if s.By != userdata.ByNodeadm {
+		return // Bottlerocket writes the configuration itself; bootstrap.sh takes flags
+	}
+	c := &configCheck{r, s}
+	for key, want := range map[string]string{"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"} {
+		if given, ok := s.Config[key]; ok && given != want {
+			c.rejects(key, "write "+want, "%s of the kubelet's configuration has to be %s", key, want)
+		}
+	}
+	c.table("", s.Config)
+	c.betweenFields()
+}
+
+// spotOf is where a field stands, or the nearest table above it.
+func (c *configCheck) spotOf(path string) userdata.Spot {
+	top, _, _ := strings.Cut(path, ".")
+	return userdata.FirstKnown(c.start.Within["spec.kubelet.config."+path], userdata.FirstKnown(c.start.Spots[top], c.start.At))
+}
+
+// rejects reports a field with which the kubelet does not start.
+func (c *configCheck) rejects(path, fix, format string, args ...any) {
+	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.spotOf(path), format+", and the kubelet does not start with it", args...).Suggest(fix, "")
+}
+
+// table judges the fields of a table by what the kubelet knows.
+func (c *configCheck) table(path string, fields map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		below := strings.TrimPrefix(path+"."+name, ".")
+		kind, ok := kubeletFields[below]
+		switch value := fields[name]; {
+		case !ok:
+			c.unknown(path, below, name)
+		case value == nil:
+		case below == "featureGates":
+			c.gates(value)
+		default:
+			c.value(below, kind, value)
+		}
+	}
+}
+
+// value judges one value by what the field holds.
+func (c *configCheck) value(path, kind string, value any) {
+	wrong := func(want string) {
+		is := jsonName(value)
+		c.rejects(path, quotesFix(want, is), "%s has to be %s, and is %s", path, want, is)
+	}
+	switch kind {
+	case "text":
+		c.text(path, value, wrong)
+	case "truth":
+		if _, ok := value.(bool); !ok {
+			wrong(TypeTruth)
+		}
+	case "number":
+		c.number(path, value, wrong)
+	case "duration":
+		c.duration(path, value)
+	case "texts", "list":
+		c.list(path, kind, value, wrong)
+	case "table", "text-table":
+		table, ok := value.(map[string]any)
+		switch {
+		case !ok:
+			wrong(TypeTable)
+		case kind == "table":
+			c.below(path, table)
+		default:
+			c.texts(path, table)
+		}
+	}
+}
+
+// quotesFix is the fix of a value whose quotes alone are wrong, or "".
+func quotesFix(want, is string) string {
+	switch {
+	case want == TypeText && (is == TypeNumber || is == TypeTruth):
+		return "write the value in quotes"
+	case is == TypeText && (want == TypeNumber || want == TypeTruth):
+		return "write the value without quotes"
+	}
+	return ""
+}
+
+// text judges a value that has to be text, of some fields one of a few words.
+func (c *configCheck) text(path string, value any, wrong func(want string)) {
+	s, ok := value.(string)
+	if !ok {
+		wrong(TypeText)
+		return
+	}
+	if words := strings.Fields(configWords[path]); len(words) > 0 && !slices.Contains(words, s) && s != "" {
+		c.rejects(path, "", "%s has to be one of %s", path, strings.Join(words, ", "))
+	}
+	switch {
+	case s == "":
+	case path == "containerLogMaxSize" && !Quantities.MatchString(s):
+		c.rejects(path, "", `%s has to be an amount such as "10Mi"`, path)
+	case path == "reservedSystemCPUs" && !CPUSets.MatchString(s):
+		c.rejects(path, "", `%s has to be processors such as "0-3,7"`, path)
+	}
+}
+
+// duration judges a value that has to be text such as "30s".
+func (c *configCheck) duration(path string, value any) {
+	if s, ok := value.(string); !ok {
+		c.rejects(path, "write the value in quotes, with a unit", `%s has to be a duration such as "30s", and is %s`, path, jsonName(value))
+	} else if d, err := time.ParseDuration(s); err != nil {
+		c.rejects(path, "", `%s has to be a duration such as "30s" or "1m30s"`, path)
+	} else if bounds, ok := durationBounds[path]; ok && (d < bounds[0] || d > bounds[1]) {
+		want := fmt.Sprintf("at least %s", bounds[0])
+		if bounds[1] < forever {
+			want = fmt.Sprintf("from %s to %s", bounds[0], bounds[1])
+		}
+		c.rejects(path, "", "%s has to be %s", path, want)
+	}
+}
+
+// list judges a value that has to be a list, of texts if kind is "texts".
+func (c *configCheck) list(path, kind string, value any, wrong func(want string)) {
+	all, ok := value.([]any)
+	if !ok {
+		wrong(TypeList)
+		return
+	}
+	for _, one := range all {
+		if _, ok := one.(string); !ok && kind == "texts" {
+			c.rejects(path, "write the value in quotes", "an entry of %s has to be text, and is %s", path, jsonName(one))
+		}
+	}
+}
+
+// below judges a table whose fields are known; others may hold anything.
+func (c *configCheck) below(path string, table map[string]any) {
+	for known := range kubeletFields {
+		if strings.HasPrefix(known, path+".") {
+			c.table(path, table)
+			return
+		}
+	}
+}
+
+// number judges a whole number and its bounds.
+func (c *configCheck) number(path string, value any, wrong func(string)) {
+	n, ok := value.(float64) // as JSON has it
+	switch bounds, bounded := configBounds[path]; {
+	case !ok:
+		wrong(TypeNumber)
+	case n != float64(int64(n)):
+		c.rejects(path, "", "%s has to be a whole number", path)
+	case bounded && (int64(n) < bounds[0] || int64(n) > bounds[1]):
+		c.rejects(path, "", "%s has to be a number from %d to %d", path, bounds[0], bounds[1])
+	}
+}
+
+// texts judges a table of text, of which some have keys and values that are known.
+func (c *configCheck) texts(path string, table map[string]any) {
+	keys := strings.Fields(configKeys[path])
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		s, ok := table[key].(string)
+		name := "an entry of " + path
+		if userdata.IsTelling(key) {
+			name = path + "." + key
+		}
+		switch {
+		case !ok && table[key] != nil:
+			c.rejects(path, "write the value in quotes", "%s has to be text, and is %s", name, jsonName(table[key]))
+		case len(keys) > 0 && !slices.Contains(keys, key):
+			c.rejects(path, "", "a key of %s%s has to be one of %s", path, userdata.Quoted(key), strings.Join(keys, ", "))
+		case len(keys) == 0:
+		case path == "evictionSoftGracePeriod":
+			if _, err := time.ParseDuration(s); err != nil {
+				c.rejects(path, "", `%s has to be a duration such as "1m30s"`, name)
+			}
+		case strings.HasSuffix(s, "%") && strings.HasPrefix(path, "eviction") && IsThreshold(s), s == "100%":
+		case !Quantities.MatchString(strings.TrimSuffix(s, "i") + strings.Repeat("i", strings.Count(s, "i"))):
+			c.rejects(path, "", `%s has to be an amount such as "100Mi"`, name)
+		}
+	}
+}
+
+// unknown reports a field that the kubelet does not know. It reads the rest and ignores the field.
+func (c *configCheck) unknown(table, path, name string) {
+	certainty := userdata.Likely // a kubelet of another version may know it
+	if minor := Minor(c.r); minor == newest {
+		certainty = userdata.Certain
+	}
+	var known []string
+	for one := range kubeletFields {
+		if parent, last := splitPath(one); parent == table {
+			known = append(known, last)
+		}
+	}
+	slices.Sort(known)
+	p := c.r.Report(userdata.SettingUnknown, certainty, userdata.JoinsAmiss, c.spotOf(path),
+		"the kubelet's configuration has no field%s%s, and the kubelet ignores it", userdata.Quoted(name), userdata.Within(table))
+	dashed := kebab(name)
+	camel := slices.IndexFunc(known, func(one string) bool { return kebab(one) == dashed || strings.EqualFold(one, name) })
+	near := userdata.Nearest(name, known)
+	switch {
+	case camel >= 0:
+		p.Suggest("write", known[camel])
+	case fieldsInstead[name] != "":
+		p.Suggest("write "+fieldsInstead[name], "")
+	case near != "":
+		p.Suggest("write", near)
+	case table == "" && KnownFlag(dashed):
+		p.Suggest("write it as a flag, into spec.kubelet.flags: --"+dashed, "")
+	default:
+		p.Suggest("take it out", "")
+	}
+}
+
+// fieldsInstead are what to write for fields that others have and the kubelet has not.
+var fieldsInstead = map[string]string{
+	"memorySwapBehavior": "memorySwap: {swapBehavior: …}", "swapBehavior": "memorySwap: {swapBehavior: …}",
+	"clientCAFile": "authentication: {x509: {clientCAFile: …}}", "featureGate": "featureGates",
+	"imageGcHighThreshold": "imageGCHighThresholdPercent", "imageGcLowThreshold": "imageGCLowThresholdPercent",
+	"imageGCHighThreshold": "imageGCHighThresholdPercent", "imageGCLowThreshold": "imageGCLowThresholdPercent",
+	"eventQPS": "eventRecordQPS", "registryQPS": "registryPullQPS", "podMaxPids": "podPidsLimit", "taints": "registerWithTaints",
+}
+
+// gates judges the feature gates of the configuration.
+func (c *configCheck) gates(value any) {
+	table, ok := value.(map[string]any)
+	if !ok {
+		c.rejects("featureGates", "", "featureGates has to be a table, and is %s", jsonName(value))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		on, ok := table[name].(bool)
+		if !ok {
+			c.rejects("featureGates."+name, "write the value without quotes", "an entry of featureGates has to be true or false, and is %s", jsonName(table[name]))
+			continue
+		}
+		judgeGate(c.r, name, on, c.spotOf("featureGates."+name), userdata.NeverJoins)
+	}
+}
+
+// judgeGate reports a gate that the kubelet does not know, or that it does not let be changed: it does not start.
+func judgeGate(r *userdata.Reader, name string, on bool, spot userdata.Spot, harm userdata.Harm) {
+	locked, known := KubeletGates[name]
+	minor := Minor(r)
+	switch {
+	case slices.Contains(NodeadmGates, name):
+		r.Report(userdata.SettingUnknown, userdata.Certain, harm, spot, "%s is a feature gate of nodeadm and none of the kubelet, which does not start with it", name).
+			Suggest("write it into spec.featureGates of the NodeConfig", "")
+	case name == "AllAlpha" || name == "AllBeta":
+	case known && locked != "" && locked != strconv.FormatBool(on) && (minor == 0 || minor >= newest):
+		certainty := userdata.Likely
+		if minor == newest {
+			certainty = userdata.Certain
+		}
+		r.Report(userdata.SettingInvalid, certainty, harm, spot, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, locked, newest, on).
+			Suggest("take it out", "")
+	case known:
+	default:
+		certainty := userdata.Likely // a kubelet of another version may know it
+		if minor == newest {
+			certainty = userdata.Certain
+		}
+		p := r.Report(userdata.SettingUnknown, certainty, harm, spot, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with one that it does not know", newest, userdata.Quoted(name))
+		p.Suggest("take it out", "")
+		if near := userdata.Nearest(name, slices.Sorted(maps.Keys(KubeletGates))); near != "" {
+			p.Suggest("write", near)
+		}
+	}
+}
+
+// judgeGateFlag judges the gates of --feature-gates=A=true,B=false.
+func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
+	for one := range strings.SplitSeq(a.Value, ",") {
+		name, value, ok := strings.Cut(strings.TrimSpace(one), "=")
+		on, err := strconv.ParseBool(strings.TrimSpace(value))
+		switch {
+		case one == "" || strings.Contains(one, "…"):
+		case !ok || err != nil:
+			r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At, "a feature gate of --feature-gates%s has to be true or false, and the kubelet does not start with it", userdata.Quoted(name)).
+				Suggest("write Name=true,Name=false", "")
+		default:
+			judgeGate(r, name, on, a.At, harm)
+		}
+	}
+}
+
+// jsonName names the type of a value of JSON.
+func jsonName(value any) string {
+	if value == nil {
+		return "nothing"
+	}
+	return TypeName(value)
+}
+
+// splitPath parts the last word of a path from the rest.
+func splitPath(path string) (parent, last string) {
+	i := strings.LastIndexByte(path, '.')
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// kebab writes a name as flags are written: maxPods, max_pods and max-pods are one.
+func kebab(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		upper := c >= 'A' && c <= 'Z'
+		if upper && i > 0 && (name[i-1] < 'A' || name[i-1] > 'Z') && name[i-1] != '-' && name[i-1] != '_' {
+			b.WriteByte('-')
+		}
+		b.WriteString(strings.ToLower(string(c)))
+	}
+	return strings.ReplaceAll(b.String(), "_", "-")
+}
+
+// signals and reservable are the keys of thresholds and of what is set aside.
+const (
+	Signals    = "memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree containerfs.available containerfs.inodesFree pid.available allocatableMemory.available"
+	reservable = "cpu memory ephemeral-storage pid"
+)
+
+// configKeys are the keys of tables that have no others.
+var configKeys = map[string]string{
+	"evictionHard": Signals, "evictionSoft": Signals, "evictionSoftGracePeriod": Signals, "evictionMinimumReclaim": Signals,
+	"systemReserved": reservable, "kubeReserved": reservable,
+}
+
+// configWords are the texts that a field takes.
+// Source: pkg/kubelet/apis/config/validation of k8s.io/kubernetes, and the managers that read the fields.
+var configWords = map[string]string{
+	"cpuManagerPolicy": "none static", "memoryManagerPolicy": "None Static", "topologyManagerScope": "container pod",
+	"topologyManagerPolicy": "none best-effort restricted single-numa-node", "hairpinMode": "none hairpin-veth promiscuous-bridge",
+	"memorySwap.swapBehavior": "NoSwap LimitedSwap", "authorization.mode": "AlwaysAllow Webhook",
+	"tlsMinVersion": "VersionTLS10 VersionTLS11 VersionTLS12 VersionTLS13",
+	"configMapAndSecretChangeDetectionStrategy": "Get Cache Watch", "cgroupDriver": "cgroupfs systemd",
+	"imagePullCredentialsVerificationPolicy": "NeverVerify NeverVerifyPreloadedImages NeverVerifyAllowlistedImages AlwaysVerify",
+}
+
+const most = 1 << 31
+
+// configBounds are the least and the most of numbers.
+// Source: as of configWords.
+var configBounds = map[string][2]int64{
+	"containerLogMaxFiles": {2, most}, "containerLogMaxWorkers": {1, most}, "eventBurst": {0, most}, "eventRecordQPS": {0, most},
+	"healthzPort": {0, 65535}, "imageGCHighThresholdPercent": {0, 100}, "imageGCLowThresholdPercent": {0, 100},
+	"kubeAPIBurst": {0, most}, "maxOpenFiles": {0, 1 << 62}, "maxPods": {0, most}, "nodeLeaseDurationSeconds": {1, most},
+	"nodeStatusMaxImages": {-1, most}, "oomScoreAdj": {-1000, 1000}, "podsPerCore": {0, most}, "port": {1, 65535},
+	"readOnlyPort": {0, 65535}, "registryBurst": {0, most}, "registryPullQPS": {0, most}, "maxParallelImagePulls": {1, most},
+}

@@ -1,0 +1,236 @@
+// Package kubelet checks the kubelet's flags, configuration, labels, taints and proxy, whichever format of user data sets them.
+//
+// In: a userdata.Reader and a start of the kubelet.
+// Out: problems, added to the Reader.
+// Never: a value that may be a secret in a problem.
+package kubelet
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+const ExtraArgs = "--kubelet-extra-args"
+
+// switches are the kubelet's flags that take no value, values those that do.
+// Source: cmd/kubelet/app/options of Kubernetes 1.36.
+const (
+	Switches = ` anonymous-auth authentication-token-webhook cgroups-per-qos contention-profiling cpu-cfs-quota enable-controller-attach-detach
+		enable-debugging-handlers enable-server exit-on-lock-contention experimental-allocatable-ignore-eviction fail-cgroupv1 fail-swap-on
+		help kernel-memcg-notification local-storage-capacity-isolation make-iptables-util-chains protect-kernel-defaults register-node
+		rotate-certificates rotate-server-certificates runonce seccomp-default serialize-image-pulls version boot-id-file
+		enable-load-reader log-cadvisor-usage `
+	Values = ` address allowed-unsafe-sysctls application-metrics-count-limit authentication-token-webhook-cache-ttl authorization-mode
+		authorization-webhook-cache-authorized-ttl authorization-webhook-cache-unauthorized-ttl bootstrap-kubeconfig cert-dir cgroup-driver
+		cgroup-root client-ca-file cloud-provider cluster-dns cluster-domain config config-dir container-hints container-log-max-files
+		container-log-max-size container-runtime-endpoint containerd containerd-namespace cpu-cfs-quota-period cpu-manager-policy
+		cpu-manager-policy-options cpu-manager-reconcile-period enforce-node-allocatable event-burst event-qps event-storage-age-limit
+		event-storage-event-limit eviction-hard eviction-max-pod-grace-period eviction-minimum-reclaim eviction-pressure-transition-period
+		eviction-soft eviction-soft-grace-period experimental-mounter-path feature-gates file-check-frequency global-housekeeping-interval
+		hairpin-mode healthz-bind-address healthz-port hostname-override housekeeping-interval http-check-frequency
+		image-credential-provider-bin-dir image-credential-provider-config image-gc-high-threshold image-gc-low-threshold image-service-endpoint
+		kube-api-burst kube-api-content-type kube-api-qps kube-reserved kube-reserved-cgroup kubeconfig kubelet-cgroups lock-file
+		log-flush-frequency log-json-info-buffer-size log-json-split-stream log-text-info-buffer-size log-text-split-stream logging-format
+		machine-id-file manifest-url manifest-url-header max-open-files max-pods maximum-dead-containers
+		maximum-dead-containers-per-container memory-manager-policy minimum-container-ttl-duration minimum-image-ttl-duration node-ip
+		node-labels node-status-max-images node-status-update-frequency oom-score-adj pod-cidr pod-manifest-path pod-max-pids pods-per-core
+		port provider-id qos-reserved read-only-port register-with-taints registry-burst registry-qps reserved-cpus reserved-memory
+		resolv-conf root-dir runtime-cgroups runtime-request-timeout storage-driver-buffer-duration storage-driver-db storage-driver-host
+		storage-driver-password storage-driver-secure storage-driver-table storage-driver-user streaming-connection-idle-timeout
+		sync-frequency system-cgroups system-reserved system-reserved-cgroup tls-cert-file tls-cipher-suites tls-min-version
+		tls-private-key-file topology-manager-policy topology-manager-policy-options topology-manager-scope v vmodule volume-plugin-dir
+		volume-stats-agg-period `
+)
+
+// newest is the Kubernetes version of the lists above: its minor number.
+const newest = 36
+
+// Removed are flags that a kubelet once had, and the first version without:
+// of those that went before any version that EKS still has, that one.
+// Source: the changelogs of Kubernetes.
+var Removed = map[string]int{
+	"cni-bin-dir": 24, "cni-cache-dir": 24, "cni-conf-dir": 24, "docker": 24, "docker-endpoint": 24, "dynamic-config-dir": 24,
+	"experimental-dockershim-root-directory": 24, "image-pull-progress-deadline": 24, "network-plugin": 24, "network-plugin-mtu": 24,
+	"non-masquerade-cidr": 24, "allow-privileged": 24, "cadvisor-port": 24, "register-schedulable": 24, "seccomp-profile-root": 24,
+	"chaos-chance": 24, "redirect-container-streaming": 24, "enable-cadvisor-json-endpoints": 24, "bootstrap-checkpoint-path": 24,
+	"add-dir-header": 26, "alsologtostderr": 26, "log-backtrace-at": 26, "log-dir": 26, "log-file": 26, "log-file-max-size": 26,
+	"logtostderr": 26, "one-output": 26, "skip-headers": 26, "skip-log-headers": 26, "stderrthreshold": 26,
+	"container-runtime": 27, "pod-infra-container-image": 35,
+	// These went some time before.
+	"azure-container-registry-config": newest, "cloud-config": newest, "keep-terminated-pod-volumes": newest, "master-service-namespace": newest,
+}
+
+// instead says what there is for a removed flag.
+var instead = map[string]string{
+	"container-runtime":         "leave it out: containerd is the only one",
+	"network-plugin":            "leave it out: containerd finds the network plug-ins itself",
+	"register-schedulable":      "write --register-with-taints instead",
+	"pod-infra-container-image": "leave it out: containerd has a setting for it",
+}
+
+func IsSwitch(name string) bool { return strings.Contains(spaced(Switches), " "+name+" ") }
+
+// KnownFlag reports whether the kubelet has a flag of this name, or had one.
+func KnownFlag(name string) bool {
+	name = strings.ReplaceAll(name, "_", "-")
+	_, gone := Removed[name]
+	return gone || IsSwitch(name) || strings.Contains(spaced(Values), " "+name+" ")
+}
+
+func spaced(list string) string {
+	return strings.Join(strings.FieldsFunc(list, func(c rune) bool { return c == '\n' || c == '\t' }), " ")
+}
+
+// Arguments reads flags as the kubelet does: a value stands behind "=" or is the next word.
+func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata.Flag) {
+	for i := 0; i < len(flags); i++ {
+		f := flags[i]
+		name, ok := strings.CutPrefix(f.Text, "-")
+		if !ok || name == "" {
+			stray = append(stray, f)
+			continue
+		}
+		name, value, has := strings.Cut(strings.TrimPrefix(name, "-"), "=")
+		name = strings.ReplaceAll(name, "_", "-")
+		if !has && !IsSwitch(name) && i+1 < len(flags) {
+			if next := flags[i+1].Text; !strings.HasPrefix(next, "--") {
+				value, has = next, true
+				i++
+			}
+		}
+		out = append(out, userdata.Argument{Name: name, Value: value, At: f.At, HasValue: has})
+	}
+	return out, stray
+}
+
+// JudgeFlags looks for flags that no kubelet knows: it would not start.
+func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Flag, harm userdata.Harm) {
+	for _, f := range stray {
+		if !strings.Contains(f.Text, "…") && f.Text != "" {
+			r.Report(userdata.FlagUnknown, userdata.Likely, harm, f.At, "a word among the kubelet's arguments belongs to no flag, and the kubelet does not start with it").
+				Suggest("write --flag=value, without blanks or quotes", "")
+		}
+	}
+	for _, a := range all {
+		minor, gone := Removed[a.Name]
+		switch {
+		case strings.Contains(a.Name, "…"):
+		case gone:
+			certainty := userdata.Likely
+			if version := Minor(r); version >= minor {
+				certainty = userdata.Certain
+			} else if version > 0 && minor < newest {
+				continue
+			}
+			p := r.Report(userdata.FlagRemoved, certainty, harm, a.At, "the kubelet has no flag --%s any more%s, and does not start with it", a.Name, since(minor))
+			p.Suggest("leave it out", "")
+			if text, ok := instead[a.Name]; ok {
+				p.Fix = text
+			}
+		case !KnownFlag(a.Name):
+			unknownFlag(r, a, harm)
+		case !a.HasValue && !IsSwitch(a.Name):
+			r.Report(userdata.ValueMissing, userdata.Certain, harm, a.At, "--%s has no value, and the kubelet does not start with it", a.Name).Suggest("give it one, or leave it out", "")
+		case a.Name == "feature-gates":
+			judgeGateFlag(r, a, harm)
+		default:
+			judgeFlagWord(r, a, harm)
+		}
+	}
+}
+
+// judgeFlagWord reports a flag that takes one of a few words and has another.
+func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
+	for field, list := range configWords {
+		words := strings.Fields(list)
+		if kebab(field) != a.Name || slices.Contains(words, a.Value) || a.Value == "" || strings.ContainsAny(a.Value, userdata.Mark+"$`") {
+			continue
+		}
+		fix := ""
+		if near := userdata.Nearest(a.Value, words); near != "" {
+			fix = "write --" + a.Name + "=" + near
+		}
+		r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At, "--%s has to be one of %s, and the kubelet does not start with it", a.Name, strings.Join(words, ", ")).Suggest(fix, "")
+	}
+}
+
+func since(minor int) string {
+	if minor == newest {
+		return ""
+	}
+	return " since Kubernetes 1." + strconv.Itoa(minor)
+}
+
+func unknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
+	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At, "the kubelet knows no such flag%s, and does not start with one that it does not know", userdata.Quoted("--"+a.Name))
+	p.Suggest("leave it out", "")
+	if near := userdata.Nearest(a.Name, strings.Fields(Switches+Values)); near != "" {
+		if version := Minor(r); version > 0 && version <= newest { // a later kubelet may have it
+			p.Certainty = userdata.Certain
+		}
+		p.Suggest("write", "--"+near)
+	}
+}
+
+// Minor is the minor number of the cluster's version; 0: not known.
+func Minor(r *userdata.Reader) int {
+	_, minor, _ := strings.Cut(strings.TrimPrefix(r.In.Version, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	n, err := strconv.Atoi(minor)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// plainValue reports whether a value is numbers, amounts or addresses: no word among them that could be a secret.
+func plainValue(value string) bool {
+	for _, one := range strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(",=<:", c) }) {
+		number := strings.TrimRight(one, "KMGTimn%s")
+		if strings.Trim(number, "0123456789.") != "" && strings.Trim(one, userdata.Letters+".-") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// harmless are flags whose values are no secrets.
+var harmless = []string{"register-with-taints", "node-labels", "max-pods", "v", "cluster-dns", "node-ip", "eviction-hard", "eviction-soft",
+	"system-reserved", "kube-reserved", "image-gc-high-threshold", "image-gc-low-threshold", "pods-per-core", "cpu-manager-policy"}
+
+// Corrected returns the kubelet's arguments with misspelt startup taints corrected; nothing if the value of one may be a secret.
+func Corrected(all []string) []string {
+	var flags []userdata.Flag
+	for _, one := range all {
+		flags = append(flags, userdata.Flag{Text: one})
+	}
+	args, stray := Arguments(flags)
+	if len(stray) > 0 {
+		return nil
+	}
+	var out, taints []string
+	for _, a := range args {
+		if !slices.Contains(harmless, a.Name) || strings.ContainsAny(a.Value, userdata.Mark+"'\" $`") {
+			return nil
+		}
+		if a.Name == "register-with-taints" {
+			taints = append(taints, strings.Split(a.Value, ",")...)
+			continue
+		}
+		if a.Name == "node-labels" && !plainLabels(a.Value) || a.Name != "node-labels" && !plainValue(a.Value) {
+			return nil
+		}
+		one := "--" + a.Name
+		if a.HasValue {
+			one += "=" + a.Value
+		}
+		out = append(out, one)
+	}
+	if len(taints) > 0 {
+		out = append(out, "--register-with-taints="+strings.Join(RightTaints(taints), ","))
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package kubelet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// leaf is one value of a document that is no table.
+type leaf struct {
+	Path  string // "spec.kubelet.config.maxPods"
+	Value any
+}
+
+// Leaves are the values of a document, in the order of their paths. Lists are values.
+func Leaves(path string, value any) []leaf {
+	table, ok := value.(map[string]any)
+	if !ok || len(table) == 0 {
+		return []leaf{{path, value}}
+	}
+	var out []leaf
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		out = append(out, Leaves(strings.TrimPrefix(path+"."+key, "."), table[key])...)
+	}
+	return out
+}
+
+// IsIdentity reports whether a path is about the cluster. What does not fit there is judged by judgeCluster, and may be a placeholder.
+func IsIdentity(path string) bool {
+	return strings.HasPrefix(path, "spec.cluster.") || path == "settings.kubernetes.api-server" ||
+		path == "settings.kubernetes.cluster-certificate" || path == "settings.kubernetes.cluster-name"
+}
+
+// OwnSettings are the user's own settings, nil where nothing was merged with them.
+func OwnSettings(r *userdata.Reader) map[string]any {
+	if r.In.Data == nil || r.In.Own == "" || r.In.Family == catalog.Custom || len(r.In.Own) > userdata.MaxBytes {
+		return nil
+	}
+	doc, ok := userdata.DecodeTOML(r.In.Own)
+	if !ok {
+		return nil
+	}
+	own, _ := doc["settings"].(map[string]any)
+	return own
+}
+
+// Find returns what stands at a path, whose keys may have dots.
+func Find(table map[string]any, path []string) (any, bool) {
+	for i := 1; i <= len(path); i++ {
+		value, ok := table[strings.Join(path[:i], ".")]
+		if !ok {
+			continue
+		}
+		if i == len(path) {
+			return value, true
+		}
+		if below, isTable := value.(map[string]any); isTable {
+			if found, ok := Find(below, path[i:]); ok {
+				return found, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// SpotAbove is where a path stands, or the nearest path above it that is known.
+func SpotAbove(spots map[string]userdata.Spot, path string) userdata.Spot {
+	for path != "" {
+		if spot, ok := spots[path]; ok {
+			return spot
+		}
+		i := strings.LastIndexByte(path, '.')
+		path = path[:max(i, 0)]
+	}
+	return userdata.Spot{}
+}
+
+// DoesNotCount reports a value in place of which another counts. other is nil where none does.
+func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l leaf, other any, by string) {
+	field := strings.TrimPrefix(strings.TrimPrefix(l.Path, "spec.kubelet.config."), "spec.kubelet.")
+	for !userdata.IsTelling(field) && field != "" {
+		field, _ = splitPath(field)
+	}
+	cause := fmt.Sprintf("%s%s has no effect", field, shown(l.Value))
+	if other != nil {
+		cause += fmt.Sprintf(": %s sets %s, and wins", by, elsewhere(l.Path, other))
+	} else {
+		cause += fmt.Sprintf(": %s replaces that table", by)
+	}
+	r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, spot, "%s", cause).Suggest(insteadOf(l.Path, r.In.Family == catalog.Custom), "")
+}
+
+// elsewhere names the value that counts.
+func elsewhere(path string, value any) string {
+	if path == "spec.kubelet.maxPodsExpression" {
+		return "maxPods" + shown(value)
+	}
+	if text := shown(value); text != "" {
+		return "it to" + strings.TrimSuffix(strings.Replace(text, " (", " ", 1), ")")
+	}
+	return "it"
+}
+
+// shown writes a value that is no secret: a number, an amount, addresses.
+func shown(value any) string {
+	var words []string
+	for _, one := range userdata.List(value) {
+		switch v := one.(type) {
+		case bool, int64, float64:
+			words = append(words, fmt.Sprint(v))
+		case string:
+			if !isHarmless(v) {
+				return ""
+			}
+			words = append(words, v)
+		default:
+			return ""
+		}
+	}
+	if len(words) == 0 || len(words) > 4 {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
+}
+
+// isHarmless reports whether a text may be repeated: a number, an amount, a percentage, an address or a range of addresses.
+func isHarmless(s string) bool {
+	address, _, _ := strings.Cut(s, "/")
+	return len(s) <= 40 && (IsThreshold(s) && Quantities.MatchString(strings.TrimSuffix(s, "%")) || IsAddress(address) || IsSettingDuration(s))
+}
+
+// classFields are the fields of an EC2NodeClass that set what users write into user data.
+var classFields = map[string]string{
+	"maxPods": "maxPods", "max-pods": "maxPods", "maxPodsExpression": "maxPods", "clusterDNS": "clusterDNS", "cluster-dns-ip": "clusterDNS",
+	"podsPerCore": "podsPerCore", "systemReserved": "systemReserved", "system-reserved": "systemReserved", "kubeReserved": "kubeReserved",
+	"kube-reserved": "kubeReserved", "evictionHard": "evictionHard", "eviction-hard": "evictionHard", "evictionSoft": "evictionSoft",
+	"eviction-soft": "evictionSoft", "evictionSoftGracePeriod": "evictionSoftGracePeriod", "eviction-soft-grace-period": "evictionSoftGracePeriod",
+	"evictionMaxPodGracePeriod": "evictionMaxPodGracePeriod", "eviction-max-pod-grace-period": "evictionMaxPodGracePeriod",
+	"imageGCHighThresholdPercent": "imageGCHighThresholdPercent", "image-gc-high-threshold-percent": "imageGCHighThresholdPercent",
+	"imageGCLowThresholdPercent": "imageGCLowThresholdPercent", "image-gc-low-threshold-percent": "imageGCLowThresholdPercent",
+	"cpuCFSQuota": "cpuCFSQuota", "cpu-cfs-quota-enforced": "cpuCFSQuota", "cpu-cfs-quota": "cpuCFSQuota", "cluster-dns": "clusterDNS",
+	"pods-per-core": "podsPerCore", "image-gc-high-threshold": "imageGCHighThresholdPercent", "image-gc-low-threshold": "imageGCLowThresholdPercent",
+}
+
+// insteadOf says where a value is to be set. custom is true where the user writes all user data.
+func insteadOf(path string, custom bool) string {
+	words := strings.FieldsFunc(path, func(c rune) bool { return c == '.' })
+	for _, word := range words {
+		switch {
+		case custom:
+			return "write it once"
+		case word == "registerWithTaints", word == "node-taints":
+			return "write taints into the NodePool: spec.template.spec.taints or startupTaints"
+		case word == "node-labels":
+			return "write labels into the NodePool: spec.template.metadata.labels"
+		case word == "localStorage", word == "000-mount-instance-storage":
+			return "write spec.instanceStorePolicy of the EC2NodeClass"
+		case word == "cluster", word == "api-server", word == "cluster-certificate", word == "cluster-name":
+			return "take it out: Joiner writes what is known of the cluster"
+		case classFields[word] != "":
+			return "write spec.kubelet." + classFields[word] + " of the EC2NodeClass"
+		}
+	}
+	return "write it once"
+}
+
+// OverridingFlags reports flags of the user that win over what Joiner plans with: spec.kubelet of the EC2NodeClass, or its defaults.
+func OverridingFlags(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
+	if s.By != userdata.ByNodeadm || r.In.Family == catalog.Custom {
+		return
+	}
+	for _, a := range args {
+		field := classFields[a.Name]
+		value, planned := s.Config[field]
+		if field == "" || !planned || a.At.Part == r.Ours && r.Ours > 0 || flagText(value) == a.Value {
+			continue
+		}
+		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, a.At, "the flag --%s%s wins over %s%s, with which Joiner plans", a.Name, shown(a.Value), field, shown(value)).
+			Suggest("take the flag out, and write spec.kubelet."+field+" of the EC2NodeClass", "")
+	}
+}
+
+// flagText is a value of the configuration as its flag has it.
+func flagText(value any) string {
+	var words []string
+	if table, ok := value.(map[string]any); ok {
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			words = append(words, fmt.Sprintf("%s=%v", key, table[key]))
+		}
+		return strings.Join(words, ",")
+	}
+	for _, one := range userdata.List(value) {
+		words = append(words, fmt.Sprint(one))
+	}
+	return strings.Join(words, ",")
+}

@@ -1,0 +1,209 @@
+package kubelet
+
+import (
+	"maps"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// maxWritten bounds how many texts are kept that user data writes to files.
+const maxWritten = 100
+
+// KeepProxies notes what is written to a file of which the kubelet's environment may be made.
+func KeepProxies(r *userdata.Reader, path string, t userdata.Text) {
+	if strings.HasPrefix(path, "/etc/") && len(r.Written) < maxWritten {
+		r.Written = append(r.Written, userdata.Written{Path: path, Text: t})
+	}
+}
+
+// kubeletEnvironment is what user data puts into the environment of the kubelet: by drop-ins of its unit and defaults of systemd, by the files
+// that those name, and by the NodeConfig. What is written later wins.
+func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdata.Value {
+	out := map[string]userdata.Value{}
+	for _, service := range []string{"default", "kubelet"} {
+		for name, v := range s.Environment[service] {
+			out[name] = v
+		}
+	}
+	for _, one := range r.Written {
+		if !strings.HasPrefix(one.Path, "/etc/systemd/system/kubelet.service") && !strings.HasPrefix(one.Path, "/etc/systemd/system.conf") {
+			continue
+		}
+		eachLine(one.Text, func(line string, at userdata.Spot) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			switch strings.TrimSpace(key) {
+			case "Environment", "DefaultEnvironment":
+				for _, pair := range userdata.Words(value) {
+					assignTo(out, pair, at)
+				}
+			case "EnvironmentFile":
+				environmentFile(r, strings.TrimPrefix(strings.TrimSpace(value), "-"), out)
+			}
+		})
+	}
+	return out
+}
+
+// proxyLine is a line of a unit that has to do with the environment's proxies, and with nothing else.
+var proxyLine = regexp.MustCompile(`(?i)^\s*(#.*|\[service\]|environmentfile=-?/etc/environment|(default)?environment=(\s*["']?(https?|no|all|ftp)_proxy=[^"'\s]*["']?)+)?\s*$`)
+
+// SetsProxies reports whether a drop-in of a unit sets proxies, and changes nothing else of what is started.
+func SetsProxies(t userdata.Text) bool {
+	for line := range strings.Lines(t.Body) {
+		if !proxyLine.MatchString(line) {
+			return false
+		}
+	}
+	return true
+}
+
+// environmentFile adds what user data writes into a file of assignments.
+func environmentFile(r *userdata.Reader, path string, to map[string]userdata.Value) {
+	for _, one := range r.Written {
+		if one.Path == path {
+			eachLine(one.Text, func(line string, at userdata.Spot) { assignTo(to, strings.TrimSpace(line), at) })
+		}
+	}
+}
+
+// assignTo notes one assignment: NAME=value, or NAME="value".
+func assignTo(to map[string]userdata.Value, pair string, at userdata.Spot) {
+	name, value, ok := strings.Cut(pair, "=")
+	if ok && name != "" && !strings.HasPrefix(name, "#") {
+		to[name] = userdata.Value{Text: strings.Trim(value, `"'`), Vague: strings.Contains(value, userdata.Mark), At: at}
+	}
+}
+
+// eachLine calls what is given with the lines of the text and their places.
+func eachLine(t userdata.Text, with func(line string, at userdata.Spot)) {
+	number := 0
+	for line := range strings.Lines(t.Body) {
+		with(line, userdata.Spot{Part: t.At.Part, Line: t.At.Line + number})
+		number++
+	}
+}
+
+// JudgeProxy says when the kubelet asks a proxy for the API server. A name is not in a network that NO_PROXY names: it has to be there itself.
+func JudgeProxy(r *userdata.Reader, s userdata.Start) {
+	env := kubeletEnvironment(r, s)
+	first := func(names ...string) userdata.Value { // as Go's HTTP client looks for them
+		for _, name := range names {
+			if env[name].IsSet() {
+				return env[name]
+			}
+		}
+		return userdata.Value{}
+	}
+	proxy, but := first("HTTPS_PROXY", "https_proxy"), first("NO_PROXY", "no_proxy")
+	host := hostOf(known(s.Endpoint.Text, r.In.Endpoint))
+	if !proxy.IsSet() || leavesOut(but.Text, host) {
+		return
+	}
+	at, certainty := but.At, userdata.Likely
+	if !but.IsSet() {
+		at = proxy.At
+	}
+	if but.Vague || proxy.Vague {
+		certainty = userdata.Possible
+	}
+	r.Report(userdata.ProxyCatches, certainty, userdata.JoinsAmiss, at,
+		"the kubelet asks a proxy for the API server, whose name is not in NO_PROXY: networks that stand there do not cover names").
+		Suggest("add to NO_PROXY", exception(host))
+}
+
+// known is the first of two values that is known.
+func known(a, b string) string {
+	if a == "" || strings.Contains(a, userdata.Mark) {
+		return b
+	}
+	return a
+}
+
+// endpoints is the domain of the API servers of EKS; in China another one is behind it.
+const endpoints = ".eks.amazonaws.com"
+
+// hostOf is the host of a URL; empty where it is none, or stands for one that is not known.
+func hostOf(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil || !strings.ContainsAny(u.Hostname(), ".:") {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}
+
+// exception is what NO_PROXY has to have for a host.
+func exception(host string) string {
+	switch {
+	case host == "":
+		return endpoints
+	case strings.Contains(host, endpoints):
+		return host[strings.Index(host, endpoints):]
+	}
+	return host
+}
+
+// leavesOut reports whether a host is asked without a proxy. Of one that is not known it is enough that names of EKS, or of AWS, are left out.
+func leavesOut(noProxy, host string) bool {
+	address, err := netip.ParseAddr(host)
+	isAddress := err == nil
+	for _, one := range strings.Split(noProxy, ",") {
+		one = strings.ToLower(strings.TrimSpace(one))
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(one, "*"), "."), ":")
+		block, err := netip.ParsePrefix(one)
+		switch {
+		case one == "*":
+			return true
+		case isAddress && err == nil && block.Contains(address):
+			return true
+		case name == "" || strings.Contains(name, userdata.Mark):
+		case host == "" && (strings.HasSuffix(name, "amazonaws.com") || strings.HasSuffix(name, "amazonaws.com.cn")):
+			return true
+		case host == name || !isAddress && strings.HasSuffix(host, "."+name):
+			return true
+		}
+	}
+	return false
+}
+
+// EnvironmentOf is the environment that a NodeConfig gives to services, by service and name.
+func EnvironmentOf(instance map[string]any, spots map[string]userdata.Spot) map[string]map[string]userdata.Value {
+	out := map[string]map[string]userdata.Value{}
+	services, _ := instance["environment"].(map[string]any)
+	for _, service := range slices.Sorted(maps.Keys(services)) {
+		all, _ := services[service].(map[string]any)
+		out[service] = map[string]userdata.Value{}
+		for name, value := range all {
+			if line, ok := value.(string); ok {
+				out[service][name] = userdata.Value{Text: line, At: spots["spec.instance.environment."+service+"."+name]}
+			}
+		}
+	}
+	return out
+}
+
+var (
+	noProxyValue = regexp.MustCompile(`(?i)(no_proxy["']?\s*[=:]\s*)("[^"]*|'[^']*|[^\s"']*)`)
+	proxyValue   = regexp.MustCompile(`(?i)https_proxy(["']?\s*[=:]\s*["']?)[^\s"']*`)
+)
+
+// Excepted is a line in which NO_PROXY has one entry more, or where none is, with another one behind it that sets it.
+func Excepted(line, entry string) string {
+	if noProxyValue.MatchString(line) {
+		return noProxyValue.ReplaceAllStringFunc(line, func(found string) string {
+			if strings.HasSuffix(found, "=") || strings.HasSuffix(found, ",") || strings.HasSuffix(found, `="`) {
+				return found + entry
+			}
+			return found + "," + entry
+		})
+	}
+	m := proxyValue.FindStringSubmatchIndex(line)
+	if m == nil {
+		return line
+	}
+	return line + "\n" + line[:m[0]] + "NO_PROXY" + line[m[2]:m[3]] + entry + line[m[1]:]
+}

@@ -1,0 +1,371 @@
+package kubelet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// oldTaints are names that the startup taint, or one like it, had before.
+// Source: the upgrade guide of karpenter.sh, versions 0.32 to 1.0.
+var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready", "node.karpenter.sh/unregistered", "karpenter.sh/initialized", "karpenter.k8s.aws/unregistered"}
+
+var effects = []string{string(requirements.NoSchedule), string(requirements.PreferNoSchedule), string(requirements.NoExecute)}
+
+// isStartup reports whether a key was meant for the startup taint.
+func isStartup(key string) (meant, old bool) {
+	want := bootstrap.Unregistered().Key
+	if key == want {
+		return true, false
+	}
+	if slices.Contains(oldTaints, key) {
+		return true, true
+	}
+	return userdata.Distance(strings.ToLower(key), want, 4) < 4, false
+}
+
+// parseTaint reads one taint of the kubelet's flag, key=value:effect or key:effect.
+func parseTaint(s string) (t requirements.Taint, ok bool) {
+	rest, effect, found := strings.Cut(s, ":")
+	if !found || strings.Contains(effect, ":") {
+		return t, false
+	}
+	key, value, _ := strings.Cut(rest, "=")
+	t = requirements.Taint{Key: key, Value: value, Effect: requirements.Effect(effect)}
+	return t, IsKey(key) && (value == "" || IsLabelValue(value)) && slices.Contains(effects, effect)
+}
+
+// RightTaints writes taints as they work, the startup taint among them.
+func RightTaints(all []string) []string {
+	var out []string
+	startup := bootstrap.Unregistered().String()
+	for _, one := range all {
+		t, ok := parseTaint(one)
+		key, _, _ := strings.Cut(one, ":")
+		key, _, _ = strings.Cut(key, "=")
+		if meant, _ := isStartup(key); meant || !ok {
+			one = startup
+		} else {
+			one = t.String()
+		}
+		if !slices.Contains(out, one) {
+			out = append(out, one)
+		}
+	}
+	if !slices.Contains(out, startup) {
+		out = append(out, startup)
+	}
+	return out
+}
+
+// Registered works out with which taints the node registers: those of the last
+// flag, else those of the configuration.
+func Registered(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
+	var last *userdata.Argument
+	for i := range args {
+		if args[i].Name == "register-with-taints" {
+			if last != nil {
+				r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, last.At, "--register-with-taints is given again later, and the kubelet takes the last one only").
+					Suggest("write all taints into one flag, with commas between", "")
+			}
+			last = &args[i]
+		}
+	}
+	if last == nil {
+		configTaints(r, s)
+		return
+	}
+	r.Flag = last
+	if _, both := s.Config["registerWithTaints"]; both && s.By == userdata.ByNodeadm {
+		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsAmiss, last.At, "the flag --register-with-taints wins over registerWithTaints of the kubelet's configuration, whose taints are lost").
+			Suggest("write taints into the NodePool: spec.template.spec.taints or startupTaints", "")
+	}
+	for _, one := range strings.Split(last.Value, ",") {
+		if one == "" {
+			continue
+		}
+		t, ok := parseTaint(one)
+		if strings.Contains(one, "…") {
+			r.Starts[0].Hidden = true
+			continue
+		}
+		if !ok {
+			wrongTaint(r, one, last.At, s.By)
+			continue
+		}
+		r.Out.Taints = append(r.Out.Taints, userdata.Taint{Taint: t, At: last.At})
+	}
+}
+
+// wrongTaint says that the kubelet, or Bottlerocket, cannot read a taint.
+func wrongTaint(r *userdata.Reader, one string, spot userdata.Spot, by string) {
+	key, effect, _ := strings.Cut(one, ":")
+	key, _, _ = strings.Cut(key, "=")
+	name := "a taint"
+	if IsKey(key) && userdata.IsTelling(key) {
+		name = "the taint " + key
+	}
+	p := r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot, "%s cannot be read, and the kubelet does not start with it: the form is key=value:effect", name)
+	if near := userdata.Nearest(effect, effects); near != "" {
+		p.Cause = fmt.Sprintf("the effect of %s is none of NoSchedule, PreferNoSchedule and NoExecute, and the kubelet does not start with it", name)
+		p.Suggest("write", near)
+	}
+	if meant, _ := isStartup(key); meant {
+		p.Suggest("write", startupText(by))
+	}
+}
+
+// startupText is the startup taint as it is written for what starts the kubelet.
+func startupText(by string) string {
+	switch by {
+	case userdata.ByNodeadm:
+		return "{key: karpenter.sh/unregistered, effect: NoExecute}"
+	case userdata.BySetting:
+		return `"karpenter.sh/unregistered" = [":NoExecute"]`
+	}
+	return bootstrap.Unregistered().String()
+}
+
+// configTaints reads registerWithTaints of the kubelet's configuration.
+func configTaints(r *userdata.Reader, s userdata.Start) {
+	spot := s.Spots["registerWithTaints"]
+	all, ok := s.Config["registerWithTaints"].([]any)
+	if _, given := s.Config["registerWithTaints"]; given && !ok {
+		r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, spot, "registerWithTaints has to be a list of tables with key, value and effect, and the kubelet does not start with it")
+	}
+	for _, one := range all {
+		table, _ := one.(map[string]any)
+		key, _ := table["key"].(string)
+		value, _ := table["value"].(string)
+		effect, _ := table["effect"].(string)
+		t, ok := parseTaint(key + "=" + value + ":" + effect)
+		if !ok {
+			wrongTaint(r, key+"="+value+":"+effect, spot, s.By)
+			continue
+		}
+		r.Out.Taints = append(r.Out.Taints, userdata.Taint{Taint: t, At: spot})
+	}
+}
+
+// JudgeStartup holds the taints against the startup taint, which every node is to register with.
+func JudgeStartup(r *userdata.Reader, s userdata.Start) {
+	want := bootstrap.Unregistered()
+	for _, t := range r.Out.Taints {
+		if t.Taint == want || t.Key == want.Key && t.Effect == want.Effect {
+			return
+		}
+	}
+	if s.Hidden || len(r.Opaque) > 0 && len(r.Out.Taints) == 0 {
+		r.Report(userdata.TaintMissing, userdata.Possible, userdata.JoinsAmiss, s.At, "the user data does not show whether the node registers with the taint %s", want).
+			Suggest("see to it that the kubelet gets", StartupFlag)
+		return
+	}
+	for _, t := range r.Out.Taints {
+		if meant, old := isStartup(t.Key); meant {
+			misspelt(r, t, old)
+			return
+		}
+	}
+	cause := "no node registers with the taint %s, so pods may come before it is set up"
+	spot := s.At
+	if r.Flag != nil {
+		cause, spot = "no node registers with the taint %s, for the kubelet's --register-with-taints does not name it", r.Flag.At
+	}
+	for _, p := range r.Out.Problems {
+		if p.Kind == userdata.TaintInvalid {
+			return // said already
+		}
+		if p.Kind == userdata.ArgumentsLost && p.Write != "" && strings.Contains(p.Write, want.Key) {
+			cause, spot = "no node registers with the taint %s, for it is lost on its way to the kubelet", p.At
+		}
+	}
+	p := r.Report(userdata.TaintMissing, userdata.Certain, userdata.JoinsAmiss, spot, cause, want)
+	p.Suggest(startupFix(r, s))
+}
+
+const StartupFlag = "--register-with-taints=karpenter.sh/unregistered:NoExecute"
+
+// startupFix says how the startup taint is written for what starts the kubelet.
+func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
+	if r.Flag != nil && s.By == userdata.ByNodeadm && r.In.Family != userdata.FamilyCustom {
+		return "take the flag out, and write its taints into the NodePool: spec.template.spec.taints or startupTaints", ""
+	}
+	switch s.By {
+	case userdata.BySh:
+		for _, p := range r.Out.Problems {
+			if p.Kind == userdata.ArgumentsLost && p.Write != "" {
+				return "write", p.Write
+			}
+		}
+		var all []string
+		for _, f := range s.Flags {
+			all = append(all, f.Text)
+		}
+		if !slices.ContainsFunc(all, func(f string) bool { return strings.HasPrefix(f, "--register-with-taints") }) {
+			all = append(all, StartupFlag)
+		}
+		if flags := Corrected(all); len(flags) > 0 {
+			return "write", ExtraArgs + " '" + strings.Join(flags, " ") + "'"
+		}
+		return "add to the word behind " + ExtraArgs, StartupFlag
+	case userdata.ByNodeadm:
+		if r.Flag != nil {
+			return "add to the flag", bootstrap.Unregistered().String()
+		}
+		return "write into spec.kubelet.config", "registerWithTaints: [" + startupText(s.By) + "]"
+	case userdata.BySetting:
+		return "write below [settings.kubernetes.node-taints]", startupText(s.By)
+	}
+	return "add to -KubeletExtraArgs", StartupFlag
+}
+
+// misspelt says that a taint was meant for the startup taint and is none.
+func misspelt(r *userdata.Reader, t userdata.Taint, old bool) {
+	want := bootstrap.Unregistered()
+	kind, cause := userdata.TaintMisspelt, fmt.Sprintf("the startup taint is misspelt%s: it is %s", userdata.Quoted(t.Key), want)
+	switch {
+	case old:
+		kind, cause = userdata.TaintOldName, fmt.Sprintf("%s is an older name: the startup taint is %s", t.Key, want)
+	case t.Key == want.Key:
+		cause = fmt.Sprintf("the startup taint has the effect %s, and needs %s", t.Effect, want.Effect)
+	}
+	p := r.Report(kind, userdata.Certain, userdata.JoinsAmiss, t.At, "%s, and nothing takes this one off the node again", cause)
+	p.Suggest("write", startupText(r.Starts[0].By))
+	if t.Key == want.Key {
+		p.Cause = cause
+	}
+}
+
+// Labels works out with which labels the node registers.
+func Labels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
+	labels := map[string]userdata.Label{}
+	for _, a := range args {
+		if a.Name != "node-labels" {
+			continue
+		}
+		for _, one := range strings.Split(a.Value, ",") {
+			key, value, ok := strings.Cut(strings.TrimSpace(one), "=")
+			if one == "" || strings.Contains(one, "…") {
+				continue
+			}
+			spot := userdata.FirstKnown(s.Labels[key], a.At)
+			if ok && judgeLabel(r, key, value, spot, s.By) {
+				labels[key] = userdata.Label{Key: key, Value: value, At: spot}
+			}
+			if !ok {
+				r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "a label of --node-labels has no value, and the kubelet does not start with it").
+					Suggest("write key=value,key=value, without blanks or quotes", "")
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		r.Out.Labels = append(r.Out.Labels, labels[key])
+	}
+}
+
+// judgeLabel reports a label with which no kubelet starts, by name where the name is no secret.
+func judgeLabel(r *userdata.Reader, key, value string, spot userdata.Spot, by string) bool {
+	name, fix := "a label of --node-labels", "write key=value,key=value, without blanks or quotes"
+	if by == userdata.BySetting {
+		name, fix = "a label of settings.kubernetes.node-labels", ""
+	}
+	if userdata.IsTelling(key) {
+		name = "the label " + key
+	}
+	const refused = ", and the kubelet does not start with it"
+	domain, _, _ := strings.Cut(key, "/")
+	switch {
+	case IsKubernetes(key) && !IsKubeletsOwn(key):
+		fix = "write it into the NodePool: spec.template.metadata.labels"
+		if !IsKey(key) {
+			fix = "take it out: an instance tag of that name belongs into spec.tags of the EC2NodeClass"
+		}
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the kubelet may not set %s on its own node, since %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")
+	case !IsKey(key):
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the key of %s is invalid%s%s", name, whyNoKey(key), refused).Suggest(fix, "")
+	case value != "" && !IsLabelValue(value):
+		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, spot, "the value of %s is invalid: it has to be at most 63 letters, digits, dashes, dots and underscores%s", name, refused).Suggest(fix, "")
+	default:
+		return true
+	}
+	return false
+}
+
+// whyNoKey says what is wrong with a key of a label; empty if that is plain.
+func whyNoKey(key string) string {
+	_, name, _ := strings.Cut(key, "/")
+	switch {
+	case strings.Contains(name, "/"):
+		return ": it has more than one slash"
+	case strings.ContainsAny(key, "'\" \t"):
+		return ": it has a blank or a quote"
+	}
+	return ""
+}
+
+// plainLabels reports whether a text is labels and nothing else.
+func plainLabels(value string) bool {
+	for _, one := range strings.Split(value, ",") {
+		key, value, ok := strings.Cut(one, "=")
+		if !ok || !IsKey(key) || value != "" && !IsLabelValue(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsKubernetes reports whether a label is in a domain of Kubernetes itself.
+func IsKubernetes(key string) bool {
+	domain, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io"}, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+}
+
+// IsKubeletsOwn reports whether a kubelet may set a label of Kubernetes' domains on its node.
+// Source: pkg/apis/well_known_labels.go of k8s.io/kubelet.
+func IsKubeletsOwn(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	for _, d := range []string{"kubelet.kubernetes.io", "node.kubernetes.io"} {
+		if domain == d || strings.HasSuffix(domain, "."+d) {
+			return true
+		}
+	}
+	return slices.Contains([]string{
+		"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/instance-type", "kubernetes.io/os", "kubernetes.io/arch",
+		"beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+	}, key)
+}
+
+// IsKey reports whether a text is the key of a label or of a taint.
+func IsKey(s string) bool {
+	domain, name, ok := strings.Cut(s, "/")
+	if !ok {
+		return IsName(domain)
+	}
+	if domain == "" || len(domain) > 253 || strings.Trim(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" {
+		return false
+	}
+	for _, one := range strings.Split(domain, ".") {
+		if one == "" || strings.HasPrefix(one, "-") || strings.HasSuffix(one, "-") {
+			return false
+		}
+	}
+	return IsName(name)
+}
+
+func IsLabelValue(s string) bool { return IsName(s) }
+
+// IsName reports whether a text is up to 63 letters, digits, dashes, dots and underscores, with a letter or digit at both ends.
+func IsName(s string) bool {
+	const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	return s != "" && len(s) <= 63 && strings.Trim(s, alphanumeric+"-_.") == "" &&
+		strings.ContainsRune(alphanumeric, rune(s[0])) && strings.ContainsRune(alphanumeric, rune(s[len(s)-1]))
+}

@@ -1,0 +1,62 @@
+package kubelet
+
+import (
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The types of values, as problems name them.
+const (
+	TypeText   = "text"
+	TypeNumber = "a number"
+	TypeTruth  = "true or false"
+	TypeList   = "a list"
+	TypeTable  = "a table"
+)
+
+// TypeName names the type of a value as problems do.
+func TypeName(value any) string {
+	switch value.(type) {
+	case int64, float64:
+		return TypeNumber
+	case bool:
+		return TypeTruth
+	case string:
+		return TypeText
+	case []any:
+		return TypeList
+	case map[string]any:
+		return TypeTable
+	}
+	return "a date"
+}
+
+func IsAddress(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Zone() == ""
+}
+
+func IsSettingDuration(s string) bool {
+	_, err := time.ParseDuration(s)
+	return s != "" && durations.MatchString(s) && err == nil
+}
+
+func IsThreshold(s string) bool {
+	percent, ok := strings.CutSuffix(s, "%")
+	if !ok {
+		return Quantities.MatchString(s)
+	}
+	share, err := strconv.ParseFloat(percent, 64)
+	return err == nil && share >= 0 && share < 100
+}
+
+// Quantities matches amounts such as "100m" and "1Gi".
+var Quantities = regexp.MustCompile(`^[+-]?[0-9.]+(e?[0-9]*|[EPTGMK]i?|[numk])$`)
+
+// CPUSets matches lists of processors such as "0-3,7".
+var CPUSets = regexp.MustCompile(`^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$`)
+
+var durations = regexp.MustCompile(`^(([0-9]+\.)?[0-9]+h)?(([0-9]+\.)?[0-9]+m)?(([0-9]+\.)?[0-9]+s)?(([0-9]+\.)?[0-9]+ms)?$`)

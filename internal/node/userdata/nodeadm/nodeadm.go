@@ -1,0 +1,311 @@
+// Package nodeadm reads NodeConfig documents of AL2023.
+//
+// In: a userdata.Reader and the parts of a user data.
+// Out: starts of the kubelet and problems, added to the Reader.
+// Never: a value that may be a secret in a problem.
+package nodeadm
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+const nodeConfigVersion = "node.eks.aws/v1alpha1"
+
+// nodeConfig is what nodeadm reads of a NodeConfig. Fields that it does not know it ignores.
+// Source: nodeadm/api of github.com/awslabs/amazon-eks-ami.
+type nodeConfig struct {
+	Spec struct {
+		Cluster struct {
+			Name                 string `json:"name"`
+			APIServerEndpoint    string `json:"apiServerEndpoint"`
+			CertificateAuthority []byte `json:"certificateAuthority"`
+			CIDR                 string `json:"cidr"`
+			EnableOutpost        *bool  `json:"enableOutpost"`
+			ID                   string `json:"id"`
+		} `json:"cluster"`
+		Containerd struct {
+			Config          string         `json:"config"`
+			BaseRuntimeSpec map[string]any `json:"baseRuntimeSpec"`
+		} `json:"containerd"`
+		Instance map[string]any `json:"instance"`
+		Kubelet  struct {
+			Config            map[string]any `json:"config"`
+			Flags             []string       `json:"flags"`
+			MaxPodsExpression string         `json:"maxPodsExpression"`
+		} `json:"kubelet"`
+		FeatureGates map[string]bool `json:"featureGates"`
+	} `json:"spec"`
+}
+
+// nodeConfigFields are the fields that it knows, by the path of their table.
+var nodeConfigFields = map[string]string{
+	"":                           "apiVersion kind metadata spec status",
+	"spec":                       "cluster containerd instance kubelet featureGates proxy",
+	"spec.cluster":               "name apiServerEndpoint certificateAuthority cidr enableOutpost id",
+	"spec.kubelet":               "config flags maxPodsExpression",
+	"spec.instance":              "localStorage storage environment network",
+	"spec.instance.localStorage": "strategy mountPath disabledMounts",
+	"spec.containerd":            "config baseRuntimeSpec",
+}
+
+// oneConfig is one NodeConfig of the user data.
+type oneConfig struct {
+	doc   map[string]any
+	spots map[string]userdata.Spot // by path: "spec.kubelet.config.maxPods"
+	at    userdata.Spot
+}
+
+// Read reads the NodeConfigs that nodeadm merges, in their order.
+func Read(r *userdata.Reader, parts []userdata.Text) {
+	var all []oneConfig
+	for _, t := range parts {
+		one, ok := readConfig(r, t)
+		if !ok {
+			return
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return
+	}
+	overridden(r, all)
+	merged, spots := map[string]any{}, map[string]userdata.Spot{}
+	for i, one := range all {
+		for path, spot := range one.spots {
+			if path == "spec.kubelet.flags" || strings.HasPrefix(path, "spec.kubelet.flags.") {
+				path = fmt.Sprintf("%d:%s", i, path)
+			}
+			spots[path] = spot
+		}
+		merge(merged, one.doc)
+	}
+	var config nodeConfig
+	data, err := json.Marshal(merged)
+	if err == nil {
+		err = json.Unmarshal(data, &config)
+	}
+	if err != nil { // each was read by itself: they disagree about what a field is
+		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, all[len(all)-1].at, "the NodeConfigs cannot be merged: a field is of one kind in one and of another in the next")
+		return
+	}
+	addNodeadm(r, config, all, spots)
+}
+
+// addNodeadm notes how nodeadm starts the kubelet.
+func addNodeadm(r *userdata.Reader, config nodeConfig, all []oneConfig, spots map[string]userdata.Spot) {
+	cluster := config.Spec.Cluster
+	s := userdata.Start{
+		By: userdata.ByNodeadm, At: all[len(all)-1].at, Sure: true, Config: config.Spec.Kubelet.Config, Spots: map[string]userdata.Spot{}, Within: spots,
+		Environment: kubelet.EnvironmentOf(config.Spec.Instance, spots),
+		Cluster:     userdata.Value{Text: cluster.Name, At: spots["spec.cluster.name"]},
+		Endpoint:    userdata.Value{Text: cluster.APIServerEndpoint, At: spots["spec.cluster.apiServerEndpoint"]},
+		CA:          userdata.Value{Text: string(cluster.CertificateAuthority), At: spots["spec.cluster.certificateAuthority"]},
+	}
+	for name := range s.Config {
+		s.Spots[name] = spots["spec.kubelet.config."+name]
+	}
+	for i, one := range all {
+		flags, _ := userdata.Dig(one.doc, "spec", "kubelet", "flags").([]any)
+		for j, f := range flags {
+			line, _ := f.(string)
+			spot := spots[fmt.Sprintf("%d:spec.kubelet.flags.%d", i, j)]
+			for _, w := range userdata.Words(line) {
+				s.Flags = append(s.Flags, userdata.Flag{Text: w, At: spot})
+			}
+		}
+	}
+	for _, field := range []struct {
+		name, value string
+	}{{"name", cluster.Name}, {"apiServerEndpoint", cluster.APIServerEndpoint}, {"certificateAuthority", string(cluster.CertificateAuthority)}, {"cidr", cluster.CIDR}} {
+		if field.value == "" {
+			r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, s.At, "the NodeConfig has no spec.cluster.%s, and nodeadm ends with an error", field.name).
+				Suggest("write all of spec.cluster: name, apiServerEndpoint, certificateAuthority and cidr", "")
+			return
+		}
+	}
+	if _, err := netip.ParsePrefix(cluster.CIDR); err != nil {
+		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, spots["spec.cluster.cidr"], "spec.cluster.cidr is no range of addresses, and nodeadm ends with an error").
+			Suggest("write the range of the cluster's services, for instance 10.100.0.0/16", "")
+		return
+	}
+	r.Starts = append(r.Starts, s)
+}
+
+// readConfig reads one NodeConfig as nodeadm does.
+func readConfig(r *userdata.Reader, t userdata.Text) (oneConfig, bool) {
+	one := oneConfig{at: t.At, spots: map[string]userdata.Spot{}}
+	bad := func(spot userdata.Spot, format string, args ...any) (oneConfig, bool) {
+		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, spot, "is no NodeConfig: "+format, args...)
+		return one, false
+	}
+	if t.Vague {
+		r.Opaque = append(r.Opaque, "the NodeConfig at "+t.At.String()+" has words in it that only the instance knows")
+		return one, false
+	}
+	if err := yaml.Unmarshal([]byte(t.Body), &one.doc); err != nil {
+		return bad(userdata.SpotOfYAML(err, t.At), "it is no YAML%s", userdata.PlainYAML(err))
+	}
+	one.spots = userdata.SpotsOfYAML(t)
+	version, _ := one.doc["apiVersion"].(string)
+	kind, _ := one.doc["kind"].(string)
+	switch {
+	case kind != "NodeConfig":
+		return bad(userdata.FirstKnown(one.spots["kind"], t.At), "its kind has to be NodeConfig")
+	case version != nodeConfigVersion:
+		return bad(userdata.FirstKnown(one.spots["apiVersion"], t.At), "its apiVersion has to be %s", nodeConfigVersion)
+	}
+	var shape nodeConfig
+	data, err := json.Marshal(one.doc)
+	if err == nil {
+		err = json.Unmarshal(data, &shape)
+	}
+	if err != nil {
+		path, text := shapeError(err)
+		return bad(userdata.FirstKnown(one.spots[path], t.At), "%s", text)
+	}
+	unknownFields(r, one)
+	judgeNodeadmValues(r, one, shape)
+	judgeNodeadmGates(r, one)
+	moreDocuments(r, t)
+	return one, true
+}
+
+// moreDocuments reports documents behind the first, which nodeadm does not read.
+func moreDocuments(r *userdata.Reader, t userdata.Text) {
+	seen, n := false, 0
+	for line := range strings.Lines(t.Body) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "---") && seen:
+			spot := userdata.Spot{Part: t.At.Part, Line: t.At.Line + n}
+			r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot, "nodeadm reads one document of each part, and ignores what is below this line").
+				Suggest("write each NodeConfig as a MIME part of its own", "")
+			return
+		case line != "" && line[0] != '#' && !strings.HasPrefix(line, "---"):
+			seen = true
+		}
+		n++
+	}
+}
+
+// unknownFields says which fields nodeadm does not know. It ignores them.
+func unknownFields(r *userdata.Reader, one oneConfig) {
+	for _, table := range slices.Sorted(maps.Keys(nodeConfigFields)) {
+		here := one.doc
+		if table != "" {
+			here, _ = userdata.Dig(one.doc, strings.Split(table, ".")...).(map[string]any)
+		}
+		known := strings.Fields(nodeConfigFields[table])
+		for _, name := range slices.Sorted(maps.Keys(here)) {
+			if slices.Contains(known, name) {
+				continue
+			}
+			path := strings.TrimPrefix(table+"."+name, ".")
+			p := r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss, userdata.FirstKnown(one.spots[path], one.at), "nodeadm knows no such field%s%s of a NodeConfig, and ignores it", userdata.Quoted(name), userdata.Within(table))
+			if near := userdata.Nearest(name, known); near != "" {
+				p.Suggest("write", near)
+			} else {
+				p.Suggest("take it out", "")
+			}
+		}
+	}
+}
+
+// diskStrategies are the strategies of local storage, of which nodeadm does not mind the case.
+var diskStrategies = []string{"RAID0", "RAID10", "Mount", "None"}
+
+// judgeNodeadmValues reports values with which nodeadm fails before the kubelet starts.
+func judgeNodeadmValues(r *userdata.Reader, one oneConfig, shape nodeConfig) {
+	strategy := userdata.Dig(one.doc, "spec", "instance", "localStorage", "strategy")
+	name, isText := strategy.(string)
+	isKnown := func(s string) bool { return strings.EqualFold(s, name) }
+	if strategy != nil && name != "" && !slices.ContainsFunc(diskStrategies, isKnown) || strategy != nil && !isText {
+		p := r.Report(userdata.NodeConfigBroken, userdata.Likely, userdata.NeverJoins, userdata.FirstKnown(one.spots["spec.instance.localStorage.strategy"], one.at),
+			"spec.instance.localStorage.strategy has to be one of RAID0, RAID10, Mount, and nodeadm fails on instances with local disks")
+		p.Suggest("choose one of them", "")
+	}
+	if _, ok := userdata.DecodeTOML(shape.Spec.Containerd.Config); !ok {
+		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins, userdata.FirstKnown(one.spots["spec.containerd.config"], one.at),
+			"spec.containerd.config is no TOML, and nodeadm fails before it starts the kubelet").Suggest("correct it", "")
+	}
+}
+
+// judgeNodeadmGates reports gates that nodeadm ignores, and what its own gates ask of the cluster.
+func judgeNodeadmGates(r *userdata.Reader, one oneConfig) {
+	gates, _ := userdata.Dig(one.doc, "spec", "featureGates").(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		spot := userdata.FirstKnown(one.spots["spec.featureGates."+name], one.at)
+		_, ofKubelet := kubelet.KubeletGates[name]
+		switch {
+		case slices.Contains(kubelet.NodeadmGates, name):
+		case ofKubelet:
+			r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsAmiss, spot, "%s is a feature gate of the kubelet, and nodeadm ignores it in spec.featureGates", name).
+				Suggest("write it into spec.kubelet.config.featureGates", "")
+		default:
+			p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsAmiss, spot, "nodeadm knows no such feature gate%s, and ignores it", userdata.Quoted(name))
+			p.Suggest("take it out", "")
+			if near := userdata.Nearest(name, kubelet.NodeadmGates); near != "" {
+				p.Suggest("write", near)
+			}
+		}
+	}
+	if on, _ := gates["InstanceIdNodeName"].(bool); on {
+		r.NamedByInstance(userdata.FirstKnown(one.spots["spec.featureGates.InstanceIdNodeName"], one.at), "InstanceIdNodeName names nodes by their instance ID")
+	}
+}
+
+// merge merges tables key by key. Flags add up, other lists replace each other.
+func merge(to, from map[string]any) {
+	for key, value := range from {
+		switch v := value.(type) {
+		case map[string]any:
+			old, ok := to[key].(map[string]any)
+			if !ok {
+				old = map[string]any{}
+				to[key] = old
+			}
+			merge(old, v)
+			continue
+		case []any:
+			if old, ok := to[key].([]any); ok && key == "flags" {
+				to[key] = slices.Concat(old, v)
+				continue
+			}
+		}
+		to[key] = value
+	}
+}
+
+// shapeError says which field is of the wrong kind, without its value.
+func shapeError(err error) (path, text string) {
+	var wrong *json.UnmarshalTypeError
+	if !userdata.AsType(err, &wrong) {
+		return "", "a field has a value that it cannot have"
+	}
+	field := wrong.Field
+	for !userdata.IsTelling(field) && field != "" { // a key of the user's own may be a secret
+		field = field[:max(strings.LastIndexByte(field, '.'), 0)]
+	}
+	kinds := map[string]string{"string": "text", "bool": "true or false", "map": "a table", "struct": "a table", "slice": "a list"}
+	want := kinds[wrong.Type.Kind().String()]
+	if want == "" {
+		want = "of another kind"
+	}
+	name := field
+	if field != wrong.Field {
+		name = "an entry of " + field
+	}
+	return wrong.Field, fmt.Sprintf("%s has to be %s, and is %s", name, want, map[string]string{
+		"string": "text", "number": "a number", "bool": "true or false", "object": "a table", "array": "a list",
+	}[strings.Fields(wrong.Value + " ")[0]])
+}

@@ -1,0 +1,36 @@
+package nodeadm
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+// overridden reports which values of a NodeConfig do not count, since a later NodeConfig has others.
+func overridden(r *userdata.Reader, all []oneConfig) {
+	for i, one := range all[:len(all)-1] {
+		spec, _ := one.doc["spec"].(map[string]any)
+		for _, l := range kubelet.Leaves("spec", spec) {
+			if l.Value == nil || strings.HasPrefix(l.Path, "spec.kubelet.flags") || kubelet.IsIdentity(l.Path) && r.In.Endpoint == "" {
+				continue
+			}
+			for _, later := range all[i+1:] {
+				value, _ := kubelet.Find(later.doc, strings.Split(l.Path, "."))
+				if value == nil && l.Path == "spec.kubelet.maxPodsExpression" {
+					value = userdata.Dig(later.doc, "spec", "kubelet", "config", "maxPods")
+				}
+				if _, isTable := value.(map[string]any); value == nil || isTable || fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {
+					continue
+				}
+				by := "a later NodeConfig"
+				if later.at.Part == r.Ours && r.Ours > 0 {
+					by = "the NodeConfig that Joiner writes"
+				}
+				kubelet.DoesNotCount(r, userdata.FirstKnown(one.spots[l.Path], one.at), l, value, by)
+				break
+			}
+		}
+	}
+}

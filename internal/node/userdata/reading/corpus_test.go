@@ -1,0 +1,195 @@
+package reading_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the expected readings of the corpus anew")
+
+// sample is one file of the corpus: what it is about, what is known, user data,
+// and the reading that is expected, with lines of dashes between.
+type sample struct {
+	about, head string // as written
+	input       userdata.Input
+	pack        []string // what was done to the user data: "gzip", "base64"
+	alone       bool     // nothing is merged with it
+	body, want  string
+}
+
+const ruler = "\n----\n"
+
+func parse(t testing.TB, file string) sample {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(data), ruler)
+	body, want, ok2 := strings.Cut(rest, ruler)
+	if !ok || !ok2 && !*rewrite {
+		t.Fatalf("%s: wants a head, user data and a reading, with lines of dashes between", file)
+	}
+	s := sample{head: head, body: body, want: want}
+	if !ok2 {
+		s.body = strings.TrimSuffix(s.body, "----\n")
+	}
+	s.input = userdata.Input{Cluster: "prod", Endpoint: "https://ENDPOINT.example", Version: "1.33"}
+	for line := range strings.Lines(head) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "family":
+			s.input.Family = value
+		case "image":
+			s.input.Image = value
+		case "arch":
+			s.input.Arch = value
+		case "version":
+			s.input.Version = value
+		case "pack":
+			s.pack = strings.Fields(value)
+		case "alone":
+			s.alone = true
+		default:
+			if !strings.HasPrefix(line, "#") {
+				t.Fatalf("%s: what is %q?", file, line)
+			}
+			s.about += line
+		}
+	}
+	return s
+}
+
+// read has the sample's user data merged, if its family has it merged, and read.
+func (s sample) read(t *testing.T) string {
+	t.Helper()
+	s.input.Own = s.body
+	for _, how := range s.pack {
+		s.input.Own = packed(t, s.input.Own, how)
+	}
+	if s.input.Family != catalog.Custom && !s.alone {
+		pods := int64(29)
+		data, err := bootstrap.UserData(bootstrap.Node{
+			Family: s.input.Family, UserData: s.input.Own, ImageName: s.input.Image,
+			Cluster: bootstrap.Cluster{Name: "prod", Endpoint: "https://ENDPOINT.example", CA: "Q0E=", ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
+			Kubelet: bootstrap.Kubelet{MaxPods: &pods}, Labels: requirements.Labels{"team": "a"},
+		})
+		if err != nil {
+			return "cannot be merged: " + err.Error() + "\n"
+		}
+		s.input.Data = data
+	}
+	return write(reading.Read(s.input))
+}
+
+func packed(t *testing.T, body, how string) string {
+	t.Helper()
+	switch how {
+	case "base64":
+		return base64.StdEncoding.EncodeToString([]byte(body))
+	case "crlf":
+		return strings.ReplaceAll(body, "\n", "\r\n")
+	case "cut":
+		return body[:len(body)-8]
+	case "long":
+		return body + strings.Repeat("# and so on\n", 1500)
+	case "gzip":
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		if _, err := w.Write([]byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	t.Fatalf("what is pack %q?", how)
+	return ""
+}
+
+// write writes a reading as the corpus has it.
+func write(r userdata.Reading) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "form: %s\n", r.Form)
+	for _, v := range []struct {
+		name  string
+		value userdata.Value
+	}{{"cluster", r.Cluster}, {"endpoint", r.Endpoint}, {"node-ip", r.NodeIP}, {"max-pods", r.MaxPods}, {"dns", r.ClusterDNS}} {
+		if v.value.IsSet() {
+			fmt.Fprintf(&b, "%s: %s%s\n", v.name, v.value.Text, place(v.value.At))
+		}
+	}
+	for _, t := range r.Taints {
+		fmt.Fprintf(&b, "taint: %s%s\n", t.Taint, place(t.At))
+	}
+	for _, l := range r.Labels {
+		fmt.Fprintf(&b, "label: %s=%s%s\n", l.Key, l.Value, place(l.At))
+	}
+	for _, f := range r.Kubelet.Flags {
+		fmt.Fprintf(&b, "flag: %s\n", f)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Kubelet.Config)) {
+		value, err := json.Marshal(r.Kubelet.Config[name])
+		if err != nil {
+			value = []byte(err.Error())
+		}
+		fmt.Fprintf(&b, "config: %s=%s\n", name, value)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "%s, %s, %s:\n  %s\n", p.Kind, p.Certainty, p.Harm, p)
+	}
+	return b.String()
+}
+
+func place(s userdata.Spot) string {
+	if s == (userdata.Spot{}) {
+		return ""
+	}
+	return " (" + s.String() + ")"
+}
+
+// TestCorpus reads every form of user data, and every mistake that was seen in it.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/corpus/*.txt")
+	if err != nil || len(files) < 60 && !*rewrite {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			s := parse(t, file)
+			got := s.read(t)
+			if s.about == "" {
+				t.Error("it does not say what it is about")
+			}
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(s.head+ruler+s.body+ruler+got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(s.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

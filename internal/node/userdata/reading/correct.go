@@ -1,0 +1,241 @@
+package reading
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+// Wish is a change of the user data that the console output of an instance suggests.
+type Wish struct {
+	Flag    string // of the kubelet, without dashes: it is left out
+	Program string // its calls are left out
+	Forgive string // a program whose failure is not to end the script
+	MaxPods int    // is set for a kubelet whose image does not know the instance type; 0: not set
+}
+
+// Correct fixes the problems of the user's own user data, in.Own, that can be fixed without a decision of the user. checks restricts
+// them; none means all. read returns the problems of a candidate text. Each change reduces the number of problems. Correct returns
+// the text unchanged if it can fix nothing.
+func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks ...string) string {
+	const most = 40 // changes; each has to make it better, so that there is an end in any case
+	own := in.Own
+	problems := read(own)
+	for range most {
+		better, left, ok := step(in, own, problems, read, checks)
+		if !ok {
+			break
+		}
+		own, problems = better, left
+	}
+	return own
+}
+
+// step makes one change.
+func step(in userdata.Input, own string, problems []userdata.Problem, read func(string) []userdata.Problem, checks []string) (better string, left []userdata.Problem, ok bool) {
+	for _, p := range problems {
+		if len(checks) > 0 && !slices.Contains(checks, p.Check()) || p.At.Part > 0 || p.At.Ours {
+			continue
+		}
+		for _, text := range candidates(in, own, p) {
+			if text == own {
+				continue
+			}
+			if left := read(text); weight(left) < weight(problems) {
+				return text, left, true
+			}
+		}
+	}
+	return own, problems, false
+}
+
+// Grant applies w to the user's own user data. It returns the text unchanged if there is nothing to change.
+func Grant(in userdata.Input, w Wish) string {
+	own := in.Own
+	if w.Flag != "" {
+		if text, ok := recall(in, own, strings.TrimLeft(w.Flag, "-")); ok {
+			own = text
+		} else {
+			own = withoutFlag(own, strings.TrimLeft(w.Flag, "-"))
+		}
+	}
+	if w.MaxPods > 0 {
+		in.Own = own
+		own = limited(in, w.MaxPods)
+	}
+	if w.Program != "" {
+		own = eachCall(own, w.Program, func(string) string { return "true" })
+	}
+	if w.Forgive != "" {
+		own = eachCall(own, w.Forgive, func(call string) string { return call + " || true" })
+	}
+	return own
+}
+
+// weight is how bad problems are together.
+func weight(all []userdata.Problem) int {
+	sum := 0
+	for _, p := range all {
+		one := map[userdata.Certainty]int{userdata.Certain: 9, userdata.Likely: 3, userdata.Possible: 1}[p.Certainty]
+		if p.Harm == userdata.NeverJoins {
+			one *= 100
+		}
+		sum += one
+	}
+	return sum
+}
+
+// candidates returns texts that may fix a problem, the smallest change first. The caller reads each to see whether it does.
+func candidates(in userdata.Input, own string, p userdata.Problem) []string {
+	l := linesOf(own)
+	switch p.Kind {
+	case userdata.TooLong:
+		return []string{shorter(own)}
+	case userdata.ProxyCatches:
+		return []string{l.replaced(p.At.Line, func(line string) string { return kubelet.Excepted(line, p.Write) })}
+	case userdata.OtherArch:
+		return []string{l.replaced(p.At.Line, counterpart), l.replaced(p.At.Line, asked)}
+	case userdata.UnknownPart:
+		if in.Family != userdata.FamilyCustom || parsed(own) == nil {
+			return nothing(in)
+		}
+		return []string{"#!/bin/bash\n" + own}
+	case userdata.ScriptBroken:
+		return []string{
+			strings.ReplaceAll(own, "\r\n", "\n"), "#!/bin/bash\n" + own,
+			l.replaced(p.At.Line, func(line string) string { return line + quoteAt(line, p.At.Column) }),
+		}
+	case userdata.NeverReached:
+		return []string{l.replaced(p.At.Line, func(string) string { return "true" })}
+	case userdata.SettingUnknown, userdata.SettingInvalid, userdata.NodeConfigBroken, userdata.BadMIME, userdata.OtherFamily, userdata.Unwritable:
+		return valid(in, own, l, p)
+	}
+	switch {
+	case userdata.FormOf(own) != userdata.FormScript:
+		return settings(in, l, p)
+	case bootWords(own) == nil && (p.Kind == userdata.NothingJoins || p.Kind == userdata.Obscure):
+		return joining(in, own)
+	}
+	if text, ok := recall(in, own, ""); ok {
+		return []string{text}
+	}
+	return nil
+}
+
+// valid are texts without a setting that its reader rejects. A script keeps the line that has the setting: it may be the call of bootstrap.sh.
+func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string {
+	if userdata.FormOf(own) == userdata.FormScript && (p.Kind == userdata.SettingUnknown || p.Kind == userdata.SettingInvalid) {
+		return withoutGates(l, p)
+	}
+	return append(settings(in, l, p), nothing(in)...)
+}
+
+// settings are what may put a line of settings right: the name that was meant, a bracket or a quote that is missing, no such line.
+func settings(in userdata.Input, l lines, p userdata.Problem) []string {
+	var out []string
+	if p.Write != "" && p.At.Column > 0 {
+		out = append(out, l.replaced(p.At.Line, func(line string) string { return renamed(line, p.At.Column, p.Write) }))
+	}
+	for _, end := range []string{"]", `"`, `'`, "}"} {
+		out = append(out, l.replaced(p.At.Line, func(line string) string { return line + end }))
+	}
+	if userdata.FormOf(strings.Join(l, "\n")) == userdata.FormScript {
+		return out // a line of a script does more than set something
+	}
+	return append(out, l.without(p.At.Line))
+}
+
+// nothing is no user data at all: where Joiner writes all that is needed, instances join without.
+func nothing(in userdata.Input) []string {
+	if in.Family == userdata.FamilyCustom {
+		return nil
+	}
+	return []string{""}
+}
+
+// joining adds to a script the call that starts the kubelet.
+func joining(in userdata.Input, own string) []string {
+	if in.Cluster == "" || in.Family != userdata.FamilyCustom || userdata.FormOf(own) != userdata.FormScript {
+		return nil
+	}
+	return []string{strings.TrimRight(own, "\n") + "\n" + userdata.BySh + " " + in.Cluster + " " + kubelet.ExtraArgs + " '" + kubelet.StartupFlag + "'\n"}
+}
+
+// lines are those of a text, each without its end.
+type lines []string
+
+func linesOf(text string) lines { return strings.Split(text, "\n") }
+
+// replaced is the text with another line of a number, from 1.
+func (l lines) replaced(number int, change func(string) string) string {
+	if number < 1 || number > len(l) {
+		return strings.Join(l, "\n")
+	}
+	out := slices.Clone(l)
+	out[number-1] = change(out[number-1])
+	return strings.Join(out, "\n")
+}
+
+// without is the text without the line of a number.
+func (l lines) without(number int) string {
+	if number < 1 || number > len(l) {
+		return strings.Join(l, "\n")
+	}
+	return strings.Join(slices.Delete(slices.Clone(l), number-1, number), "\n")
+}
+
+// quoteAt is the quote that stands at a column of a line; none: nothing.
+func quoteAt(line string, column int) string {
+	if column < 1 || column > len(line) || !strings.ContainsAny(line[column-1:column], "'\"`") {
+		return ""
+	}
+	return line[column-1 : column]
+}
+
+// renamed is a line with another word at a column.
+func renamed(line string, column int, word string) string {
+	if column > len(line) {
+		return line
+	}
+	rest := strings.TrimLeft(line[column-1:], userdata.Letters+"0123456789-_")
+	return line[:column-1] + word + rest
+}
+
+// counterparts are the words for the two architectures that downloads use, pair by pair.
+var counterparts = [][2]string{{"x86_64", "aarch64"}, {"amd64", "arm64"}}
+
+// counterpart is a line in which what is named for one architecture is named for the other.
+func counterpart(line string) string {
+	for _, pair := range counterparts {
+		for i, word := range pair {
+			if strings.Contains(line, word) {
+				return strings.ReplaceAll(line, word, pair[1-i])
+			}
+		}
+	}
+	return line
+}
+
+// asked matches a line that queries the architecture of the instance.
+func asked(line string) string {
+	for i, ask := range []string{"$(uname -m)", "$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/)"} {
+		for _, word := range counterparts[i] {
+			if strings.Contains(line, word) {
+				return strings.ReplaceAll(line, word, ask)
+			}
+		}
+	}
+	return line
+}
+
+// withoutFlag leaves out the lines in which a list has a flag of the kubelet, as a NodeConfig does.
+func withoutFlag(own, name string) string {
+	l := slices.DeleteFunc(linesOf(own), func(line string) bool {
+		item, ok := strings.CutPrefix(strings.TrimSpace(line), "- ")
+		flag, _, _ := strings.Cut(strings.Trim(item, `"'`), "=")
+		return ok && flag == "--"+name
+	})
+	return strings.Join(l, "\n")
+}

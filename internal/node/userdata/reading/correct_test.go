@@ -1,0 +1,120 @@
+package reading
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+// TestCorrect: problems that need no decision of the user are fixed, and nothing else is changed.
+func TestCorrect(t *testing.T) {
+	t.Parallel()
+	const head, call, taint = "#!/bin/bash\nexport TOKEN=verysecret\n", "/etc/eks/bootstrap.sh prod", "--register-with-taints=karpenter.sh/unregistered:NoExecute"
+	right := head + call + " --kubelet-extra-args '" + taint + "'\n"
+	proxied := func(line string) string {
+		return strings.Replace(right, call, "cat <<EOF > /etc/systemd/system/kubelet.service.d/proxy.conf\n[Service]\n"+line+"\nEOF\n"+call, 1)
+	}
+	tests := map[string]struct{ family, data, want string }{
+		"nothing is wrong":       {"Custom", right, right},
+		"no taint":               {"Custom", head + call + "\n", right},
+		"an equals sign":         {"Custom", head + call + " --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n", right},
+		"no quotes":              {"Custom", head + call + " --kubelet-extra-args --v=2 " + taint + "\n", head + call + " --kubelet-extra-args '--v=2 " + taint + "'\n"},
+		"an older name":          {"Custom", head + call + " --kubelet-extra-args '--register-with-taints=karpenter.sh/uninitialized:NoExecute'\n", right},
+		"two flags":              {"Custom", head + call + " --kubelet-extra-args '" + taint + " --register-with-taints=a=b:NoSchedule'\n", head + call + " --kubelet-extra-args '" + taint + ",a=b:NoSchedule'\n"},
+		"a flag of old":          {"Custom", head + call + " --kubelet-extra-args '--container-runtime=remote " + taint + "'\n", right},
+		"an unknown gate":        {"Custom", head + call + " --kubelet-extra-args '--feature-gates=NoSuchGateAtAll=true " + taint + "'\n", right},
+		"a gate among others":    {"Custom", head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,NoSuchGateAtAll=true,AllBeta=true " + taint + "'\n", head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,AllBeta=true " + taint + "'\n"},
+		"another cluster":        {"Custom", strings.Replace(right, "prod", "staging", 1), right},
+		"no cluster":             {"Custom", strings.Replace(right, " prod", "", 1), right},
+		"another authority":      {"Custom", strings.Replace(right, " prod", " prod --b64-cluster-ca T1RIRVI=", 1), strings.Replace(right, " prod", " prod --b64-cluster-ca T1dO", 1)},
+		"an open quote":          {"Custom", strings.Replace(right, "NoExecute'", "NoExecute", 1), right},
+		"lines of Windows":       {"Custom", strings.ReplaceAll(right, "\n", "\r\n"), right},
+		"no interpreter":         {"Custom", strings.TrimPrefix(right, "#!/bin/bash\n"), right},
+		"an early end":           {"Custom", strings.Replace(right, call, "exit 0\n"+call, 1), strings.Replace(right, call, "true\n"+call, 1)},
+		"nothing joins":          {"Custom", head, right},
+		"a variable":             {"Custom", head + call + " --kubelet-extra-args \"$ARGS\"\n", head + call + " --kubelet-extra-args \"$ARGS\"\n"},
+		"a program of another":   {"Custom", strings.Replace(right, call, "curl -O https://example.com/agent-arm64\n"+call, 1), strings.Replace(right, call, "curl -O https://example.com/agent-amd64\n"+call, 1)},
+		"a setting":              {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
+		"a setting of no kind":   {"Bottlerocket", "[settings.kubernetes]\nmax-pods = true\nevent-qps = 5\n", "[settings.kubernetes]\nevent-qps = 5\n"},
+		"a bracket":              {"Bottlerocket", "[settings.kubernetes\nmax-pods = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
+		"a script for settings":  {"Bottlerocket", "#!/bin/bash\necho hello\n", ""},
+		"a proxy":                {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8"`), proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8,.eks.amazonaws.com"`)},
+		"a proxy alone":          {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128"`), proxied("Environment=\"HTTPS_PROXY=http://u:verysecret@p:3128\"\nEnvironment=\"NO_PROXY=.eks.amazonaws.com\"")},
+		"half of it by a person": {"Custom", head + "exit 0\n" + call + " --kubelet-extra-args \"$ARGS\"\n", head + "true\n" + call + " --kubelet-extra-args \"$ARGS\"\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := userdata.Input{Family: test.family, Cluster: "prod", CA: "T1dO", Arch: "amd64", Own: test.data}
+			read := func(own string) []userdata.Problem {
+				one := in
+				one.Own = own
+				if test.family != "Custom" {
+					if p, ok := Foreign(one); ok {
+						return []userdata.Problem{p}
+					}
+				}
+				return Read(one).Problems
+			}
+			if got := Correct(in, read); got != test.want {
+				t.Errorf("it becomes\n%s\nwant\n%s\nof which is said %v, then %v", got, test.want, read(test.data), read(got))
+			}
+		})
+	}
+}
+
+// TestCorrectOnly: what belongs to other checks is left as it is.
+func TestCorrectOnly(t *testing.T) {
+	t.Parallel()
+	in := userdata.Input{Family: "Custom", Arch: "amd64", Own: "#!/bin/bash\ncurl -O https://example.com/agent-arm64\n/etc/eks/bootstrap.sh prod\n"}
+	read := func(own string) []userdata.Problem {
+		one := in
+		one.Own = own
+		return Read(one).Problems
+	}
+	if got := Correct(in, read, "TAINT-1"); !strings.Contains(got, "agent-arm64") || !strings.Contains(got, kubelet.StartupFlag) {
+		t.Errorf("for TAINT-1 alone it becomes\n%s", got)
+	}
+}
+
+// TestShorter: a long script becomes shorter, and does the same.
+func TestShorter(t *testing.T) {
+	t.Parallel()
+	own := "#!/bin/bash\n" + strings.Repeat("# nobody reads this on an instance\n", 600) + "echo hello   # twice\n"
+	in := userdata.Input{Family: "AL2023", Own: own}
+	got := Correct(in, func(own string) []userdata.Problem {
+		if len(own) > userdata.MaxBytes {
+			return []userdata.Problem{{Kind: userdata.TooLong, Certainty: userdata.Certain, Harm: userdata.NeverJoins}}
+		}
+		return nil
+	})
+	if got != "#!/bin/bash\necho hello\n" {
+		t.Errorf("it becomes %q", got)
+	}
+}
+
+// TestGrant: what a console has shown to be in the way goes, and nothing else.
+func TestGrant(t *testing.T) {
+	t.Parallel()
+	own := "#!/bin/bash\nset -e\nfetch-the-agent --now\nswapon /swapfile && echo on\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--feature-gates=No=true " + kubelet.StartupFlag + "'\n"
+	for name, test := range map[string]struct {
+		wish     Wish
+		old, new string
+	}{
+		"a flag":       {Wish{Flag: "feature-gates"}, "--feature-gates=No=true ", ""},
+		"a program":    {Wish{Program: "swapon"}, "swapon /swapfile", "true"},
+		"a failure":    {Wish{Forgive: "fetch-the-agent"}, "--now", "--now || true"},
+		"pods":         {Wish{MaxPods: 29}, "--kubelet-extra-args '", "--use-max-pods false --kubelet-extra-args '--max-pods=29 "},
+		"nothing else": {Wish{Program: "mkswap"}, "", ""},
+	} {
+		if got, want := Grant(userdata.Input{Family: "Custom", Own: own, Cluster: "prod"}, test.wish), strings.Replace(own, test.old, test.new, 1); got != want {
+			t.Errorf("%s: it becomes\n%s\nwant\n%s", name, got, want)
+		}
+	}
+	config := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --v=2\n    - --max-pods=-5\n"
+	if got := Grant(userdata.Input{Family: "AL2023", Own: config}, Wish{Flag: "max-pods"}); got != strings.Replace(config, "    - --max-pods=-5\n", "", 1) {
+		t.Errorf("the NodeConfig becomes\n%s", got)
+	}
+}

@@ -1,0 +1,44 @@
+package reading
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// gateFlag is the kubelet's flag with its feature gates, in a script.
+var gateFlag = regexp.MustCompile(`--feature-gates[= ]([A-Za-z0-9]+=[A-Za-z]+(?:,[A-Za-z0-9]+=[A-Za-z]+)*)`)
+
+// withoutGates are the scripts in which one feature gate of a line has the name that was meant, or is left out; of the last one the flag goes
+// as well. The rest of the line starts the kubelet, and stays.
+func withoutGates(l lines, p userdata.Problem) []string {
+	if p.At.Line < 1 || p.At.Line > len(l) {
+		return nil
+	}
+	line := l[p.At.Line-1]
+	found := gateFlag.FindStringSubmatchIndex(line)
+	if found == nil {
+		return nil
+	}
+	gates := strings.Split(line[found[2]:found[3]], ",")
+	with := func(gates []string) string {
+		text := line[:found[2]] + strings.Join(gates, ",") + line[found[3]:]
+		if len(gates) == 0 {
+			text = line[:found[0]] + strings.TrimLeft(line[found[1]:], " ")
+		}
+		return l.replaced(p.At.Line, func(string) string { return text })
+	}
+	var out []string
+	for i, gate := range gates {
+		_, value, _ := strings.Cut(gate, "=")
+		if p.Write != "" {
+			out = append(out, with(slices.Concat(gates[:i], []string{p.Write + "=" + value}, gates[i+1:])))
+		}
+	}
+	for i := range gates {
+		out = append(out, with(slices.Concat(gates[:i], gates[i+1:])))
+	}
+	return out
+}

@@ -1,0 +1,233 @@
+package reading
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/bottlerocket"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+// judge works out what the kubelet makes of all that was read, and what is wrong with it.
+func judge(r *userdata.Reader) {
+	judgeArch(r)
+	if slices.ContainsFunc(r.Out.Problems, func(p userdata.Problem) bool {
+		return p.Kind == userdata.TooLong || p.Kind == userdata.NotUnpackable && p.Harm == userdata.NeverJoins
+	}) {
+		return // whatever else may be said of it does not matter yet
+	}
+	if len(r.Starts) == 0 {
+		nothingStarts(r)
+		return
+	}
+	several(r)
+	s := r.Starts[0] // the first one starts the kubelet; those after it find it running
+	r.Out.Cluster, r.Out.Endpoint, r.Out.NodeIP = s.Cluster, s.Endpoint, s.IP
+	effective(r, s)
+	judgeCluster(r, s)
+	judgeAuthority(r, s)
+	kubelet.JudgeProxy(r, s)
+	if len(r.Opaque) > 0 {
+		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{}, "it may come otherwise: %s", r.Opaque[0])
+	}
+}
+
+// effective works out what the kubelet makes of its arguments and its configuration.
+func effective(r *userdata.Reader, s userdata.Start) {
+	for _, f := range s.Flags {
+		r.Out.Kubelet.Flags = append(r.Out.Kubelet.Flags, f.Text)
+	}
+	if s.Config != nil {
+		r.Out.Kubelet.Config = s.Config
+	}
+	first := len(r.Out.Problems)
+	args, stray := kubelet.Arguments(s.Flags)
+	kubelet.JudgeFlags(r, args, stray, userdata.NeverJoins)
+	kubelet.JudgeConfig(r, s)
+	kubelet.Registered(r, args, s)
+	kubelet.Labels(r, args, s)
+	kubelet.OverridingFlags(r, args, s)
+	r.Out.MaxPods = userdata.Value{At: s.Spots["maxPods"]}
+	if n, ok := s.Config["maxPods"]; ok {
+		r.Out.MaxPods.Text = fmt.Sprint(n)
+	}
+	if dns, ok := s.Config["clusterDNS"]; ok {
+		var all []string
+		for _, one := range userdata.List(dns) {
+			all = append(all, fmt.Sprint(one))
+		}
+		r.Out.ClusterDNS = userdata.Value{Text: strings.Join(all, ","), At: s.Spots["clusterDNS"]}
+	}
+	for _, a := range args {
+		value := userdata.Value{Text: a.Value, At: a.At}
+		switch a.Name {
+		case "max-pods":
+			r.Out.MaxPods = value
+		case "cluster-dns":
+			r.Out.ClusterDNS = value
+		case "node-ip":
+			r.Out.NodeIP = value
+		}
+	}
+	hidden(r, &s)
+	kubelet.JudgeStartup(r, s)
+	r.Soften(first, s.Sure)
+}
+
+// hidden takes over what was found out about the start since.
+func hidden(r *userdata.Reader, s *userdata.Start) { s.Hidden = s.Hidden || r.Starts[0].Hidden }
+
+// several says that user data starts the kubelet more than once.
+func several(r *userdata.Reader) {
+	if len(r.Starts) < 2 || !r.Starts[0].Sure {
+		return
+	}
+	p := r.Report(userdata.StartsTwice, userdata.Certain, userdata.JoinsAmiss, r.Starts[0].At, "it starts the kubelet by %s itself, which comes first, so what a later part says is lost", r.Starts[0].By)
+	p.Suggest("take the call out: Joiner writes it", "")
+	if r.In.Family == userdata.FamilyCustom {
+		p.Suggest("start it once", "")
+	}
+}
+
+// nothingStarts says why no kubelet is started, unless something worse was said.
+func nothingStarts(r *userdata.Reader) {
+	if r.In.Family != userdata.FamilyCustom && r.In.Data == nil ||
+		slices.ContainsFunc(r.Out.Problems, func(p userdata.Problem) bool {
+			return p.Harm == userdata.NeverJoins || p.Harm == userdata.UnlessStarted
+		}) {
+		return
+	}
+	switch {
+	case r.In.Family == userdata.FamilyCustom && r.System() == "", r.System() == userdata.WindowsSystem && r.In.Family == userdata.FamilyCustom:
+		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsAmiss, userdata.Spot{}, "only the image knows what it makes of its user data").
+			Suggest("see to it that the kubelet gets", kubelet.StartupFlag)
+	case len(r.Opaque) > 0:
+		r.Report(userdata.Obscure, userdata.Possible, userdata.NeverJoins, userdata.Spot{}, "nothing in it is seen to start the kubelet: %s", r.Opaque[0])
+	default:
+		what := map[string]string{
+			catalog.AL2: "calls " + userdata.BySh, catalog.AL2023: "is a NodeConfig for nodeadm",
+			userdata.BottlerocketSystem: "names the cluster", userdata.WindowsSystem: "calls " + userdata.ByPS,
+		}[r.System()]
+		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Spot{}, "nothing in it %s, so the instance does not know its cluster", what).
+			Suggest("write it for "+r.System(), "")
+	}
+}
+
+// settle says of what keeps a part from working whether the instance joins by another one.
+func settle(r *userdata.Reader) {
+	harm := userdata.JoinsAmiss
+	if len(r.Starts) == 0 && r.In.Family == userdata.FamilyCustom {
+		harm = userdata.NeverJoins
+	}
+	for i := range r.Out.Problems {
+		p := &r.Out.Problems[i]
+		if p.Harm == userdata.UnlessStarted {
+			p.Harm = harm
+		}
+		// What only the instance can know may start the kubelet all the same.
+		if r.In.Family == userdata.FamilyCustom && len(r.Opaque) > 0 && p.IsFatal() && p.Kind != userdata.OtherFamily && p.Kind != userdata.TooLong {
+			p.Certainty = userdata.Likely
+		}
+	}
+}
+
+// place gives places as the user knows them: without a part where he wrote one
+// piece, and as Joiner's where he wrote nothing.
+func place(r *userdata.Reader) {
+	single := r.Ours > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
+	mend := func(s *userdata.Spot) {
+		switch {
+		case r.Ours > 0 && s.Part == r.Ours:
+			*s = userdata.Spot{Ours: true}
+		case single:
+			s.Part = 0
+		}
+	}
+	for _, v := range []*userdata.Value{&r.Out.Cluster, &r.Out.Endpoint, &r.Out.NodeIP, &r.Out.MaxPods, &r.Out.ClusterDNS} {
+		mend(&v.At)
+	}
+	for i := range r.Out.Taints {
+		mend(&r.Out.Taints[i].At)
+	}
+	for i := range r.Out.Labels {
+		mend(&r.Out.Labels[i].At)
+	}
+	for i := range r.Out.Problems {
+		mend(&r.Out.Problems[i].At)
+	}
+}
+
+// judgeCluster holds the cluster of the user data against the one to join.
+func judgeCluster(r *userdata.Reader, s userdata.Start) {
+	if name := s.Cluster; name.IsSet() && !name.Vague && r.In.Cluster != "" && name.Text != r.In.Cluster {
+		called := "another cluster"
+		if isClusterName(name.Text) {
+			called = "the cluster " + name.Text
+		}
+		certainty := userdata.Certain
+		if !s.Sure {
+			certainty = userdata.Likely
+		}
+		r.Report(userdata.OtherCluster, certainty, userdata.NeverJoins, name.At, "it is for %s, and this is %s: the node asks for a token of the wrong cluster", called, r.In.Cluster).
+			Suggest("write", r.In.Cluster)
+	}
+	end := s.Endpoint
+	if end.IsSet() && !end.Vague && r.In.Endpoint != "" && !strings.EqualFold(strings.TrimSuffix(end.Text, "/"), strings.TrimSuffix(r.In.Endpoint, "/")) {
+		r.Report(userdata.OtherCluster, userdata.Likely, userdata.NeverJoins, end.At, "the API server that it names is not this cluster's").Suggest("write", r.In.Endpoint)
+	}
+}
+
+// judgeAuthority holds the certificate authority of the user data against the cluster's.
+func judgeAuthority(r *userdata.Reader, s userdata.Start) {
+	if !s.CA.IsSet() || s.CA.Vague || r.In.CA == "" || sameAuthority(s.CA.Text, r.In.CA) {
+		return
+	}
+	certainty := userdata.Certain
+	if !s.Sure {
+		certainty = userdata.Likely
+	}
+	r.Report(userdata.OtherAuthority, certainty, userdata.NeverJoins, s.CA.At, "it has another cluster's certificate authority, so the kubelet does not trust the API server's certificate").
+		Suggest("write that of aws eks describe-cluster --query cluster.certificateAuthority.data", "")
+}
+
+// sameAuthority reports whether the certificates of one are among those of the other; each is PEM, or base64 of it.
+func sameAuthority(given, cluster string) bool {
+	given, cluster = bottlerocket.PemOf(given), bottlerocket.PemOf(cluster)
+	return cluster == "" || strings.Contains(given, cluster)
+}
+
+// isClusterName reports whether a text may be the name of an EKS cluster.
+func isClusterName(s string) bool { return kubelet.IsName(s) && !strings.Contains(s, ".") }
+
+// architectures are words for the two, as the names of downloads have them.
+var architectures = map[string][]string{
+	"amd64": {"x86_64", "amd64", "linux-64bit", "linux_64bit"},
+	"arm64": {"aarch64", "arm64"},
+}
+
+// judgeArch looks for what a script fetches or runs for the other architecture.
+func judgeArch(r *userdata.Reader) {
+	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[r.In.Arch]
+	if other == "" || strings.Contains(r.In.Own, "uname") || strings.Contains(r.In.Own, "case ") {
+		return
+	}
+	n := 0
+	for line := range strings.Lines(r.In.Own) {
+		n++
+		code, _, _ := strings.Cut(line, " #")
+		if strings.HasPrefix(strings.TrimSpace(code), "#") {
+			continue
+		}
+		has := func(arch string) bool {
+			return slices.ContainsFunc(architectures[arch], func(name string) bool { return strings.Contains(strings.ToLower(code), name) })
+		}
+		if has(other) && !has(r.In.Arch) {
+			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsAmiss, userdata.Spot{Line: n}, "it names something of %s, and the image is of %s, which cannot run it", other, r.In.Arch).
+				Suggest("take what uname -m says", "")
+			return
+		}
+	}
+}

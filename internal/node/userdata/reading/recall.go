@@ -1,0 +1,337 @@
+package reading
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+	"github.com/joiner-sh/joiner/internal/node/userdata/shell"
+)
+
+// calling is a call of bootstrap.sh on its way to be written anew.
+type calling struct {
+	in      userdata.Input
+	own     string
+	drop    string // a flag of the kubelet that is left out
+	cluster string // as it is written
+	options [][2]string
+	kubelet []string
+	more    string // arguments of the kubelet that come first, each with a blank behind it
+}
+
+// recall is a script in which bootstrap.sh is called as it takes it: each option a word of its own, the kubelet's arguments in one
+// pair of quotes, none among them that no kubelet takes, and the startup taint there. It is not ok where words of the call are only
+// known to the instance.
+func recall(in userdata.Input, own, drop string) (text string, ok bool) {
+	args := bootWords(own)
+	if args == nil {
+		return "", false
+	}
+	c := &calling{in: in, own: own, drop: drop}
+	if !c.take(args[1:]) {
+		return "", false
+	}
+	call, ok := c.write(c.source(args[0]))
+	from, to := args[0].Pos().Offset(), args[len(args)-1].End().Offset()
+	return own[:from] + call + own[to:], ok
+}
+
+// limited returns a script that passes max-pods to bootstrap.sh, which then does not compute it.
+func limited(in userdata.Input, pods int) string {
+	args := bootWords(in.Own)
+	if args == nil {
+		return in.Own
+	}
+	c := &calling{in: in, own: in.Own, drop: "max-pods"}
+	if !c.take(args[1:]) {
+		return in.Own
+	}
+	const lookUp = "--use-max-pods"
+	c.options = slices.DeleteFunc(c.options, func(o [2]string) bool { return o[0] == lookUp })
+	c.options, c.more = append(c.options, [2]string{lookUp, "false"}), "--max-pods="+strconv.Itoa(pods)+" "
+	call, ok := c.write(c.source(args[0]))
+	if !ok {
+		return in.Own
+	}
+	return in.Own[:args[0].Pos().Offset()] + call + in.Own[args[len(args)-1].End().Offset():]
+}
+
+// parsed is a script, nil if the shell would not understand it.
+func parsed(own string) *syntax.File {
+	if len(own) > shell.MaxScript || shell.Nesting(own) > shell.MaxBraces {
+		return nil
+	}
+	file, err := userdata.Guarded(func() (*syntax.File, error) {
+		return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(own), "")
+	})
+	if err != nil {
+		return nil
+	}
+	return file
+}
+
+// bootWords are the words of the first call of bootstrap.sh, itself the first; nil if there is none.
+func bootWords(own string) (found []*syntax.Word) {
+	file := parsed(own)
+	if file == nil {
+		return nil
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		call, ok := n.(*syntax.CallExpr)
+		if !ok || found != nil {
+			return found == nil
+		}
+		if i := slices.IndexFunc(call.Args, func(w *syntax.Word) bool { return path.Base(w.Lit()) == "bootstrap.sh" }); i >= 0 {
+			found = call.Args[i:]
+		}
+		return true
+	})
+	return found
+}
+
+// source is a word as it is written.
+func (c *calling) source(w *syntax.Word) string {
+	return c.own[w.Pos().Offset():w.End().Offset()]
+}
+
+// take takes the words apart.
+func (c *calling) take(args []*syntax.Word) bool {
+	for i := 0; i < len(args); i++ {
+		text, plain := fixed(args[i])
+		name, value, assigned := strings.Cut(text, "=")
+		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=")
+		option := optionMeant(name)
+		switch {
+		case rawAssigned && slices.Contains(shell.ShOptions, raw) && raw != kubelet.ExtraArgs:
+			c.options = append(c.options, [2]string{raw, rawValue})
+		case !plain && strings.HasPrefix(raw, "-"):
+			return false
+		case plain && slices.Contains(shell.ShOptions, option) && assigned:
+			c.add(option, "'"+value+"'", value)
+		case plain && slices.Contains(shell.ShOptions, option):
+			used, ok := c.valued(option, args[i+1:])
+			if !ok {
+				return false
+			}
+			i += used
+		case plain && strings.Contains(text, "--"):
+			i += c.stray(text, args[i+1:])
+		case c.cluster == "":
+			c.cluster = c.source(args[i])
+		}
+	}
+	return true
+}
+
+// optionMeant is the option that a word is, or is a slip of the pen for.
+func optionMeant(name string) string {
+	if slices.Contains(shell.ShOptions, name) || !strings.HasPrefix(name, "--") || kubelet.KnownFlag(name[2:]) {
+		return name
+	}
+	if near := userdata.Nearest(name, shell.ShOptions); near != "" {
+		return near
+	}
+	return name
+}
+
+// valued records an option whose value is the first of the words after it, and returns how many words it used; false if the value
+// is not known.
+func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool) {
+	if len(after) == 0 {
+		return 0, true
+	}
+	next, known := fixed(after[0])
+	switch {
+	case slices.Contains(shell.ShOptions, next):
+		return 0, true // it has no value
+	case !known && option == kubelet.ExtraArgs:
+		return 0, false
+	}
+	c.add(option, c.source(after[0]), next)
+	return 1, true
+}
+
+// stray notes an argument of the kubelet that stands among the options of the script, and returns how many of the words after it are its value.
+func (c *calling) stray(text string, after []*syntax.Word) int {
+	c.kubelet = append(c.kubelet, userdata.Words(text)...)
+	if strings.Contains(text, "=") || len(after) == 0 || kubelet.IsSwitch(strings.TrimLeft(text, "-")) {
+		return 0
+	}
+	next, known := fixed(after[0])
+	if !known || strings.HasPrefix(next, "-") {
+		return 0
+	}
+	c.kubelet = append(c.kubelet, next)
+	return 1
+}
+
+// add notes an option, as it is written and as it is read.
+func (c *calling) add(option, source, text string) {
+	if option == kubelet.ExtraArgs {
+		c.kubelet = append(c.kubelet, userdata.Words(text)...)
+		return
+	}
+	c.options = append(c.options, [2]string{option, source})
+}
+
+// write writes the call.
+func (c *calling) write(name string) (string, bool) {
+	if text, plain := literal(c.cluster); c.in.Cluster != "" && plain && text != c.in.Cluster {
+		c.cluster = c.in.Cluster
+	}
+	if c.cluster == "" {
+		return "", false
+	}
+	out := []string{name, c.cluster}
+	for _, o := range c.options {
+		text, plain := literal(o[1])
+		switch {
+		case o[0] == "--b64-cluster-ca" && plain && c.in.CA != "" && !sameAuthority(text, c.in.CA):
+			o[1] = c.in.CA
+		case o[0] == "--apiserver-endpoint" && plain && c.in.Endpoint != "" && !strings.EqualFold(text, c.in.Endpoint):
+			o[1] = c.in.Endpoint
+		}
+		out = append(out, o[0], o[1])
+	}
+	flags := c.more + strings.Join(tidied(c.in, c.kubelet, c.drop), " ")
+	return strings.Join(append(out, kubelet.ExtraArgs, "'"+flags+"'"), " "), !strings.ContainsAny(flags, "'\n")
+}
+
+// tidied are the kubelet's arguments as it takes them, the startup taint among them, and without one that is not wanted.
+func tidied(in userdata.Input, all []string, drop string) []string {
+	var flags []userdata.Flag
+	for _, one := range all {
+		flags = append(flags, userdata.Flag{Text: one})
+	}
+	args, _ := kubelet.Arguments(flags)
+	var out, taints []string
+	version := kubelet.Minor((&userdata.Reader{In: in}))
+	for _, a := range args {
+		if minor, gone := kubelet.Removed[a.Name]; a.Name == drop || gone && (version == 0 || version >= minor) {
+			continue
+		}
+		if !kubelet.KnownFlag(a.Name) {
+			if a.Name = userdata.Nearest(a.Name, strings.Fields(kubelet.Switches+kubelet.Values)); a.Name == "" {
+				continue
+			}
+		}
+		switch {
+		case a.Name == "register-with-taints":
+			taints = append(taints, strings.Split(a.Value, ",")...)
+			continue
+		case a.Name == "node-labels":
+			if a.Value = ownLabels(a.Value); a.Value == "" {
+				continue
+			}
+		case !a.HasValue && !kubelet.IsSwitch(a.Name):
+			continue
+		}
+		one := "--" + a.Name
+		if a.HasValue {
+			one += "=" + a.Value
+		}
+		out = append(out, one)
+	}
+	return append(out, "--register-with-taints="+strings.Join(kubelet.RightTaints(slices.DeleteFunc(taints, func(t string) bool { return t == "" })), ","))
+}
+
+// ownLabels are those of a list of labels that a kubelet may set.
+func ownLabels(value string) string {
+	var out []string
+	for _, one := range strings.Split(value, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(one), "=")
+		if ok && kubelet.IsKey(key) && (value == "" || kubelet.IsLabelValue(value)) && (!kubelet.IsKubernetes(key) || kubelet.IsKubeletsOwn(key)) {
+			out = append(out, key+"="+value)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// literal is what the source of a word says, where a shell replaces nothing in it.
+func literal(source string) (string, bool) {
+	var out *syntax.Word
+	_, err := userdata.Guarded(func() (any, error) {
+		for w, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).WordsSeq(strings.NewReader(source)) {
+			if err != nil {
+				return nil, err
+			}
+			out = w
+		}
+		return nil, nil
+	})
+	if err != nil || out == nil {
+		return "", source == ""
+	}
+	return fixed(out)
+}
+
+// fixed is a word in which a shell replaces nothing.
+func fixed(w *syntax.Word) (string, bool) {
+	var b strings.Builder
+	for _, p := range w.Parts {
+		switch p := p.(type) {
+		case *syntax.Lit:
+			b.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			if p.Dollar {
+				return "", false
+			}
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			for _, inner := range p.Parts {
+				lit, ok := inner.(*syntax.Lit)
+				if !ok {
+					return "", false
+				}
+				b.WriteString(strings.ReplaceAll(lit.Value, `\"`, `"`))
+			}
+		default:
+			return "", false
+		}
+	}
+	return b.String(), true
+}
+
+// eachCall is a script in which each call of a program is written otherwise.
+func eachCall(own, program string, change func(string) string) string {
+	file := parsed(own)
+	if file == nil {
+		return own
+	}
+	type span struct{ from, to uint }
+	var spans []span
+	syntax.Walk(file, func(n syntax.Node) bool {
+		s, ok := n.(*syntax.Stmt)
+		if !ok {
+			return true
+		}
+		call, ok := s.Cmd.(*syntax.CallExpr)
+		if ok && slices.ContainsFunc(call.Args[:min(2, len(call.Args))], func(w *syntax.Word) bool { return path.Base(w.Lit()) == path.Base(program) }) {
+			spans = append(spans, span{call.Pos().Offset(), call.End().Offset()})
+		}
+		return true
+	})
+	for _, at := range slices.Backward(spans) {
+		own = own[:at.from] + change(own[at.from:at.to]) + own[at.to:]
+	}
+	return own
+}
+
+// shorter is a script without its comments and what else a shell does without.
+func shorter(own string) string {
+	first, body, _ := strings.Cut(own, "\n")
+	file := parsed(body)
+	if file == nil || userdata.FormOf(own) != userdata.FormScript {
+		return own
+	}
+	var b strings.Builder
+	if err := syntax.NewPrinter(syntax.Minify(true)).Print(&b, file); err != nil {
+		return own
+	}
+	return first + "\n" + b.String()
+}

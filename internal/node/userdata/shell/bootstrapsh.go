@@ -1,0 +1,254 @@
+package shell
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+// ShOptions are the options of /etc/eks/bootstrap.sh, each of which takes the
+// next word as its value. It knows an option only as a word of its own: with
+// "=" behind it, it is an argument like any other, and ignored.
+// Source: templates/al2/runtime/bootstrap.sh of github.com/awslabs/amazon-eks-ami.
+var ShOptions = []string{
+	"--use-max-pods", "--b64-cluster-ca", "--apiserver-endpoint", "--kubelet-extra-args", "--enable-docker-bridge",
+	"--aws-api-retry-attempts", "--docker-config-json", "--containerd-config-file", "--pause-container-account",
+	"--pause-container-version", "--dns-cluster-ip", "--ip-family", "--service-ipv6-cidr", "--enable-local-outpost",
+	"--cluster-id", "--mount-bpf-fs", "--local-disks", "--container-runtime",
+}
+
+// shCall is one call of bootstrap.sh, taken apart as it takes itself apart.
+type shCall struct {
+	r       *userdata.Reader
+	c       command
+	start   userdata.Start
+	options map[string]userdata.Word
+	spans   map[string]int  // of the value, by option: its index among the words
+	rest    []userdata.Word // what is no option and no value
+	dead    bool            // the script would end with an error
+}
+
+// bootstrapCall reads a call of bootstrap.sh.
+func bootstrapCall(r *userdata.Reader, c command) {
+	if r.System() == catalog.AL2023 {
+		sorryAL2023(r, c)
+		return
+	}
+	call := &shCall{r: r, c: c, options: map[string]userdata.Word{}, spans: map[string]int{}}
+	call.start = userdata.Start{By: userdata.BySh, At: c.at, Sure: c.sure, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
+	first := len(r.Out.Problems)
+	call.parse()
+	call.judgeRest()
+	call.fill()
+	r.Soften(first, c.sure)
+	if !call.dead {
+		r.Starts = append(r.Starts, call.start)
+	}
+}
+
+// sorryAL2023 says that the image has no bootstrap.sh that would work.
+func sorryAL2023(r *userdata.Reader, c command) {
+	certainty := userdata.Certain
+	if !c.sure {
+		certainty = userdata.Likely
+	}
+	r.Report(userdata.OtherFamily, certainty, r.ScriptHarm(), c.at, "%s does not work on an image of AL2023: it prints an error, and what it is called with is lost", userdata.BySh).
+		Suggest("write a NodeConfig for nodeadm instead, as a MIME part of type "+userdata.TypeNodeConfig, "")
+}
+
+// parse goes through the words as the script does.
+func (s *shCall) parse() {
+	words := slices.Clone(s.c.words)[1:]
+	index := func(i int) int { return i + 1 }
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case w.Text == userdata.Vanished:
+		case w.Text == "-h" || w.Text == "--help":
+			s.dead = true
+		case !slices.Contains(ShOptions, w.Text):
+			s.rest = append(s.rest, w)
+		default:
+			j := i + 1
+			for j < len(words) && words[j].Text == userdata.Vanished {
+				j++
+			}
+			if j > i+1 {
+				s.lacksValue(w, words[i+1])
+			}
+			if j == len(words) {
+				if j == i+1 {
+					s.lacksValue(w, userdata.Word{})
+				}
+				s.dead = true
+				return
+			}
+			s.options[w.Text], s.spans[w.Text] = words[j], index(j)
+			i = j
+		}
+	}
+}
+
+// lacksValue says that an option takes the next word for its value, because its own is missing.
+func (s *shCall) lacksValue(option, value userdata.Word) {
+	if len(value.Unset) > 0 {
+		s.r.Report(userdata.VariableUnset, userdata.Certain, s.r.ScriptHarm(), value.At,
+			"%s is set nowhere in the user data, so %s has no value and takes the word after it instead", userdata.Variable(value.Unset[0]), option.Text).
+			Suggest(fmt.Sprintf("set it before, or leave %s out: without --apiserver-endpoint and --b64-cluster-ca the script asks EKS for both", option.Text), "")
+		return
+	}
+	s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), option.At, "%s has no value, and the script ends with an error", option.Text).
+		Suggest("write the value behind it as a word of its own", "")
+}
+
+// judgeRest looks through what the script ignores for what was meant as an option.
+func (s *shCall) judgeRest() {
+	for i := 0; i < len(s.rest); i++ {
+		w := s.rest[i]
+		name, value, hasValue := strings.Cut(w.Text, "=")
+		switch {
+		case hasValue && slices.Contains(ShOptions, name):
+			s.lostForm(w, name, value)
+		case !strings.HasPrefix(w.Text, "-"):
+			if i > 0 && strings.Contains(w.Text, "--") {
+				s.outside(w)
+			}
+		case kubelet.KnownFlag(strings.TrimLeft(name, "-")):
+			s.outside(w)
+		case s.unknownOption(w, name) == kubelet.ExtraArgs && i+1 < len(s.rest):
+			i++ // what was meant as its value
+			s.r.Out.Problems[len(s.r.Out.Problems)-1].Write = s.corrected(s.rest[i].Text)
+		}
+	}
+}
+
+// lostForm says that the form --option=value is not known to the script.
+func (s *shCall) lostForm(w userdata.Word, name, value string) {
+	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
+		"%s knows %s only with its value as the next word: with = between them it ignores both, and the kubelet gets none of it", userdata.BySh, name)
+	p.Suggest("write them as two words", "")
+	if name == kubelet.ExtraArgs {
+		p.Write = s.corrected(value)
+	}
+}
+
+// outside says that an argument of the kubelet stands outside of the one word that is passed on.
+func (s *shCall) outside(w userdata.Word) {
+	name, _, _ := strings.Cut(w.Text, "=")
+	if !strings.HasPrefix(name, "--") || !userdata.IsTelling(name) {
+		name = "an argument of the kubelet"
+	}
+	p := s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, w.At,
+		"%s takes one word only, and %s stands outside of it: a quote ends too early, or there is none, and the kubelet never gets it", kubelet.ExtraArgs, name)
+	p.Suggest("put all arguments of the kubelet between one pair of single quotes", "")
+	var all []string
+	if first, ok := s.options[kubelet.ExtraArgs]; ok {
+		all = append(all, first.Text)
+	}
+	for _, one := range s.rest[min(1, len(s.rest)):] {
+		all = append(all, one.Text)
+	}
+	p.Write = s.corrected(strings.Join(all, " "))
+}
+
+// unknownOption reports an unknown option and returns the near one.
+func (s *shCall) unknownOption(w userdata.Word, name string) string {
+	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsAmiss, w.At, "%s knows no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
+	near := userdata.Nearest(name, ShOptions)
+	if near != "" {
+		p.Suggest("write", near)
+	}
+	return near
+}
+
+// corrected writes the option for the kubelet's arguments as it works, if
+// nothing but labels, taints and numbers is in it.
+func (s *shCall) corrected(value string) string {
+	flags := strings.Join(kubelet.Corrected(userdata.Words(value)), " ")
+	if flags == "" {
+		return ""
+	}
+	return kubelet.ExtraArgs + " '" + flags + "'"
+}
+
+// fill makes settings of the options.
+func (s *shCall) fill() {
+	switch {
+	case len(s.rest) > 0 && strings.HasPrefix(s.rest[0].Text, "-"):
+		s.dead = true
+		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.rest[0].At, "%s takes its first argument that is no option for the cluster's name, and this is none", userdata.BySh).
+			Suggest("write the name of the cluster first", "")
+	case len(s.rest) > 0:
+		s.start.Cluster = s.rest[0].Value()
+	case !s.dead:
+		s.dead = true
+		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.c.at, "%s is called without the name of the cluster, and ends with an error", userdata.BySh).
+			Suggest("write the name behind it", "")
+	}
+	s.start.Endpoint, s.start.CA = s.options["--apiserver-endpoint"].ValueOrNone(), s.options["--b64-cluster-ca"].ValueOrNone()
+	s.swallowed()
+	if dns, ok := s.options["--dns-cluster-ip"]; ok {
+		s.start.Config["clusterDNS"] = []any{dns.Value().Text}
+		s.start.Spots["clusterDNS"] = dns.At
+	}
+	if extra, ok := s.options[kubelet.ExtraArgs]; ok {
+		s.extra(extra)
+	}
+}
+
+// swallowed says that the value of an option is another option.
+func (s *shCall) swallowed() {
+	for _, option := range ShOptions {
+		if value, ok := s.options[option]; ok && slices.Contains(ShOptions, value.Text) {
+			s.problemOnce(option, value)
+			if option == "--b64-cluster-ca" {
+				s.dead = true
+			}
+		}
+	}
+}
+
+func (s *shCall) problemOnce(option string, value userdata.Word) {
+	for _, p := range s.r.Out.Problems {
+		if p.Kind == userdata.VariableUnset && p.At.Line == value.At.Line && p.At.Part == value.At.Part {
+			return
+		}
+	}
+	s.r.Report(userdata.ValueMissing, userdata.Likely, s.r.ScriptHarm(), value.At, "%s has no value and takes %s for it", option, value.Text).
+		Suggest("write its value behind it", "")
+}
+
+// extra takes the arguments of the kubelet the way that they go: into a line
+// Environment='KUBELET_EXTRA_ARGS=…' of a systemd unit, and from there, split
+// into words, into the command line.
+func (s *shCall) extra(extra userdata.Word) {
+	if strings.Contains(extra.Text, "'") {
+		s.r.Report(userdata.ArgumentsLost, userdata.Certain, userdata.JoinsAmiss, extra.At,
+			"the kubelet's arguments have a single quote in them, at which systemd stops to read them, and the kubelet gets none").
+			Suggest("take the inner quotes out: no argument needs them", "")
+		if fix := s.corrected(strings.ReplaceAll(extra.Text, "'", "")); fix != "" {
+			s.r.Out.Problems[len(s.r.Out.Problems)-1].Write = fix
+		}
+		return
+	}
+	for _, name := range extra.Unset {
+		s.r.Report(userdata.VariableUnset, userdata.Certain, userdata.JoinsAmiss, extra.At, "%s is set nowhere in the user data, so it is empty in the kubelet's arguments", userdata.Variable(name)).
+			Suggest("set it before, or take it out", "")
+	}
+	s.start.Hidden = extra.IsVague()
+	where := extra.At
+	if i := s.spans[kubelet.ExtraArgs]; extra.Whole && i < len(s.c.spans) {
+		where = userdata.Inner(s.c.spans[i], where)
+	}
+	for _, one := range userdata.Split(extra.Text) {
+		spot := extra.At
+		if extra.Whole {
+			spot = userdata.MovedSpot(where, extra.Text[:one.From])
+		}
+		s.start.Flags = append(s.start.Flags, userdata.Flag{Text: strings.ReplaceAll(one.Text, userdata.Mark, "…"), At: spot})
+	}
+}

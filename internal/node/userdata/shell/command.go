@@ -1,0 +1,298 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+// call goes through one simple command.
+func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userdata.Text) {
+	at := w.spot(c.Pos())
+	if len(c.Args) == 0 {
+		for _, a := range c.Assigns {
+			w.assign(a)
+		}
+		return
+	}
+	cmd := command{at: at, sure: sure, input: input}
+	for _, arg := range c.Args {
+		for _, one := range w.vars.Fields(arg, w.spot(arg.Pos())) {
+			if w.nounset && sure && len(one.Unset) > 0 && !hasDefault(arg) {
+				w.end(one.At, "the script ends here, for "+userdata.Variable(one.Unset[0])+" is not set and set -u is on")
+			}
+			cmd.words, cmd.spans = append(cmd.words, one), append(cmd.spans, arg)
+		}
+	}
+	if w.ended == nil {
+		w.do(cmd, s)
+	}
+}
+
+// hasDefault reports whether a word says itself what an unset variable stands for.
+func hasDefault(arg *syntax.Word) bool {
+	found := false
+	syntax.Walk(arg, func(n syntax.Node) bool {
+		p, ok := n.(*syntax.ParamExp)
+		found = found || ok && p.Exp != nil
+		return true
+	})
+	return found
+}
+
+// wrappers are commands that run the command that follows them.
+var wrappers = []string{"sudo", "exec", "command", "env", "nohup", "time", "eval", "nice", "stdbuf", "bash", "sh", "timeout", "retry", "unbuffer"}
+
+// do goes through an expanded command.
+func (w *walker) do(c command, s *syntax.Stmt) {
+	words := slices.DeleteFunc(slices.Clone(c.words), func(one userdata.Word) bool { return one.Text == userdata.Vanished })
+	if len(words) == 0 {
+		return
+	}
+	name := words[0].Text
+	rest := words[1:]
+	if body, ok := w.funcs[name]; ok {
+		if w.calling < maxCalling {
+			w.calling++
+			w.stmt(body, c.sure, c.input)
+			w.calling--
+		}
+		return
+	}
+	switch base := path.Base(name); {
+	case base == "bootstrap.sh":
+		bootstrapCall(w.r, c)
+	case base == "nodeadm":
+		nodeadmCall(w.r, c)
+	case slices.Contains(wrappers, base) && len(rest) > 0:
+		w.wrapped(base, c, rest, s)
+	case !w.builtin(name, c, rest, s):
+		w.writes(base, c, s)
+	}
+}
+
+// builtin goes through what changes the shell itself, and says whether the command is such.
+func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax.Stmt) bool {
+	switch name {
+	case "source", ".":
+		w.vars.Foreign = true
+		touches(w.r, rest, c.at)
+	case "exit":
+		if c.sure {
+			w.end(c.at, "the script ends here")
+		}
+	case "false", "test", "[":
+		w.settled(s, c.sure)
+	case "set", "unset", "read", "mapfile", "readarray":
+		for _, one := range rest {
+			w.changes(name, one.Text)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// changes goes through one word of a command that sets options or variables.
+func (w *walker) changes(name, what string) {
+	switch name {
+	case "set":
+		w.option(what)
+	case "unset":
+		delete(w.vars.Set, what)
+	default:
+		w.vars.Assign(what, userdata.Mark)
+	}
+}
+
+// wrapped goes through the command behind another one, such as sudo.
+func (w *walker) wrapped(base string, c command, rest []userdata.Word, s *syntax.Stmt) {
+	if base == "eval" {
+		w.vars.Foreign = true
+	}
+	if i := slices.IndexFunc(rest, func(one userdata.Word) bool { return one.Text == "-c" }); (base == "bash" || base == "sh") && i >= 0 {
+		w.r.Opaque = append(w.r.Opaque, "the command at "+c.at.String()+" is a script within a script")
+		return
+	}
+	skip := len(c.words) - len(rest)
+	for i, one := range rest {
+		if strings.HasPrefix(one.Text, "-") || strings.Contains(one.Text, "=") && base == "env" || base == "timeout" && i == 0 {
+			continue
+		}
+		inner := c
+		inner.words, inner.spans = c.words[skip+i:], c.spans[skip+i:]
+		w.do(inner, s)
+		if base == "exec" && c.sure {
+			w.end(c.at, "the script ends here, for exec puts another program in its place")
+		}
+		return
+	}
+}
+
+// writes notes what a command writes into files, and which files of the kubelet it changes.
+func (w *walker) writes(base string, c command, s *syntax.Stmt) {
+	output, known := w.output(base, c)
+	for _, target := range w.targets(base, c, s) {
+		if known {
+			kubelet.KeepProxies(w.r, target, output)
+		}
+		if known && !w.appends(s) {
+			w.r.Files[target] = output
+		} else {
+			w.r.Files[target] = userdata.Text{Vague: true, Body: userdata.Mark, At: c.at}
+		}
+		if !known || !kubelet.SetsProxies(output) {
+			NoteTouched(w.r, target, c.at)
+		}
+	}
+	if !slices.Contains([]string{"cat", "tee", "echo", "grep", "ls", "stat", "test", "logger", "printf", "mkdir"}, base) {
+		touches(w.r, c.words[1:], c.at)
+	}
+}
+
+// output is what a command prints, where the script says it.
+func (w *walker) output(base string, c command) (userdata.Text, bool) {
+	switch base {
+	case "cat", "tee":
+		return c.input, c.input.Body != ""
+	case "echo":
+		var words []string
+		for _, one := range c.words[1:] {
+			if one.Text != userdata.Vanished && !strings.HasPrefix(one.Text, "-") {
+				words = append(words, one.Text)
+			}
+		}
+		body := strings.Join(words, " ") + "\n"
+		out := userdata.Text{Body: body, At: c.at, Vague: strings.Contains(body, userdata.Mark)}
+		if len(c.words) > 1 {
+			out.At = c.words[len(c.words)-1].At
+		}
+		return out, len(body) < userdata.MaxUnpacked
+	}
+	return userdata.Text{}, false
+}
+
+// printed is what the first command of a pipe gives to the second.
+func (w *walker) printed(s *syntax.Stmt) userdata.Text {
+	c, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) == 0 {
+		return userdata.Text{}
+	}
+	cmd := command{at: w.spot(c.Pos())}
+	cmd.input, _ = w.here(s)
+	for _, arg := range c.Args {
+		cmd.words = append(cmd.words, w.vars.Fields(arg, w.spot(arg.Pos()))...)
+	}
+	out, _ := w.output(path.Base(cmd.words[0].Text), cmd)
+	return out
+}
+
+// targets are the files that a command writes.
+func (w *walker) targets(base string, c command, s *syntax.Stmt) []string {
+	var out []string
+	for _, redirect := range s.Redirs {
+		if redirect.Op == syntax.RdrOut || redirect.Op == syntax.AppOut || redirect.Op == syntax.RdrClob {
+			out = append(out, w.vars.Literal(redirect.Word))
+		}
+	}
+	if base == "tee" {
+		for _, one := range c.words[1:] {
+			if !strings.HasPrefix(one.Text, "-") {
+				out = append(out, one.Text)
+			}
+		}
+	}
+	return out
+}
+
+func (w *walker) appends(s *syntax.Stmt) bool {
+	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.AppOut })
+}
+
+// here is the here-document of a statement.
+func (w *walker) here(s *syntax.Stmt) (userdata.Text, bool) {
+	for _, redirect := range s.Redirs {
+		switch redirect.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			if redirect.Hdoc == nil {
+				return userdata.Text{}, false
+			}
+			body := w.vars.Document(redirect.Hdoc)
+			if redirect.Op == syntax.DashHdoc {
+				body = strings.ReplaceAll("\n"+body, "\n\t", "\n")[1:]
+			}
+			at := w.spot(redirect.Hdoc.Pos())
+			return userdata.Text{Body: body, At: at, Vague: strings.Contains(body, userdata.Mark)}, true
+		case syntax.WordHdoc:
+			body := w.vars.Literal(redirect.Word)
+			return userdata.Text{Body: body + "\n", At: w.spot(redirect.Word.Pos()), Vague: strings.Contains(body, userdata.Mark)}, true
+		}
+	}
+	return userdata.Text{}, false
+}
+
+func (w *walker) assign(a *syntax.Assign) {
+	if a.Name == nil || a.Naked {
+		return
+	}
+	if a.Array != nil || a.Index != nil {
+		w.vars.Assign(a.Name.Value, userdata.Mark)
+		return
+	}
+	value := w.vars.Literal(a.Value)
+	if a.Append {
+		old, ok := w.vars.Set[a.Name.Value]
+		if !ok && w.vars.Foreign {
+			old = userdata.Mark
+		}
+		value = old + value
+	}
+	w.vars.Assign(a.Name.Value, value)
+}
+
+func (w *walker) declare(c *syntax.DeclClause) {
+	for _, a := range c.Args {
+		w.assign(a)
+	}
+}
+
+// option is one word of the command set, or of the first line.
+func (w *walker) option(option string) {
+	on := strings.HasPrefix(option, "-")
+	switch option {
+	case "errexit":
+		w.errexit = true
+	case "nounset":
+		w.nounset = true
+	}
+	if (!on && !strings.HasPrefix(option, "+")) || strings.HasPrefix(option, "--") {
+		return
+	}
+	if strings.Contains(option, "e") {
+		w.errexit = on
+	}
+	if strings.Contains(option, "u") {
+		w.nounset = on
+	}
+}
+
+// touched are the files on an instance that change how its kubelet starts.
+var touched = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/", "/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
+
+// NoteTouched notes a file that the kubelet's start depends on.
+func NoteTouched(r *userdata.Reader, file string, spot userdata.Spot) {
+	if slices.ContainsFunc(touched, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
+		r.Opaque = append(r.Opaque, "the script changes, at "+spot.String()+", files that the kubelet is started with")
+	}
+}
+
+func touches(r *userdata.Reader, words []userdata.Word, spot userdata.Spot) {
+	for _, one := range words {
+		NoteTouched(r, one.Text, spot)
+	}
+}

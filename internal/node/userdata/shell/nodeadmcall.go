@@ -1,0 +1,28 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/nodeadm"
+)
+
+// nodeadmCall reads a call of nodeadm by a script, whose configuration the script may have written.
+func nodeadmCall(r *userdata.Reader, c command) {
+	for i, w := range c.words {
+		source, ok := strings.CutPrefix(w.Text, "--config-source=")
+		if !ok && (w.Text == "-c" || w.Text == "--config-source") && i+1 < len(c.words) {
+			source, ok = c.words[i+1].Text, true
+		}
+		if path, isFile := strings.CutPrefix(source, "file://"); ok && isFile {
+			if t, written := r.Files[path]; written {
+				nodeadm.Read(r, []userdata.Text{t})
+				return
+			}
+		}
+	}
+	if slices.ContainsFunc(c.words, func(w userdata.Word) bool { return w.Text == "init" || w.Text == "install" }) {
+		r.Opaque = append(r.Opaque, "nodeadm is called at "+c.at.String()+" with a configuration that is not in the user data")
+	}
+}

@@ -1,0 +1,341 @@
+// Package shell follows a shell script to the commands that start the kubelet: bootstrap.sh of AL2, and nodeadm.
+//
+// In: a userdata.Reader and a script.
+// Out: starts of the kubelet and problems, added to the Reader.
+// Never: a command run; a value that may be a secret in a problem.
+package shell
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+)
+
+// Bounds on walking through a script.
+const (
+	MaxScript  = 1 << 17
+	MaxBraces  = 200   // within each other
+	maxSteps   = 20000 // commands, those of functions each time that they are called
+	maxCalling = 6     // functions that call functions
+)
+
+// walker goes through a script without running it: it knows what variables hold,
+// what is written to files, and which commands are run in any case.
+type walker struct {
+	r     *userdata.Reader
+	part  int
+	vars  *userdata.Variables
+	funcs map[string]*syntax.Stmt
+
+	errexit, nounset bool
+	steps, calling   int
+	ended            *userdata.Spot // where the script ends for certain
+	why              string
+}
+
+// command is one command that a script would run.
+type command struct {
+	words []userdata.Word
+	spans []*syntax.Word // as they were written, where a word became one
+	at    userdata.Spot
+	sure  bool
+	input userdata.Text // of its standard input, if the script has it
+}
+
+// ReadScript reads one script. Those of an interpreter other than a shell are opaque.
+func ReadScript(r *userdata.Reader, p userdata.Part) {
+	body := p.Text.Body
+	at := p.Text.At
+	first, _, _ := strings.Cut(body, "\n")
+	switch {
+	case strings.HasPrefix(body, "#!") && strings.HasSuffix(first, "\r"):
+		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at, "its lines end as those of Windows do, and Linux finds no interpreter for the script").
+			Suggest("end each line with a line feed alone", "")
+		return
+	case !strings.HasPrefix(body, "#!") && slices.Contains([]string{userdata.FormBottlerocket, userdata.FormPowerShell}, userdata.FormOf(body)):
+		r.UnknownPart(p)
+		return
+	case !strings.HasPrefix(body, "#!") && userdata.FormOf(body) == userdata.FormNodeConfig && r.System() == catalog.AL2:
+		r.NodeConfigOnAL2(at)
+		return
+	case !strings.HasPrefix(body, "#!") && p.Kind == userdata.TypeScript:
+		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at, "the script does not begin with #!, so it is not run").
+			Suggest("begin it with", "#!/bin/bash")
+		return
+	case p.Kind == userdata.TypeBoothook:
+	case !isShell(first):
+		r.Opaque = append(r.Opaque, "the script at "+at.String()+" is not one of a shell")
+		return
+	}
+	w := &walker{r: r, part: at.Part, vars: &userdata.Variables{Set: map[string]string{}}, funcs: map[string]*syntax.Stmt{}}
+	for _, option := range strings.Fields(first)[1:] {
+		w.option(option)
+	}
+	w.run(body)
+}
+
+func isShell(first string) bool {
+	words := strings.Fields(strings.TrimPrefix(first, "#!"))
+	if len(words) == 0 {
+		return false
+	}
+	name := path.Base(words[0])
+	if name == "env" && len(words) > 1 {
+		name = words[len(words)-1]
+		for _, w := range words[1:] {
+			if !strings.HasPrefix(w, "-") {
+				name = path.Base(w)
+				break
+			}
+		}
+	}
+	return slices.Contains([]string{"sh", "bash", "dash", "ash"}, name)
+}
+
+// run parses the script and goes through what could be parsed.
+func (w *walker) run(body string) {
+	if len(body) > MaxScript || Nesting(body) > MaxBraces {
+		w.r.Opaque = append(w.r.Opaque, "a script is too long, or too deep, to be read")
+		return
+	}
+	var stmts []*syntax.Stmt
+	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
+	var wrong error
+	for s, err := range parser.StmtsSeq(strings.NewReader(body)) {
+		if err != nil {
+			wrong = err
+			break
+		}
+		stmts = append(stmts, s)
+	}
+	before := len(w.r.Starts)
+	w.stmts(stmts, true)
+	if wrong != nil {
+		w.broken(wrong, len(w.r.Starts) > before)
+		return
+	}
+	if w.ended != nil && len(w.r.Starts) == before {
+		w.unreached(stmts)
+	}
+}
+
+// broken says where the shell stops to understand the script. What stands before is run.
+func (w *walker) broken(err error, started bool) {
+	spot, what := userdata.Spot{Part: w.part}, "the shell cannot parse the script from here on"
+	certainty, harm := userdata.Likely, w.r.ScriptHarm()
+	var parse syntax.ParseError
+	if errors.As(err, &parse) {
+		spot.Line, spot.Column = int(parse.Pos.Line()), int(parse.Pos.Col())
+		switch {
+		case strings.Contains(parse.Text, "without closing quote"):
+			certainty, what = userdata.Certain, "the quote that is opened here is never closed, and swallows the rest of the script"
+		case strings.Contains(parse.Text, "here-document"):
+			what = "the here-document that begins here is never ended"
+		}
+	}
+	if started {
+		certainty = userdata.Likely
+	}
+	w.r.Report(userdata.ScriptBroken, certainty, harm, spot, "%s", what).Suggest("close it", "")
+	if !strings.Contains(what, "quote") && !strings.Contains(what, "here-") {
+		w.r.Out.Problems[len(w.r.Out.Problems)-1].Fix = "try it with bash -n"
+	}
+}
+
+// unreached says that a script ends before it starts the kubelet.
+func (w *walker) unreached(stmts []*syntax.Stmt) {
+	for _, s := range stmts {
+		syntax.Walk(s, func(n syntax.Node) bool {
+			call, ok := n.(*syntax.CallExpr)
+			if !ok || len(call.Args) == 0 || path.Base(call.Args[0].Lit()) != "bootstrap.sh" {
+				return true
+			}
+			line := int(call.Pos().Line())
+			if line <= w.ended.Line {
+				return true
+			}
+			harm := w.r.ScriptHarm()
+			w.r.Report(userdata.NeverReached, userdata.Certain, harm, *w.ended, "%s, before it starts the kubelet in line %d", w.why, line).
+				Suggest("take that out, or move it behind", "")
+			return false
+		})
+	}
+}
+
+// end notes that nothing after this is run.
+func (w *walker) end(spot userdata.Spot, why string) {
+	if w.ended == nil {
+		w.ended, w.why = &spot, why
+	}
+}
+
+// stmts goes through statements; sure: they are run in any case.
+func (w *walker) stmts(all []*syntax.Stmt, sure bool) {
+	for _, s := range all {
+		if w.ended != nil {
+			return
+		}
+		w.stmt(s, sure, userdata.Text{})
+	}
+}
+
+// stmt goes through one statement.
+func (w *walker) stmt(s *syntax.Stmt, sure bool, input userdata.Text) {
+	if w.steps++; w.steps > maxSteps || s.Cmd == nil {
+		return
+	}
+	if doc, ok := w.here(s); ok {
+		input = doc
+	}
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		w.call(c, s, sure, input)
+	case *syntax.DeclClause:
+		w.declare(c)
+	case *syntax.BinaryCmd:
+		w.binary(c, sure, input)
+	case *syntax.FuncDecl:
+		if c.Name != nil {
+			w.funcs[c.Name.Value] = c.Body
+		}
+	case *syntax.TimeClause:
+		if c.Stmt != nil {
+			w.stmt(c.Stmt, sure, input)
+		}
+	case *syntax.TestClause:
+		w.settled(s, sure)
+	default:
+		w.compound(c, sure)
+	}
+}
+
+// compound goes through the statements within a statement.
+func (w *walker) compound(c syntax.Command, sure bool) {
+	switch c := c.(type) {
+	case *syntax.Block:
+		w.stmts(c.Stmts, sure)
+	case *syntax.Subshell:
+		w.apart(func(sub *walker) { sub.stmts(c.Stmts, sure) })
+	case *syntax.IfClause:
+		w.branch(c, sure)
+	case *syntax.WhileClause:
+		w.stmts(c.Cond, sure)
+		w.perhaps(func() { w.stmts(c.Do, false) })
+	case *syntax.ForClause:
+		if each, ok := c.Loop.(*syntax.WordIter); ok {
+			w.vars.Assign(each.Name.Value, userdata.Mark)
+		}
+		w.perhaps(func() { w.stmts(c.Do, false) })
+	case *syntax.CaseClause:
+		for _, item := range c.Items {
+			w.perhaps(func() { w.stmts(item.Stmts, false) })
+		}
+	}
+}
+
+// apart goes through what a subshell runs: what it sets is not seen outside.
+func (w *walker) apart(walk func(*walker)) {
+	sub := *w
+	sub.vars = w.vars.Clone()
+	walk(&sub)
+	w.steps = sub.steps
+}
+
+// perhaps goes through what may be run or not: what it sets may be set or not.
+func (w *walker) perhaps(walk func()) {
+	before := w.vars.Clone()
+	walk()
+	w.ended = nil
+	for name, value := range w.vars.Set {
+		if old, ok := before.Set[name]; !ok || old != value {
+			w.vars.Assign(name, userdata.Mark)
+		}
+	}
+}
+
+func (w *walker) branch(c *syntax.IfClause, sure bool) {
+	if c.Cond == nil { // else
+		w.stmts(c.Then, sure)
+		return
+	}
+	w.stmts(c.Cond[:len(c.Cond)-1], sure)
+	holds, known := w.holds(c.Cond[len(c.Cond)-1])
+	switch {
+	case !known:
+		w.mayRun(c.Cond[len(c.Cond)-1], sure)
+		w.perhaps(func() { w.stmts(c.Then, false) })
+		if c.Else != nil {
+			w.perhaps(func() { w.branch(c.Else, false) })
+		}
+	case holds:
+		w.stmts(c.Then, sure)
+	case c.Else != nil:
+		w.branch(c.Else, sure)
+	}
+}
+
+// mayRun goes through a condition that is a command in its own right.
+func (w *walker) mayRun(s *syntax.Stmt, sure bool) {
+	if _, ok := s.Cmd.(*syntax.TestClause); !ok {
+		old := w.errexit
+		w.errexit = false
+		w.stmt(s, sure, userdata.Text{})
+		w.errexit = old
+	}
+}
+
+func (w *walker) binary(c *syntax.BinaryCmd, sure bool, input userdata.Text) {
+	if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
+		output := w.printed(c.X)
+		w.apart(func(sub *walker) { sub.stmt(c.X, sure, input) })
+		w.apart(func(sub *walker) { sub.stmt(c.Y, sure, output) })
+		return
+	}
+	holds, known := w.holds(c.X)
+	if !known {
+		w.mayRun(c.X, sure)
+		if w.ended == nil {
+			w.perhaps(func() { w.stmt(c.Y, false, userdata.Text{}) })
+		}
+		return
+	}
+	if holds == (c.Op == syntax.AndStmt) {
+		w.stmt(c.Y, sure, userdata.Text{})
+	}
+}
+
+// settled ends the script where set -e does so after a test that never holds.
+func (w *walker) settled(s *syntax.Stmt, sure bool) {
+	if holds, known := w.holds(s); sure && known && !holds && w.errexit {
+		w.end(w.spot(s.Pos()), "the script ends here, for the test fails and set -e is on")
+	}
+}
+
+func (w *walker) spot(p syntax.Pos) userdata.Spot {
+	return userdata.Spot{Part: w.part, Line: int(p.Line()), Column: int(p.Col())}
+}
+
+// Nesting is how deep brackets stand within each other at most, quotes disregarded.
+func Nesting(body string) int {
+	depth, most := 0, 0
+	for i := range len(body) {
+		switch body[i] {
+		case '(', '{', '`':
+			depth++
+			most = max(most, depth)
+		case ')', '}':
+			depth = max(depth-1, 0)
+		case '\n':
+			if strings.HasPrefix(body[i:], "\n\n") {
+				depth = 0
+			}
+		}
+	}
+	return most
+}

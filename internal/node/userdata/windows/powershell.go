@@ -1,0 +1,352 @@
+// Package windows reads user data of Windows: PowerShell that calls Start-EKSBootstrap.ps1.
+//
+// In: a userdata.Reader and a text.
+// Out: starts of the kubelet and problems, added to the Reader.
+// Never: a command run; a value that may be a secret in a problem.
+package windows
+
+import (
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/node/userdata"
+	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
+)
+
+// psOptions are the parameters of Start-EKSBootstrap.ps1.
+// Source: the EKS user guide, "Windows AMI bootstrap configuration parameters".
+var psOptions = []string{
+	"EKSClusterName", "KubeletExtraArgs", "KubeProxyExtraArgs", "APIServerEndpoint", "Base64ClusterCA", "DNSClusterIP", "ServiceCIDR",
+	"ExcludedSnatCIDRs", "ContainerRuntime",
+}
+
+// Read reads the commands of EC2Launch that PowerShell runs.
+func Read(r *userdata.Reader, t userdata.Text) {
+	form := userdata.FormOf(t.Body)
+	r.Out.Form = userdata.FormPowerShell
+	switch form {
+	case userdata.FormMIME, userdata.FormScript, userdata.FormNodeConfig, userdata.FormBottlerocket, userdata.FormCloudConfig:
+		r.Out.Form = form
+		r.Report(userdata.OtherFamily, userdata.Certain, userdata.NeverJoins, t.At, "it is %s, which Windows does not run", form).
+			Suggest("write commands between <powershell> and </powershell>, or choose another AMI family", "")
+		return
+	}
+	if own := userdata.FormOf(r.In.Own); r.Ours > 0 || r.In.Data != nil {
+		switch own {
+		case userdata.FormScript, userdata.FormNodeConfig, userdata.FormBottlerocket, userdata.FormCloudConfig, userdata.FormMIME:
+			r.Report(userdata.OtherFamily, userdata.Certain, userdata.JoinsAmiss, userdata.Spot{Line: 1, Column: 1}, "it is %s, which Windows does not run", own).
+				Suggest("write commands between <powershell> and </powershell>, or choose another AMI family", "")
+		}
+	}
+	commands, ok := block(r, t)
+	if !ok {
+		return
+	}
+	p := &psReader{r: r, vars: map[string]userdata.Word{}}
+	p.run(commands)
+}
+
+// block is what stands between <powershell> and </powershell>.
+func block(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
+	const open, closing = "<powershell>", "</powershell>"
+	lower := lowered(t.Body)
+	from, to := strings.Index(lower, open), strings.Index(lower, closing)
+	switch {
+	case from < 0 && to < 0:
+		if strings.Contains(lower, "tasks:") {
+			r.Opaque = append(r.Opaque, "it is a task list of EC2Launch")
+		} else if strings.TrimSpace(t.Body) != "" {
+			r.Report(userdata.UnknownPart, userdata.Certain, r.ScriptHarm(), t.At, "it has no <powershell>, so EC2Launch runs none of it").
+				Suggest("write the commands between <powershell> and </powershell>", "")
+		}
+		return userdata.Text{}, false
+	case from < 0 || to < from:
+		r.Report(userdata.ScriptBroken, userdata.Certain, userdata.NeverJoins, t.At, "it has <powershell> or </powershell> without the other, so EC2Launch runs none of it").
+			Suggest("write the commands between the two", "")
+		return userdata.Text{}, false
+	}
+	from += len(open)
+	return userdata.Text{Body: t.Body[from:to], At: userdata.MovedSpot(t.At, t.Body[:from])}, true
+}
+
+// lowered keeps every byte where it is, which strings.ToLower need not.
+func lowered(s string) string {
+	out := []byte(s)
+	for i, c := range out {
+		if c >= 'A' && c <= 'Z' {
+			out[i] = c | 0x20
+		}
+	}
+	return string(out)
+}
+
+// psReader goes through PowerShell as far as simple commands and variables of text go.
+type psReader struct {
+	r    *userdata.Reader
+	vars map[string]userdata.Word // by name, lower case, without "$"
+	text userdata.Text
+	i    int
+}
+
+// run goes through the commands line by line.
+func (p *psReader) run(t userdata.Text) {
+	p.text = t
+	for p.i < len(t.Body) {
+		words := p.line()
+		if len(words) == 0 {
+			continue
+		}
+		name := lowered(words[0].Text)
+		if name == "&" || name == "." {
+			words = words[1:]
+		}
+		switch {
+		case len(words) == 0:
+		case len(words) >= 2 && words[1].Text == "=" && strings.Contains(name, "$"):
+			p.assign(words)
+		case strings.HasSuffix(lowered(words[0].Text), "start-eksbootstrap.ps1"):
+			p.call(words)
+		case strings.HasSuffix(name, "$eksbootstrapscriptfile"):
+			p.call(words)
+		}
+	}
+}
+
+// assign gives a variable its value: of one word, or unknown.
+func (p *psReader) assign(words []userdata.Word) {
+	_, name, _ := strings.Cut(lowered(words[0].Text), "$")
+	value := userdata.Word{Text: userdata.Mark}
+	if len(words) == 3 {
+		value = words[2]
+	}
+	if len(p.vars) < userdata.MaxParts*8 {
+		p.vars[name] = value
+	}
+}
+
+// call reads a call of Start-EKSBootstrap.ps1.
+func (p *psReader) call(words []userdata.Word) {
+	s := userdata.Start{By: userdata.ByPS, At: words[0].At, Sure: true, Config: map[string]any{}, Spots: map[string]userdata.Spot{}}
+	for i := 1; i < len(words); i++ {
+		name, isOption := strings.CutPrefix(words[i].Text, "-")
+		if !isOption || name == "" {
+			if strings.HasPrefix(words[i].Text, "@") || words[i].IsVague() {
+				s.Hidden = true
+			}
+			continue
+		}
+		name, joined, has := strings.Cut(name, ":")
+		option := psOption(name)
+		if option == "" {
+			pr := p.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.NeverJoins, words[i].At, "%s has no parameter of this name%s, and ends with an error", userdata.ByPS, userdata.Quoted("-"+name))
+			if near := userdata.Nearest(name, psOptions); near != "" {
+				pr.Suggest("write", "-"+near)
+			}
+			return
+		}
+		value := userdata.Word{Text: joined, At: words[i].At}
+		if !has || joined == "" {
+			if i++; i >= len(words) || strings.HasPrefix(words[i].Text, "-") && !words[i].Whole {
+				p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, words[i-1].At, "-%s has no value, and %s ends with an error", option, userdata.ByPS)
+				return
+			}
+			value = words[i]
+		}
+		p.option(&s, option, value)
+	}
+	if !s.Cluster.IsSet() && !s.Hidden {
+		p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, s.At, "%s is called without -EKSClusterName, and ends with an error", userdata.ByPS).Suggest("add -EKSClusterName", "")
+		return
+	}
+	p.r.Starts = append(p.r.Starts, s)
+}
+
+// psOption is the parameter that a name stands for: PowerShell takes any case and any unambiguous beginning.
+func psOption(name string) string {
+	var found []string
+	for _, one := range psOptions {
+		if strings.EqualFold(one, name) {
+			return one
+		}
+		if len(name) < len(one) && strings.EqualFold(one[:len(name)], name) {
+			found = append(found, one)
+		}
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	return ""
+}
+
+func (p *psReader) option(s *userdata.Start, option string, value userdata.Word) {
+	switch option {
+	case "EKSClusterName":
+		s.Cluster = value.Value()
+	case "APIServerEndpoint":
+		s.Endpoint = value.Value()
+	case "Base64ClusterCA":
+		s.CA = value.Value()
+	case "DNSClusterIP":
+		s.Config["clusterDNS"], s.Spots["clusterDNS"] = []any{value.Value().Text}, value.At
+	case "KubeletExtraArgs":
+		s.Hidden = s.Hidden || value.IsVague()
+		for _, one := range userdata.Split(value.Text) {
+			spot := value.At
+			if value.Whole {
+				spot = userdata.MovedSpot(userdata.Spot{Part: value.At.Part, Line: value.At.Line, Column: value.At.Column + 1}, value.Text[:one.From])
+			}
+			s.Flags = append(s.Flags, userdata.Flag{Text: strings.ReplaceAll(one.Text, userdata.Mark, "…"), At: spot})
+		}
+	}
+}
+
+// line reads the words of one command; a backtick at its end makes it go on.
+func (p *psReader) line() []userdata.Word {
+	var out []userdata.Word
+	for p.i < len(p.text.Body) && len(out) < 512 {
+		switch c := p.text.Body[p.i]; {
+		case strings.IndexByte("\n;|{}", c) >= 0:
+			p.i++
+			return out
+		case strings.IndexByte(" \t\r()", c) >= 0:
+			p.i++
+		case c == '`':
+			if p.i++; p.i < len(p.text.Body) && p.text.Body[p.i] == '\r' {
+				p.i++
+			}
+			p.i++
+		case strings.HasPrefix(p.text.Body[p.i:], "<#"):
+			p.skip("#>")
+		case c == '#':
+			p.skipLine()
+		default:
+			out = append(out, p.word())
+		}
+	}
+	return out
+}
+
+func (p *psReader) skip(to string) {
+	end := strings.Index(p.text.Body[p.i:], to)
+	if end < 0 {
+		p.i = len(p.text.Body)
+		return
+	}
+	p.i += end + len(to)
+}
+
+func (p *psReader) skipLine() {
+	for p.i < len(p.text.Body) && p.text.Body[p.i] != '\n' {
+		p.i++
+	}
+}
+
+// word reads one word, quoted or not.
+func (p *psReader) word() userdata.Word {
+	body, from := p.text.Body, p.i
+	w := userdata.Word{At: userdata.MovedSpot(p.text.At, body[:from])}
+	var out strings.Builder
+	for p.i < len(body) {
+		switch c := body[p.i]; {
+		case c == '\'':
+			out.WriteString(p.single())
+			w.Whole = p.isEnd() && body[from] == '\''
+		case c == '"':
+			out.WriteString(p.double())
+			w.Whole = p.isEnd() && body[from] == '"' && !strings.ContainsAny(body[from:p.i], "`$")
+		case p.isEnd():
+			w.Text = p.named(out.String())
+			return w
+		default:
+			out.WriteByte(c)
+			p.i++
+		}
+	}
+	w.Text = p.named(out.String())
+	return w
+}
+
+func (p *psReader) isEnd() bool {
+	return p.i >= len(p.text.Body) || strings.IndexByte(" \t\r\n;|(){}`", p.text.Body[p.i]) >= 0
+}
+
+// named is a word that is nothing but a variable, replaced by what it holds.
+func (p *psReader) named(text string) string {
+	name, ok := strings.CutPrefix(text, "$")
+	if !ok || strings.Contains(text, userdata.Mark) {
+		return text
+	}
+	for i := p.i; i < len(p.text.Body) && strings.IndexByte(" \t=", p.text.Body[i]) >= 0; i++ {
+		if p.text.Body[i] == '=' {
+			return text // it is given a value here
+		}
+	}
+	if held, ok := p.vars[lowered(name)]; ok {
+		return held.Text
+	}
+	if strings.EqualFold(name, "EKSBootstrapScriptFile") {
+		return text
+	}
+	return userdata.Mark
+}
+
+// single reads a word between single quotes, of which two are one.
+func (p *psReader) single() string {
+	var out strings.Builder
+	for p.i++; p.i < len(p.text.Body); p.i++ {
+		if p.text.Body[p.i] == '\'' {
+			if !strings.HasPrefix(p.text.Body[p.i+1:], "'") {
+				p.i++
+				break
+			}
+			p.i++
+		}
+		out.WriteByte(p.text.Body[p.i])
+	}
+	return out.String()
+}
+
+// double reads a word between double quotes, in which variables are replaced and a backtick escapes.
+func (p *psReader) double() string {
+	var out strings.Builder
+	for p.i++; p.i < len(p.text.Body) && out.Len() < userdata.MaxUnpacked; p.i++ {
+		switch c := p.text.Body[p.i]; {
+		case c == '`' && p.i+1 < len(p.text.Body):
+			p.i++
+			out.WriteByte(p.text.Body[p.i])
+		case c == '"' && strings.HasPrefix(p.text.Body[p.i+1:], `"`):
+			p.i++
+			out.WriteByte('"')
+		case c == '"':
+			p.i++
+			return out.String()
+		case c == '$':
+			out.WriteString(p.variable())
+		default:
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
+
+// variable reads the name behind a dollar sign and leaves the reader at its last letter.
+func (p *psReader) variable() string {
+	body, from := p.text.Body, p.i+1
+	to := from
+	for to < len(body) && (body[to] == '_' || body[to] == ':' || kubelet.IsName(body[to:to+1])) && body[to] != '-' {
+		to++
+	}
+	if to == from {
+		if strings.HasPrefix(body[from:], "(") {
+			if end := strings.IndexByte(body[from:], ')'); end >= 0 {
+				p.i = from + end
+			}
+			return userdata.Mark
+		}
+		return "$"
+	}
+	p.i = to - 1
+	if held, ok := p.vars[lowered(body[from:to])]; ok && len(held.Text) <= userdata.MaxValue {
+		return held.Text
+	}
+	return userdata.Mark
+}

@@ -1,0 +1,124 @@
+package repocheck
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// fields lists the exported fields without a comment below a folder: go test ./internal/repocheck -v -run TestFieldComments -fields internal/kube
+var fields = flag.String("fields", "", "list exported fields without a comment in this `FOLDER` or file; . lists all")
+
+// targetFieldComments is the percentage of exported struct fields that should have a comment, and leastFieldComments the percentage that they
+// must have now. It may only rise.
+const (
+	targetFieldComments = 95.0
+	leastFieldComments  = 70.0
+)
+
+// TestFieldComments counts the exported fields of exported structs that have a comment, in all modules, without tests and generated files.
+//
+// A comment above the field or at the end of its line counts. A comment above the first of several fields on consecutive lines counts for all of them.
+func TestFieldComments(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "*.go").Output()
+	if err != nil {
+		t.Skipf("no git checkout: %v", err)
+	}
+	total, commented := 0, 0
+	for file := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		if strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue // deleted, and not yet committed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		isListed := *fields == "." || *fields != "" && (file == *fields || strings.HasPrefix(file, *fields+"/"))
+		n, bare := exportedFields(t, file, text)
+		total, commented = total+n, commented+n-len(bare)
+		for _, field := range bare {
+			if isListed {
+				fmt.Println(field)
+			}
+		}
+	}
+	share := 100 * float64(commented) / float64(total)
+	t.Logf("%d of %d exported fields have a comment (%.1f %%, target %.0f %%)", commented, total, share, targetFieldComments)
+	if share < leastFieldComments {
+		t.Errorf("%.1f %% of the exported fields have a comment, want at least %.1f %%: -fields . lists the others", share, leastFieldComments)
+	}
+}
+
+// exportedFields returns the number of exported fields of a file's exported structs, and the position and name of those without a comment.
+func exportedFields(t *testing.T, file string, text []byte) (total int, bare []string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	parsed, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ast.IsGenerated(parsed) {
+		return 0, nil
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || !spec.Name.IsExported() {
+			return true
+		}
+		structure, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			return true
+		}
+		previousLine, isGroupCommented := 0, false
+		for _, field := range structure.Fields.List {
+			first, last := fset.Position(field.Pos()).Line, fset.Position(field.End()).Line
+			isGroupCommented = field.Doc != nil || isGroupCommented && first == previousLine+1
+			previousLine = last
+			for _, name := range field.Names {
+				if !name.IsExported() {
+					continue
+				}
+				total++
+				if !isGroupCommented && field.Comment == nil {
+					bare = append(bare, fmt.Sprintf("%s:%d: %s.%s", file, first, spec.Name.Name, name.Name))
+				}
+			}
+		}
+		return true
+	})
+	return total, bare
+}
+
+// TestExportedFields: comments above, at the line's end and above a group count; unexported fields, embedded fields and types do not.
+func TestExportedFields(t *testing.T) {
+	t.Parallel()
+	const text = `package p
+
+type A struct {
+	// B and C share a comment.
+	B int
+	C int
+
+	D, E int // both
+	F    int
+	g    int
+	embedded
+}
+
+type h struct{ I int }
+`
+	total, bare := exportedFields(t, "p.go", []byte(text))
+	if total != 5 || len(bare) != 1 || bare[0] != "p.go:9: A.F" {
+		t.Errorf("%d fields, without comment: %v", total, bare)
+	}
+}

@@ -1,0 +1,70 @@
+package existing
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// mostCells bounds the combinations of domains that are looked at for one class.
+const mostCells = 20_000
+
+// DomainCombinations returns the combinations of domains of the profile's labels that some offer or node has, sorted. A combination has the
+// number of a domain for each label in p.Keys. It is computed once for all profiles with the same labels.
+func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
+	key := string(hashkey.Text(nil, p.Keys...))
+	if known, ok := t.combined[key]; ok {
+		return known
+	}
+	fields := make([]*LabelDomains, len(p.Keys))
+	for i, key := range p.Keys {
+		fields[i] = t.Keys[key]
+	}
+	seen := map[string]bool{}
+	var out [][]int
+	var text []byte
+	note := func(at func(*LabelDomains) int) {
+		text = text[:0]
+		for _, f := range fields {
+			text = hashkey.Int(text, at(f))
+		}
+		if seen[string(text)] {
+			return
+		}
+		seen[string(text)] = true
+		cell := make([]int, len(fields))
+		for i, f := range fields {
+			cell[i] = at(f)
+		}
+		out = append(out, cell)
+	}
+	for n := range fields[0].at {
+		note(func(f *LabelDomains) int { return f.at[n] })
+	}
+	for o := range fields[0].OfferAt {
+		note(func(f *LabelDomains) int { return f.OfferAt[o] })
+	}
+	slices.SortFunc(out, slices.Compare)
+	out = out[:min(len(out), mostCells)]
+	t.combined[key] = out
+	return out
+}
+
+// OffersIn returns those of the offers that are in the domains of the cell.
+func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
+	for i, d := range cell {
+		among = among.Both(t.Keys[p.Keys[i]].Offers[d])
+	}
+	return among
+}
+
+// NodesIn returns the nodes that are in the domains of the cell.
+func (t *TopologyState) NodesIn(p *topology.Profile, cell []int) bitset.Set {
+	out := t.Keys[p.Keys[0]].Nodes[cell[0]]
+	for i := 1; i < len(cell); i++ {
+		out = out.Both(t.Keys[p.Keys[i]].Nodes[cell[i]])
+	}
+	return out
+}

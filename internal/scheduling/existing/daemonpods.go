@@ -1,0 +1,298 @@
+package existing
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// DaemonPods are the DaemonSet pods of planned nodes, as far as affinity, anti-affinity and spread rules match them. For a rule over a
+// label other than the host name, they count for pods on their own node only: what they mean to the rest of a zone is known only
+// when the nodes are planned. nil means none.
+type DaemonPods struct {
+	hosts   []*topology.HostCounts // by offer: what rules over host names count there; nil: nothing
+	marks   []int                  // by offer: the same where the same pods come
+	matched map[int]bitset.Set     // by group: the offers with a pod that it counts
+	owners  map[int]bitset.Set     // by group of an anti-affinity: the offers with a pod that has it
+}
+
+func newDaemonPods(st *offering.Stock, b *topology.Index) *DaemonPods {
+	if len(b.Groups) == 0 || !anyCounts(st, b) {
+		return nil
+	}
+	n := len(st.Offers)
+	g := &DaemonPods{hosts: make([]*topology.HostCounts, n), marks: make([]int, n), matched: map[int]bitset.Set{}, owners: map[int]bitset.Set{}}
+	type company struct {
+		host *topology.HostCounts
+		mark int
+	}
+	known := map[string]company{}
+	var key []byte
+	var c company
+	for o := range st.Offers {
+		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) { // those of one model mostly have the same
+			key = kindsKey(key[:0], shape.Kinds, b)
+			var ok bool
+			if c, ok = known[string(key)]; !ok {
+				c = company{mark: len(known), host: welcome(shape.Kinds, b)}
+				known[string(key)] = c
+			}
+		}
+		g.hosts[o], g.marks[o] = c.host, c.mark
+		if len(key) > 0 {
+			g.note(o, st, b)
+		}
+	}
+	return g
+}
+
+// anyCounts reports whether some rule counts the pods of some DaemonSet, or some of them keep others away.
+func anyCounts(st *offering.Stock, b *topology.Index) bool {
+	var key []byte
+	for o := range st.Offers {
+		if shape := st.ShapeOf(o); o == 0 || shape != st.ShapeOf(o-1) {
+			if key = kindsKey(key, shape.Kinds, b); len(key) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kindsKey appends what the pods are to rules: nothing if they are nothing.
+func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Index) []byte {
+	for _, k := range kinds {
+		s := b.MatchesOf(k)
+		for _, n := range s.In {
+			key = hashkey.Int(key, n)
+		}
+		for _, n := range s.Avoids {
+			key = hashkey.Int(key, -1-n)
+		}
+	}
+	return key
+}
+
+// note enters an offer that has such pods where rules count them: in domains of labels that it has.
+func (g *DaemonPods) note(offer int, st *offering.Stock, b *topology.Index) {
+	add := func(sets map[int]bitset.Set, group int) {
+		if key := b.Groups[group].Key; key != topology.Hostname && st.Labels.Of(key).Absent.Has(offer) {
+			return
+		}
+		if sets[group] == nil {
+			sets[group] = bitset.New(len(st.Offers))
+		}
+		sets[group].Add(offer)
+	}
+	for _, k := range st.ShapeOf(offer).Kinds {
+		s := b.MatchesOf(k)
+		for _, n := range s.In {
+			add(g.matched, n)
+		}
+		for _, n := range s.Avoids {
+			add(g.owners, n)
+		}
+	}
+}
+
+// welcome returns the DaemonSet pods of a node that rules over host names count; nil if none.
+func welcome(kinds []*cluster.Kind, b *topology.Index) *topology.HostCounts {
+	var out *topology.HostCounts
+	tally := func() *topology.HostCounts {
+		if out == nil {
+			out = &topology.HostCounts{}
+		}
+		return out
+	}
+	for _, k := range kinds {
+		s := b.MatchesOf(k)
+		for _, n := range s.In {
+			if b.Groups[n].Key == topology.Hostname {
+				tally().AddPods(n, 1)
+			}
+		}
+		for _, n := range s.Avoids {
+			if b.Groups[n].Key == topology.Hostname {
+				tally().AddOwners(n, 1)
+			}
+		}
+	}
+	return out
+}
+
+// On returns the pods that rules over host names count on an empty node of the offering.
+func (g *DaemonPods) On(offer int) topology.HostCounts {
+	if g == nil || g.hosts[offer] == nil {
+		return topology.HostCounts{}
+	}
+	return g.hosts[offer].Clone()
+}
+
+// AntiAffinityWith returns the anti-affinity that keeps pods of the profile off the offering: of its DaemonSet pods, or their own.
+func (g *DaemonPods) AntiAffinityWith(b *topology.Index, p *topology.Profile, offer int) (group int, ok bool) {
+	g.eachExclusion(b, p, func(n int, set bitset.Set) {
+		if !ok && set.Has(offer) {
+			group, ok = n, true
+		}
+	})
+	return group, ok
+}
+
+// Forbidden returns the offerings whose DaemonSet pods and the pods of the profile exclude each other; nil for none.
+func (g *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Set {
+	var out bitset.Set
+	g.eachExclusion(b, p, func(_ int, set bitset.Set) {
+		if out == nil {
+			out = set.Clone()
+		}
+		out.Or(set)
+	})
+	return out
+}
+
+// eachExclusion visits the anti-affinities between pods of the profile and DaemonSet pods, with the offerings that have these.
+func (g *DaemonPods) eachExclusion(b *topology.Index, p *topology.Profile, visit func(group int, on bitset.Set)) {
+	if g == nil {
+		return
+	}
+	for _, rules := range [][]topology.Rule{p.Host, p.Domain} {
+		for _, r := range rules {
+			if set := g.matched[r.Group]; r.Kind == topology.AntiAffinity && r.Weight == 0 && set != nil {
+				visit(r.Group, set)
+			}
+		}
+	}
+	for _, in := range [][]int{p.HostIn, p.In} {
+		for _, n := range in {
+			if set := g.owners[n]; b.Groups[n].Kind == topology.AntiAffinity && set != nil {
+				visit(n, set)
+			}
+		}
+	}
+}
+
+// HasAll reports whether the offering has a DaemonSet pod of each of the groups.
+func (g *DaemonPods) HasAll(groups []int, offer int) bool {
+	if g == nil {
+		return false
+	}
+	return !slices.ContainsFunc(groups, func(n int) bool { return g.matched[n] == nil || !g.matched[n].Has(offer) })
+}
+
+// Matched returns the offerings with a DaemonSet pod of the group; nil for none.
+func (g *DaemonPods) Matched(group int) bitset.Set { return g.matched[group] }
+
+// KeepEqual keeps the offerings that have the same DaemonSet pods as one of them.
+func (g *DaemonPods) KeepEqual(offer int, among bitset.Set) {
+	if g == nil {
+		return
+	}
+	among.Each(func(o int) {
+		if g.marks[o] != g.marks[offer] {
+			among.Remove(o)
+		}
+	})
+}
+
+// CountedOffers returns the offers that count for the group of a spread: what the owner of the rule would accept.
+func CountedOffers(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set {
+	g := &q.Topology.Groups[group]
+	s := &q.Signatures[g.Nodes]
+	var out bitset.Set
+	if g.AnyNode {
+		out = st.Labels.Satisfying(nil)
+	} else {
+		out = st.Labels.SatisfyingOne(s.Required)
+	}
+	if g.HonorTaints {
+		out.And(st.Tolerated(s.Tolerations))
+	}
+	return st.Having(out, g.Keys)
+}
+
+// expect records what DaemonSet pods mean to rules over domains: where only they match an affinity, and whether all hosts have one.
+func (t *TopologyState) expect(st *offering.Stock, q *podgroup.Queue) {
+	if t.DaemonPods == nil {
+		return
+	}
+	t.everywhere, t.alone = map[int]bool{}, map[int][]bool{}
+	for n, with := range t.DaemonPods.matched {
+		group := &q.Topology.Groups[n]
+		switch {
+		case group.Kind == topology.Spread && group.Key == topology.Hostname:
+			others := CountedOffers(st, q, n)
+			others.AndNot(with)
+			t.everywhere[n] = !others.Any()
+		case group.Kind == topology.Affinity && group.Key != topology.Hostname && group.Hard:
+			f := t.Keys[group.Key]
+			alone := make([]bool, len(f.Values))
+			for d := range f.Values {
+				if alone[d] = t.DomainCounts.Matched(n, d) == 0 && f.Offers[d].Meets(with); alone[d] {
+					t.DomainCounts.AddPods(n, d, 1)
+				}
+			}
+			t.alone[n] = alone
+		}
+	}
+}
+
+// FewestDaemonPods is how many DaemonSet pods of the group, of a host spread, every counted host has.
+func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
+	f := t.Fewest[group]
+	if !t.everywhere[group] || t.EmptyHosts[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
+		return 0
+	}
+	return 1
+}
+
+// IsCrowded reports whether a node of the offering has too many DaemonSet pods for a host spread to allow a pod of the profile.
+func (t *TopologyState) IsCrowded(b *topology.Index, p *topology.Profile, offer int) bool {
+	if t.DaemonPods == nil || t.DaemonPods.hosts[offer] == nil {
+		return false
+	}
+	return t.DaemonPods.hosts[offer].Room(b, p, topology.Limits{Fewest: t.FewestDaemonPods, Together: true}) == 0
+}
+
+// UnmetAffinity returns the affinity groups that only DaemonSet pods of planned nodes match in the domain.
+func (t *TopologyState) UnmetAffinity(p *topology.Profile, cell []int) (groups []int) {
+	if len(t.alone) == 0 {
+		return nil
+	}
+	for _, r := range p.Domain {
+		if alone := t.alone[r.Group]; r.Kind == topology.Affinity && r.Weight == 0 && alone != nil {
+			if d := cell[slices.Index(p.Keys, t.queue.Topology.Groups[r.Group].Key)]; d < len(alone) && alone[d] {
+				groups = append(groups, r.Group)
+			}
+		}
+	}
+	return groups
+}
+
+// AddPlannedNode records a planned node with these offerings: if it certainly has DaemonSet pods in a domain, they match affinities of pods
+// on other nodes, too.
+func (t *TopologyState) AddPlannedNode(turns bitset.Set) {
+	first := turns.Next(0)
+	if first < 0 || len(t.alone) == 0 {
+		return
+	}
+	for n, alone := range t.alone {
+		f := t.Keys[t.queue.Topology.Groups[n].Key]
+		d := f.OfferAt[first]
+		if d >= len(alone) || !alone[d] {
+			continue
+		}
+		sure := turns.Clone()
+		sure.AndNot(f.Offers[d].Both(t.DaemonPods.matched[n]))
+		if !sure.Any() {
+			t.alone = maps.Clone(t.alone) // it is shared with other forks
+			t.alone[n] = slices.Clone(alone)
+			t.alone[n][d] = false
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package existing
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// AlwaysHasEmptyHost reports whether some node counts for the spread of the group, a group over host names, has none of
+// its pods and can get none in any plan: it is full, or has a taint, or labels that none of them accepts.
+//
+// Only then is it certain that no node of any plan has more of the pods than maxSkew. Otherwise kube-scheduler allows more as soon
+// as all hosts have one: three pods with maxSkew 1 are bound to the only node, one after the other.
+func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
+	if found, ok := t.alwaysEmpty[group]; ok || len(t.rooms.Nodes) == 0 {
+		return found
+	}
+	among := t.Counted[group]
+	if among == nil {
+		among = bitset.New(len(t.rooms.Nodes))
+		among.AddRange(0, len(t.rooms.Nodes))
+	}
+	t.alwaysEmpty[group] = false
+	for i := among.Next(0); i >= 0 && !t.alwaysEmpty[group]; i = among.Next(i + 1) {
+		takes := func(c *podgroup.Class) bool { return t.rooms.Hard[c.Sig].Has(i) && c.Ask.Fits(t.rooms.Room[i]) }
+		t.alwaysEmpty[group] = t.rooms.Hosts[i].Matched(group) == 0 && !slices.ContainsFunc(t.ofHosts(group), takes)
+	}
+	return t.alwaysEmpty[group]
+}
+
+// ofHosts returns the classes whose pods a group over host names counts.
+func (t *TopologyState) ofHosts(group int) []*podgroup.Class {
+	if t.members == nil {
+		t.members = make([][]*podgroup.Class, len(t.queue.Topology.Groups))
+		for c := range t.queue.Classes {
+			class := &t.queue.Classes[c]
+			for _, g := range t.queue.Topology.Profiles[class.Profile].HostIn {
+				t.members[g] = append(t.members[g], class)
+			}
+		}
+	}
+	return t.members[group]
+}

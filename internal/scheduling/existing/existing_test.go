@@ -1,0 +1,110 @@
+package existing_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scenario"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// text is two nodes in two zones, another that takes no pods in a third, and an offering in a fourth.
+const text = `# Zones.
+catalog
+  m5.large us-east-1d spot 0.0400 cpu=2 mem=8Gi pods=110
+  m5.large us-east-1e spot 0.0400 short
+pools
+  all
+    require karpenter.sh/capacity-type In spot
+nodes
+  a pool=all cpu=2 mem=8Gi pods=110 used:cpu=1500m
+    label topology.kubernetes.io/zone=us-east-1a
+    resident app=web x2
+  b pool=all cpu=2 mem=8Gi pods=110
+    label topology.kubernetes.io/zone=us-east-1b
+    taint slow:PreferNoSchedule
+  c pool=all cpu=2 mem=8Gi pods=110 leaving
+    label topology.kubernetes.io/zone=us-east-1c
+    resident app=web
+  t pool=all cpu=2 mem=8Gi pods=110
+    label topology.kubernetes.io/zone=us-east-1b
+    taint team=x:NoSchedule
+pods
+  web cpu=1 mem=1Gi
+    label app=web
+    spread app=web over topology.kubernetes.io/zone
+`
+
+func ground(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.TopologyState) {
+	t.Helper()
+	s, err := scenario.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := podgroup.New(s.Snapshot)
+	rooms := existing.NewRooms(s.Snapshot, q)
+	st := offering.New(s.Snapshot, s.Market, func() *podgroup.Queue { return q })
+	return q, rooms, existing.NewTopologyState(q, st.Accept(q), rooms, s.Snapshot.Nodes)
+}
+
+// TestGround: a zone counts where a node stays or can be launched, and pods count where they are.
+func TestGround(t *testing.T) {
+	t.Parallel()
+	q, rooms, g := ground(t)
+	zones := g.Keys["topology.kubernetes.io/zone"]
+	if got, want := fmt.Sprint(zones.Values), "[us-east-1a us-east-1b us-east-1c us-east-1d us-east-1e]"; got != want {
+		t.Fatalf("the zones are %s, want %s", got, want)
+	}
+	spread := q.Topology.Profiles[q.Classes[0].Profile].Domain[0].Group
+	if got, want := fmt.Sprint(g.CountedDomains[spread]), "[true true true true false]"; got != want {
+		t.Errorf("the zones that count are %s, want %s", got, want)
+	}
+	if got, want := fmt.Sprint(g.CertainDomains[spread]), "[true true true false false]"; got != want {
+		t.Errorf("the zones that count whatever is bought are %s, want %s", got, want)
+	}
+	profile := &q.Topology.Profiles[q.Classes[0].Profile]
+	// 2, 0, 1 and 0 pods: only the zones without any take one.
+	for zone, takes := range []bool{false, true, false, true} {
+		if got := g.DomainCounts.Refusal(profile, []int{zone}) == nil; got != takes {
+			t.Errorf("%s takes a pod: %t, want %t", zones.Values[zone], got, takes)
+		}
+	}
+	fork := g.Fork()
+	fork.DomainCounts.Add(profile, []int{1}, 1)
+	if g.DomainCounts.Refusal(profile, []int{1}) != nil {
+		t.Error("pods that a fork sends to a zone count on the ground itself")
+	}
+	if got, want := fmt.Sprint(g.DomainCombinations(profile)), "[[0] [1] [3] [4]]"; got != want {
+		t.Errorf("a pod could go to the zones %s, want %s", got, want)
+	}
+	if in := g.NodesIn(profile, []int{1}); in.Count() != 2 || len(rooms.Nodes) != 3 {
+		t.Errorf("%d of %d nodes are in the second zone, want 2 of 3", in.Count(), len(rooms.Nodes))
+	}
+}
+
+// TestRooms: who accepts which node, and that a copy fills by itself.
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	q, rooms, _ := ground(t)
+	sig := q.Classes[0].Sig
+	number := map[string]int{}
+	for i, n := range rooms.Nodes {
+		number[n.Name] = i
+	}
+	for name, want := range map[string][2]bool{"a": {true, true}, "b": {true, false}, "t": {false, false}} {
+		if got := [2]bool{rooms.Hard[sig].Has(number[name]), rooms.Preferred[sig].Has(number[name])}; got != want {
+			t.Errorf("node %s is accepted, liked: %v, want %v", name, got, want)
+		}
+	}
+	if !rooms.Full.Has(number["a"]) || rooms.Full.Has(number["b"]) {
+		t.Error("node a alone has no room for the pod")
+	}
+	filled := rooms.Clone()
+	filled.Set(number["b"], make(resources.Vector, len(q.Dims)), nil, filled.Hosts[number["b"]])
+	if filled.Room[number["b"]][0] != 0 || rooms.Room[number["b"]][0] != 2000 {
+		t.Errorf("the copy has %d, the nodes themselves %d left", filled.Room[number["b"]][0], rooms.Room[number["b"]][0])
+	}
+}

@@ -1,0 +1,306 @@
+package existing
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// TopologyState is the domains of the labels that topology rules are over, and the pods
+// that are in them already.
+type TopologyState struct {
+	Keys           map[string]*LabelDomains // by label, but for host names
+	DomainCounts   *topology.DomainCounts
+	Counted        []bitset.Set       // by group: the nodes whose pods count; nil: all
+	CountedDomains [][]bool           // by group of a spread, not over host names: the domains that count
+	CertainDomains [][]bool           // likewise, the domains that count in every plan
+	EmptyHosts     map[int]bool       // groups over host names of which some node has no pod
+	OnClosedNodes  map[int]bool       // groups over host names that count a pod on a node that takes no pods
+	Fewest         map[int]FewestPods // by group over host names, of a spread
+
+	DaemonPods *DaemonPods // the DaemonSet pods of planned nodes
+
+	combined    map[string][][]int // the combinations of domains that there are, by labels
+	queue       *podgroup.Queue
+	rooms       *Rooms              // before any pod is placed
+	members     [][]*podgroup.Class // what ofHosts has found, by group
+	alwaysEmpty map[int]bool        // what AlwaysHasEmptyHost has found
+	stays       map[int]FewestPods  // by group over host names, of a spread: the pods on nodes that take no more
+
+	everywhere map[int]bool   // groups of host spreads that have a DaemonSet pod on every node that they count
+	alone      map[int][]bool // by group of a pod affinity: the domains in which only DaemonSet pods match
+}
+
+// LabelDomains is the domains of one label.
+type LabelDomains struct {
+	Values  []string     // the domains, sorted
+	Offers  []bitset.Set // by domain: the offers in it; the last set has those without the label
+	Nodes   []bitset.Set // by domain: the nodes in it, by number in Rooms.Nodes; the last set has those without the label
+	OfferAt []int        // by offer: its domain; len(Values) without the label
+	at      []int        // by node, likewise
+}
+
+// FewestPods is the number of pods of a group on the node with the fewest, among a number of nodes.
+type FewestPods struct{ Pods, Nodes int }
+
+// NewTopologyState computes the domains for the rules of the queue, and counts the residents of nodes, also in
+// the tallies of r. Afterwards r must get no pods. all are the nodes of the snapshot, including leaving ones.
+func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *TopologyState {
+	t := &TopologyState{Keys: map[string]*LabelDomains{}, combined: map[string][][]int{}, Fewest: map[int]FewestPods{}, OnClosedNodes: map[int]bool{}, EmptyHosts: map[int]bool{}}
+	t.queue, t.rooms, t.alwaysEmpty, t.stays = q, r, map[int]bool{}, map[int]FewestPods{}
+	domains := map[string]int{}
+	var none *LabelDomains
+	for i := range q.Topology.Groups {
+		key := q.Topology.Groups[i].Key
+		if _, ok := t.Keys[key]; ok || key == topology.Hostname {
+			continue
+		}
+		bought, nodes, more := a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all)
+		f := none
+		if f == nil || len(bought.Values)+len(nodes.Values)+len(more) > 0 {
+			f = newField(bought, nodes, more, len(a.Stock.Offers), len(r.Nodes))
+		}
+		if len(f.Values) == 0 {
+			none = f // shared by all labels that no node and no offer has
+		}
+		t.Keys[key], domains[key] = f, len(f.Values)
+	}
+	t.DomainCounts = topology.NewDomainCounts(q.Topology, domains)
+	if len(q.Topology.Groups) == 0 {
+		return t
+	}
+	t.CountedDomains, t.CertainDomains = make([][]bool, len(q.Topology.Groups)), make([][]bool, len(q.Topology.Groups))
+	t.Counted = t.countable(q, a, r)
+	for i, n := range r.Nodes {
+		t.addResidents(q, n, i, &r.Hosts[i])
+	}
+	for i := range all {
+		if all[i].Leaving { // who stays there still counts in its zone
+			t.addResidents(q, &all[i], -1, nil)
+			t.keep(q, &all[i])
+		}
+	}
+	t.FindFewest(r, q.Topology, t.Counted)
+	t.DaemonPods = newDaemonPods(a.Stock, q.Topology)
+	t.expect(a.Stock, q)
+	return t
+}
+
+// valuesOf returns the values that leaving nodes with residents have for a label.
+func valuesOf(key string, nodes []cluster.Node) []string {
+	var out []string
+	for i := range nodes {
+		if value, ok := nodes[i].Labels[key]; ok && nodes[i].Leaving && len(nodes[i].Residents) > 0 {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+func newField(bought, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *LabelDomains {
+	f := &LabelDomains{at: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
+	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(bought.Values, nodes.Values, more))))
+	for i := range f.at {
+		f.at[i] = len(f.Values)
+	}
+	for i := range f.OfferAt {
+		f.OfferAt[i] = len(f.Values)
+	}
+	pick := func(k *bitset.Column, value string, size int) bitset.Set {
+		if i, ok := slices.BinarySearch(k.Values, value); ok {
+			return k.Sets[i]
+		}
+		return bitset.New(size)
+	}
+	for d, value := range f.Values {
+		f.Offers = append(f.Offers, pick(bought, value, sizeOffers))
+		f.Nodes = append(f.Nodes, pick(nodes, value, sizeNodes))
+		f.Nodes[d].Each(func(i int) { f.at[i] = d })
+		f.Offers[d].Each(func(o int) { f.OfferAt[o] = d })
+	}
+	f.Offers, f.Nodes = append(f.Offers, bought.Absent), append(f.Nodes, nodes.Absent)
+	return f
+}
+
+// countable returns, for each group of a spread, the nodes whose pods count (nil:
+// all), and sets the domains that count: those with such a node,
+// and those where a node for the owner can be launched.
+func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *Rooms) []bitset.Set {
+	out := make([]bitset.Set, len(q.Topology.Groups))
+	for n := range q.Topology.Groups {
+		g := &q.Topology.Groups[n]
+		if g.Kind != topology.Spread {
+			continue
+		}
+		s := &q.Signatures[g.Nodes]
+		if !g.AnyNode && len(s.Required) > 0 {
+			out[n] = r.labels.SatisfyingOne(s.Required)
+		}
+		if g.HonorTaints {
+			tolerated, _ := r.tolerated(s)
+			if out[n] != nil {
+				tolerated.And(out[n])
+			}
+			out[n] = tolerated
+		}
+		for _, key := range g.Keys {
+			if out[n] == nil {
+				out[n] = r.labels.Satisfying(nil)
+			}
+			out[n].AndNot(r.labels.Of(key).Absent)
+		}
+		if g.Key == topology.Hostname {
+			continue
+		}
+		f := t.Keys[g.Key]
+		counted, there := make([]bool, len(f.Values)), make([]bool, len(f.Values))
+		for d := range f.Values {
+			there[d] = f.Nodes[d].Meets(out[n])
+			counted[d] = there[d] || a.Buyable(g.Nodes, a.Stock.Having(f.Offers[d], g.Keys))
+		}
+		t.CountedDomains[n], t.CertainDomains[n] = counted, there
+		t.DomainCounts.SetCounted(n, counted)
+	}
+	return out
+}
+
+// addResidents counts the residents of a node: by domain, and in the host counts
+// by host. number is -1 for a node that takes no pods.
+func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.HostCounts) {
+	b := q.Topology
+	for _, resident := range n.Residents {
+		matches := b.MatchesOf(resident.Kind)
+		for _, g := range matches.In {
+			group := &b.Groups[g]
+			if group.Kind == topology.Spread && (resident.Ending || !t.counts(q, g, n, number)) {
+				continue
+			}
+			if group.Key == topology.Hostname {
+				if tally != nil {
+					tally.AddPods(g, resident.Count)
+				} else {
+					t.OnClosedNodes[g] = true
+				}
+			} else {
+				t.DomainCounts.AddPods(g, t.domain(group.Key, n, number), resident.Count)
+			}
+		}
+		for _, g := range matches.Avoids {
+			if key := b.Groups[g].Key; key == topology.Hostname {
+				if tally != nil {
+					tally.AddOwners(g, resident.Count)
+				}
+			} else {
+				t.DomainCounts.AddOwners(g, t.domain(key, n, number), resident.Count)
+			}
+		}
+	}
+}
+
+// keep lets the domains of a node that takes no pods, and the node as a host, count for the spreads that count pods which
+// stay there. If no pod stays, the node is assumed to be gone in time: otherwise no pod could be moved off the last node of a zone.
+func (t *TopologyState) keep(q *podgroup.Queue, n *cluster.Node) {
+	here := map[int]int{} // pods by group over host names
+	for _, resident := range n.Residents {
+		if resident.Ending || resident.Count <= 0 {
+			continue
+		}
+		for _, g := range q.Topology.MatchesOf(resident.Kind).In {
+			counted := t.CountedDomains[g]
+			if q.Topology.Groups[g].Kind != topology.Spread || !t.counts(q, g, n, -1) {
+				continue
+			}
+			if counted == nil {
+				here[g] += resident.Count
+				continue
+			}
+			if d := t.domain(q.Topology.Groups[g].Key, n, -1); d < len(counted) && !t.CertainDomains[g][d] {
+				counted[d], t.CertainDomains[g][d] = true, true
+				t.DomainCounts.SetCounted(g, counted)
+			}
+		}
+	}
+	for g, pods := range here {
+		s, known := t.stays[g]
+		if !known || pods < s.Pods {
+			s.Pods = pods
+		}
+		s.Nodes++
+		t.stays[g] = s
+	}
+}
+
+// counts reports whether the pods of a node count for the group of a spread.
+func (t *TopologyState) counts(q *podgroup.Queue, group int, n *cluster.Node, number int) bool {
+	if number >= 0 {
+		return t.Counted[group] == nil || t.Counted[group].Has(number)
+	}
+	g := &q.Topology.Groups[group]
+	if g.HonorTaints {
+		return false // a node that accepts no pods has a taint
+	}
+	if slices.ContainsFunc(g.Keys, func(key string) bool { _, ok := n.Labels[key]; return !ok }) {
+		return false
+	}
+	required := q.Signatures[g.Nodes].Required
+	accepts := func(reqs requirements.Requirements) bool { return reqs.Accepts(n.Labels) }
+	return g.AnyNode || len(required) == 0 || slices.ContainsFunc(required, accepts)
+}
+
+// domain returns the number of the node's domain of a label.
+func (t *TopologyState) domain(key string, n *cluster.Node, number int) int {
+	f := t.Keys[key]
+	if number >= 0 {
+		return f.at[number]
+	}
+	if d, ok := slices.BinarySearch(f.Values, n.Labels[key]); ok {
+		return d
+	}
+	return len(f.Values)
+}
+
+// FewestOf is FewestPods.Pods for a rule with minDomains.
+func (t *TopologyState) FewestOf(group, minDomains int) int {
+	if f := t.Fewest[group]; f.Nodes >= minDomains && !t.EmptyHosts[group] {
+		return f.Pods
+	}
+	return 0
+}
+
+// FindFewest sets Fewest for all spreads over host names.
+func (t *TopologyState) FindFewest(r *Rooms, b *topology.Index, counted []bitset.Set) {
+	for g := range b.Groups {
+		if b.Groups[g].Kind != topology.Spread || b.Groups[g].Key != topology.Hostname {
+			continue
+		}
+		among := counted[g]
+		if among == nil {
+			among = bitset.New(len(r.Nodes))
+			among.AddRange(0, len(r.Nodes))
+		}
+		f := FewestPods{Pods: -1, Nodes: among.Count()}
+		if s, ok := t.stays[g]; ok {
+			f.Pods, f.Nodes = s.Pods, f.Nodes+s.Nodes
+		}
+		for i := among.Next(0); i >= 0 && f.Pods != 0; i = among.Next(i + 1) {
+			if n := r.Hosts[i].Matched(g); f.Pods < 0 || n < f.Pods {
+				f.Pods = n
+			}
+		}
+		f.Pods = max(f.Pods, 0)
+		t.Fewest[g] = f
+	}
+}
+
+// Fork returns a copy whose domain counts and Fewest can be changed independently.
+func (t *TopologyState) Fork() *TopologyState {
+	out := *t
+	out.DomainCounts, out.Fewest = t.DomainCounts.Clone(), maps.Clone(t.Fewest)
+	return &out
+}

@@ -1,0 +1,298 @@
+package lowerbound
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// knapsack finds the whole pods with the highest total dual price that fit on one node of a kind.
+//
+// At the rates of the relaxation, all room and every possible profit give an upper bound. Pods are
+// worth less than that by the room that they leave, by the profits that are forgone, and by the losses
+// on pods whose dual price is less than they pay. So the search goes through the classes, those that
+// pay most first, and turns back where the pods so far and those that may still follow are worth no
+// more than the target.
+type knapsack struct {
+	*part
+	kind      *kind
+	relaxed   relaxation
+	dualPrice []float64
+	used      []int // by group: pods on the node
+
+	order []int       // positions in kind.classes of the classes that the best may have
+	least [][]float64 // by place in order, by resource: the least that the classes from there on ask for
+	after *table
+
+	now    []int32 // pods on the node, by position in kind.classes
+	left   []float64
+	value  float64 // of the pods now on it
+	best   []int32
+	most   float64 // value of the best
+	target float64 // what is to be beaten
+	open   float64 // the most that there may be where the search gave up
+	nodes  int     // how many it has looked at
+	limit  int
+	tried  int // numbers that were touched to start nodes
+}
+
+const (
+	mostPlanes = 30
+	mostNodes  = 2000 // of the search through one node
+	wholeNear  = 5e-4 // of the price: how far from the best pods is near enough
+	farBeyond  = 0.02 // of enough: nodes that hold that much more need no proof
+	cutNear    = 4e-3 // of the price: how far the proof may be from the best pods
+)
+
+// load returns an upper bound for the dual prices of the pods on one node. If that is more than
+// enough, it also returns nodes that hold more than enough: of whole pods, or of fractions if it found
+// no proof for whole pods in the time.
+func (g *generation) load(k *kind, dualPrice []float64, enough float64) (float64, [][]take) {
+	relaxed := g.relax(k, dualPrice, enough, mostPlanes)
+	g.steps += relaxed.steps
+	proved := relaxed.most
+	if proved <= enough {
+		return proved, nil
+	}
+	m := knapsack{part: g.part, kind: k, relaxed: relaxed, dualPrice: dualPrice, used: g.used, limit: g.nodes}
+	m.now, m.left = make([]int32, len(k.classes)), slices.Clone(k.room)
+	found := m.greedy(enough)
+	m.target = max(enough, m.most+wholeNear*k.price)
+	pods := 0
+	for _, n := range m.best {
+		pods += int(n)
+	}
+	if had := m.most; proved > m.target && pods <= mostLoaded && m.most < enough*(1+farBeyond) {
+		m.arrange(proved-m.target, pods)
+		m.search(0, m.profits())
+		proved = min(proved, max(m.target, m.open))
+		if m.most > had {
+			found = append(found, m.takes(m.best))
+		}
+		g.steps += m.after.steps + m.nodes*len(k.room)*4
+	}
+	if proved > max(m.most, enough)+cutNear*k.price && m.most < enough*(1+farBeyond) {
+		found = append(found, m.cut())
+	}
+	g.steps += m.tried
+	return proved, found
+}
+
+// takes returns the pods on a node.
+func (m *knapsack) takes(pods []int32) (out []take) {
+	for i, n := range pods {
+		if n > 0 {
+			out = append(out, take{class: m.kind.classes[i], n: float64(n)})
+		}
+	}
+	return out
+}
+
+// cut returns the pods on the relaxation's node.
+func (m *knapsack) cut() (out []take) {
+	for i, n := range m.relaxed.pods {
+		if n > 0 {
+			out = append(out, take{class: m.kind.classes[i], n: n})
+		}
+	}
+	return out
+}
+
+const (
+	mostTries = 200 // classes that a node is started with
+	mostFound = 20  // nodes that are kept of them
+	poorest   = 0.2 // what pods may lose, as a share of what they pay, and still be started with
+)
+
+// greedy removes the fractions from the relaxation's node, and fills the rest with the pods of the
+// highest dual price for what they pay. It also starts with one pod of each class, and with as many as
+// possible. It returns the best results that are worth more than enough.
+func (m *knapsack) greedy(enough float64) [][]take {
+	order, ratio := m.byRatio()
+	var found []loaded
+	finish := func() {
+		for _, i := range order {
+			m.put(i, math.MaxInt32)
+		}
+		if m.value > m.most {
+			m.most, m.best = m.value, slices.Clone(m.now)
+		}
+		if m.value > enough*(1+1e-6) {
+			found = append(found, loaded{value: m.value, pods: slices.Clone(m.now)})
+		}
+		m.empty()
+		m.tried += len(order) * len(m.left)
+	}
+	for i, n := range m.relaxed.pods {
+		m.put(i, int(n+1e-6))
+	}
+	finish()
+	for _, i := range order[:min(len(order), mostTries)] {
+		if ratio[i] < -poorest {
+			break
+		}
+		m.put(i, 1)
+		finish()
+		m.put(i, math.MaxInt32)
+		finish()
+	}
+	slices.SortFunc(found, func(a, b loaded) int {
+		return cmp.Or(cmp.Compare(b.value, a.value), slices.Compare(a.pods, b.pods))
+	})
+	found = slices.CompactFunc(found, func(a, b loaded) bool { return slices.Equal(a.pods, b.pods) })
+	var out [][]take
+	for _, l := range found[:min(len(found), mostFound)] {
+		out = append(out, m.takes(l.pods))
+	}
+	return out
+}
+
+// loaded is pods by position in kind.classes, and what they are worth.
+type loaded struct {
+	value float64
+	pods  []int32
+}
+
+// byRatio returns the positions in kind.classes, those first that are worth
+// most for what they pay, and what each gains for it.
+func (m *knapsack) byRatio() (order []int, ratio []float64) {
+	for i, at := range m.kind.classes {
+		profit := m.relaxed.profits[i]
+		order = append(order, i)
+		ratio = append(ratio, profit/max(m.dualPrice[at]-profit, 1e-300))
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(ratio[b], ratio[a]), cmp.Compare(a, b)) })
+	return order, ratio
+}
+
+// fits returns how many more pods of the class at i there is room for.
+func (m *knapsack) fits(i int) int {
+	c := &m.classes[m.kind.classes[i]]
+	n := c.cap - int(m.now[i])
+	for _, g := range c.groups {
+		n = min(n, m.problem.Caps[g]-m.used[g])
+	}
+	for r, a := range c.ask {
+		if a > 0 {
+			n = min(n, int(m.left[r]/a))
+		}
+	}
+	return max(n, 0)
+}
+
+// put puts up to n pods of the class at i on the node, and returns how many.
+func (m *knapsack) put(i, n int) int {
+	if n = min(n, m.fits(i)); n > 0 {
+		m.place(i, n)
+	}
+	return n
+}
+
+// place puts n pods of the class at i on the node; it takes them off if n is negative.
+func (m *knapsack) place(i, n int) {
+	c := &m.classes[m.kind.classes[i]]
+	m.now[i] += int32(n)
+	m.value += float64(n) * m.dualPrice[m.kind.classes[i]]
+	for r, a := range c.ask {
+		m.left[r] -= a * float64(n)
+	}
+	for _, g := range c.groups {
+		m.used[g] += n
+	}
+}
+
+// empty takes all pods off the node.
+func (m *knapsack) empty() {
+	for i, n := range m.now {
+		if n > 0 {
+			m.place(i, -int(n))
+		}
+	}
+	m.value = 0
+	copy(m.left, m.kind.room)
+}
+
+// arrange picks the classes that a node may have that loses less than slack, those that pay most
+// first. It returns how many pods fill the node.
+func (m *knapsack) arrange(slack float64, pods int) {
+	paid := make([]float64, len(m.relaxed.profits))
+	for i, profit := range m.relaxed.profits {
+		paid[i] = m.dualPrice[m.kind.classes[i]] - profit
+		if profit > -slack {
+			m.order = append(m.order, i)
+		}
+	}
+	slices.SortFunc(m.order, func(a, b int) int { return cmp.Or(cmp.Compare(paid[b], paid[a]), cmp.Compare(a, b)) })
+	m.least = make([][]float64, len(m.order))
+	for at := len(m.order) - 1; at >= 0; at-- {
+		m.least[at] = slices.Clone(m.classes[m.kind.classes[m.order[at]]].ask)
+		if at+1 < len(m.order) {
+			for r, a := range m.least[at+1] {
+				m.least[at][r] = min(m.least[at][r], a)
+			}
+		}
+	}
+	m.after = m.tabulate(pods)
+}
+
+// profits is what all profits come to that can be had.
+func (m *knapsack) profits() float64 {
+	sum := m.relaxed.most
+	for _, rate := range m.relaxed.rates {
+		sum -= rate
+	}
+	return max(sum, 0)
+}
+
+// search tries the classes from a place in the order on; profits is what those
+// of them come to that can still be had.
+func (m *knapsack) search(at int, profits float64) {
+	if m.value > m.most {
+		m.most, m.best = m.value, slices.Clone(m.now)
+		m.target = max(m.target, m.value+wholeNear*m.kind.price)
+	}
+	for ; at < len(m.order) && !m.full(at); at++ {
+		room := m.rest()
+		bound := m.value + min(room+profits, m.after.most(at, m.left, room))
+		if bound <= m.target {
+			return
+		}
+		i := m.order[at]
+		c := &m.classes[m.kind.classes[i]]
+		if p := m.relaxed.profits[i]; p > 0 && c.shared < 0 {
+			profits = max(profits-p*float64(m.kind.times(c)), 0)
+		}
+		if m.fits(i) == 0 {
+			continue
+		}
+		if m.nodes++; m.nodes > m.limit {
+			m.open = max(m.open, bound)
+			return
+		}
+		for n := m.put(i, math.MaxInt32); n > 0; n-- {
+			m.search(at+1, profits)
+			m.place(i, -1)
+		}
+	}
+}
+
+// rest is what the room that is left is worth at the rates.
+func (m *knapsack) rest() float64 {
+	sum := 0.0
+	for r, rate := range m.relaxed.rates {
+		if m.kind.room[r] > 0 {
+			sum += rate * m.left[r] / m.kind.room[r]
+		}
+	}
+	return sum
+}
+
+// full reports whether none of the classes from that place on has a pod that fits.
+func (m *knapsack) full(at int) bool {
+	for r, a := range m.least[at] {
+		if a > m.left[r] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,132 @@
+package lowerbound
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// TestLoad compares the proved bound of a node, for any dual prices, with all possible contents, and
+// fills the node with the pods that were found.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		g, dualPrice := oneKind(t)
+		k := &g.kinds[0]
+		enough := k.price * rapid.Float64Range(0, 3).Draw(t, "enough")
+		proved, found := g.load(k, dualPrice, enough)
+		full := 0.0
+		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
+		m.everyWay(0, func() { full = max(full, m.value) })
+		if full > max(proved, enough)*(1+1e-9) {
+			t.Fatalf("it holds pods worth %g, and %g was proved, with %g to prove", full, proved, enough)
+		}
+		per := make([]float64, len(k.rates))
+		for r, rate := range k.rates {
+			if k.room[r] > 0 {
+				per[r] = rate / k.room[r]
+			}
+		}
+		holds := g.beyond(k, per, dualPrice)
+		for _, rate := range k.rates {
+			holds += rate
+		}
+		if full > holds*(1+1e-9) {
+			t.Fatalf("it holds pods worth %g, and no more than %g at its rates", full, holds)
+		}
+		for _, takes := range found {
+			m.check(t, takes)
+		}
+	})
+}
+
+// TestSearch searches for the best pods on a node without a hint, from each position in the order.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		g, dualPrice := oneKind(t)
+		k := &g.kinds[0]
+		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room), limit: 1 << 30}
+		m.relaxed = g.relax(k, dualPrice, 0, rapid.IntRange(1, mostPlanes).Draw(t, "planes"))
+		m.arrange(math.Inf(1), rapid.IntRange(1, 9).Draw(t, "pods"))
+		m.search(0, m.profits())
+		full := 0.0
+		m.everyWay(0, func() { full = max(full, m.value) })
+		if m.most > full*(1+1e-9) || m.most < full*(1-1e-9)-wholeNear*k.price {
+			t.Fatalf("found pods worth %g, and there are such worth %g", m.most, full)
+		}
+		for at := range m.order {
+			best := 0.0
+			m.everyWay(0, func() {
+				sum := m.value
+				for _, i := range m.order[:at] {
+					sum -= float64(m.now[i]) * dualPrice[k.classes[i]]
+				}
+				best = max(best, sum)
+			})
+			if most := m.after.most(at, m.left, m.rest()); most < best*(1-1e-9)-1e-3 {
+				t.Fatalf("from place %d on there are pods worth %g, and the table has %g", at, best, most)
+			}
+		}
+	})
+}
+
+// oneKind draws an offer, and classes that fit it, worth about what it costs.
+func oneKind(t *rapid.T) (*generation, []float64) {
+	scale := rapid.SampledFrom([]int64{1, 7, 1000}).Draw(t, "scale")
+	p := &Problem{Offers: []Offer{{Price: catalog.Dollar, Room: []int64{12*scale + 3, rapid.Int64Range(1, 14).Draw(t, "mem") * scale}}}, Sets: [][]int{{0}}}
+	p.Caps = rapid.SliceOfN(rapid.IntRange(1, 4), 2, 2).Draw(t, "caps")
+	for range rapid.IntRange(1, 6).Draw(t, "demands") {
+		p.Demands = append(p.Demands, Demand{
+			Count:  rapid.IntRange(1, 5).Draw(t, "count"),
+			Ask:    []int64{rapid.Int64Range(0, 9*scale).Draw(t, "askCPU"), rapid.SampledFrom([]int64{0, 0, 1, 3, 6}).Draw(t, "askMem") * scale},
+			Groups: rapid.SampledFrom([][]int{nil, nil, {0}, {1}, {0, 1}}).Draw(t, "groups"),
+		})
+	}
+	if all := parts(*p); len(all) > 0 {
+		q := all[0]
+		g := &generation{part: q, used: make([]int, 2), nodes: rapid.SampledFrom([]int{1, 5, mostNodes}).Draw(t, "nodes")}
+		var dualPrice []float64
+		for range q.classes {
+			dualPrice = append(dualPrice, rapid.Float64Range(0, 0.7).Draw(t, "worth")*float64(catalog.Dollar))
+		}
+		return g, dualPrice
+	}
+	t.Skip("nothing fits")
+	return nil, nil
+}
+
+// everyWay calls back for every way to fill the node.
+func (m *knapsack) everyWay(at int, full func()) {
+	if at == len(m.now) {
+		full()
+		return
+	}
+	n := m.fits(at)
+	for ; n > 0; n-- {
+		m.place(at, n)
+		m.everyWay(at+1, full)
+		m.place(at, -n)
+	}
+	m.everyWay(at+1, full)
+}
+
+// check fails if the pods do not fit.
+func (m *knapsack) check(t *rapid.T, takes []take) {
+	left := slices.Clone(m.kind.room)
+	for _, x := range takes {
+		c := &m.classes[x.class]
+		if x.n > float64(c.cap)*(1+1e-9) {
+			t.Fatalf("%g pods of a class of at most %d", x.n, c.cap)
+		}
+		for r, a := range c.ask {
+			if left[r] -= x.n * a; left[r] < -1e-6*m.kind.room[r] {
+				t.Fatalf("machine %v does not fit into %v", takes, m.kind.room)
+			}
+		}
+	}
+}

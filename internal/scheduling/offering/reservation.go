@@ -1,0 +1,59 @@
+package offering
+
+import (
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// CapacityReservation is a capacity reservation that a NodePool may use. Its instances are paid for, so they are filled before other nodes are
+// planned, like existing nodes. Nodes that are chosen by price never use them.
+type CapacityReservation struct {
+	Left   int   // instances that no node and no launching NodeClaim has
+	Offers []int // the offers that take one, of any pool and variant
+}
+
+// IsReserved reports whether a node of the offering uses an instance of a capacity reservation.
+func (o *Offer) IsReserved() bool { return o.Reservation.ID != "" }
+
+// split separates the offerings of capacity reservations from the others.
+func (a *allowedType) split() (bought, reserved []*catalog.Offering) {
+	for _, o := range a.offerings {
+		if o.Reservation.ID == "" {
+			bought = append(bought, o)
+		} else {
+			reserved = append(reserved, o)
+		}
+	}
+	return bought, reserved
+}
+
+// findReserves numbers the capacity reservations of the offers. A free instance
+// may be promised already: to a claim that is not launched yet.
+func (st *Stock) findReserves(nodes []cluster.Node) {
+	st.Reserved = bitset.New(len(st.Offers))
+	numbers := map[string]int{}
+	for i := range st.Offers {
+		o := &st.Offers[i]
+		id := o.Reservation.ID
+		if id == "" {
+			continue
+		}
+		n, ok := numbers[id]
+		if !ok {
+			n = len(st.Reservations)
+			numbers[id] = n
+			st.Reservations = append(st.Reservations, CapacityReservation{Left: o.Reservation.Left})
+		}
+		r := &st.Reservations[n]
+		r.Left = min(r.Left, o.Reservation.Left)
+		r.Offers = append(r.Offers, i)
+		o.ReservationIndex = n
+		st.Reserved.Add(i)
+	}
+	for i := range nodes {
+		if n, ok := numbers[nodes[i].Labels[catalog.LabelReservationID]]; ok && !nodes[i].Joined && nodes[i].ProviderID == "" {
+			st.Reservations[n].Left--
+		}
+	}
+}

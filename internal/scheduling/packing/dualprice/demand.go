@@ -1,0 +1,32 @@
+package dualprice
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Demand is a number of units that accept the same set of offerings, as the lower bound counts
+// them.
+type Demand struct {
+	Class int // number of the class
+	Set   int // index into offering.Acceptance.Sets
+	N     int
+}
+
+// Add adds n units to the demands, whose own numbers of units are 0.
+func Add(demands map[Demand]int, class, set, n int) {
+	if n > 0 {
+		demands[Demand{Class: class, Set: set}] += n
+	}
+}
+
+// Sorted returns the demands by class and accept set.
+func Sorted(demands map[Demand]int) []Demand {
+	out := make([]Demand, 0, len(demands))
+	for d, n := range demands {
+		d.N = n
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b Demand) int { return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Set, b.Set)) })
+	return out
+}

@@ -1,0 +1,90 @@
+package dualprice
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// Pricing is the lower bound of a list of demands, and their dual prices.
+type Pricing struct {
+	Demands    []Demand
+	Lots       []offering.Lot // the offerings in the lower bound's problem
+	solver     *lowerbound.Solver
+	result     func() lowerbound.Result // the finished lower bound; nil until Start was called
+	forAnyPlan bool                     // the bound holds for any plan, not only for plans of this package
+	index      map[Demand]int           // cache of Index
+}
+
+// Pricer computes the lower bound and the dual prices of demands. It keeps the last result.
+type Pricer struct {
+	Stock    *offering.Stock
+	Accepts  *offering.Acceptance
+	Index    *topology.Index
+	Topology *existing.TopologyState
+	Class    func(number int) *podgroup.Class
+	PodsOf   func(number int) int // pods of one unit of the class
+
+	Last *Pricing // the last result; nil before the first
+}
+
+// For returns the pricing of the demands. It reuses the last one if the demands are the
+// same.
+func (pr *Pricer) For(demands []Demand, forAnyPlan bool) *Pricing {
+	if pr.Last == nil || !slices.Equal(pr.Last.Demands, demands) || forAnyPlan && !pr.Last.forAnyPlan {
+		pr.Last = pr.newPricing(demands, forAnyPlan)
+	}
+	return pr.Last
+}
+
+// Start computes the lower bound in the background.
+func (p *Pricing) Start() {
+	if p.result == nil {
+		p.solver.SoftPrices() // the caller of Start reads the soft prices next
+		p.result = parallel.Later(p.solver.Bound)
+	}
+}
+
+// LowerBound waits for the lower bound of the demands and returns it.
+func (p *Pricing) LowerBound() catalog.Price {
+	p.Start()
+	return p.result().Price
+}
+
+// BoundTimes returns the lower bound multiplied by n.
+func (p *Pricing) BoundTimes(n float64) float64 { return float64(p.LowerBound()) * n }
+
+// DualPrices returns the hard or the soft dual prices of the demands, at the counts of the problem.
+func (p *Pricing) DualPrices(hard bool) lowerbound.DualPrices {
+	if hard {
+		p.Start()
+		return p.result().Hard
+	}
+	return p.solver.SoftPrices()
+}
+
+// Reprice returns the dual prices if the demands have these numbers of units instead.
+func (p *Pricing) Reprice(counts []int, hard bool) lowerbound.DualPrices {
+	return p.solver.DualPrices(counts, hard)
+}
+
+// profile returns the topology rules of the class.
+func (pr *Pricer) profile(c *podgroup.Class) *topology.Profile { return &pr.Index.Profiles[c.Profile] }
+
+// Index returns the index of each demand, by class and accept set.
+func (p *Pricing) Index() map[Demand]int {
+	if p.index == nil {
+		p.index = make(map[Demand]int, len(p.Demands))
+		for i, d := range p.Demands {
+			d.N = 0
+			p.index[d] = i
+		}
+	}
+	return p.index
+}

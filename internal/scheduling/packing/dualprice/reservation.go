@@ -1,0 +1,177 @@
+package dualprice
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+)
+
+// PlanBound returns a lower bound of the price of any plan for the demands.
+//
+// The lower bound itself assumes unlimited instances of each offering. With capacity reservations
+// it still holds, for this reason. Take any plan. Replace each reserved node by one of an on-demand
+// or spot offering with at least its room, that all pods accept which accept the reserved one. The
+// result costs no less than the bound. The replacements add at most the credit: a reservation
+// allows no more of them than it has instances left, or than pods that accept it. So the plan costs
+// at least the bound minus the credit. It also costs at least as much as the pods that accept no
+// reservation.
+func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
+	if len(pr.Stock.Reservations) == 0 {
+		return pr.For(all, true).LowerBound()
+	}
+	unreservable := slices.DeleteFunc(slices.Clone(all), func(d Demand) bool { return pr.Accepts.Sets[d.Set].Meets(pr.Stock.Reserved) })
+	alone := pr.For(unreservable, true).LowerBound()
+	if len(unreservable) == len(all) {
+		return alone
+	}
+	rc := newReservationCredit(pr, all)
+	withReplacements := pr.For(rc.demands, true).LowerBound() - rc.total(rc.demands)
+	return max(alone, withReplacements, pr.dualPriceBound(all))
+}
+
+// dualPriceBound returns another lower bound of the demands: the sum of their dual prices, minus
+// the most that the instances of capacity reservations can hold. It holds because no node can hold
+// pods whose dual prices exceed its price. It is the tighter bound where reserved instances are
+// large or unusual and their replacements expensive.
+func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
+	p := pr.For(demands, true)
+	rc := &reservationCredit{pricer: pr, demands: demands, savings: make([]catalog.Price, len(pr.Stock.Reservations))}
+	for n := range pr.Stock.Reservations {
+		for _, o := range pr.Stock.Reservations[n].Offers {
+			holds := catalog.Price(min(rc.maxValue(o, p.DualPrices(true).PerPod), float64(maxSavings))) + 1
+			rc.savings[n] = max(rc.savings[n], holds-pr.Stock.Offers[o].Price)
+		}
+	}
+	sum := 0.0
+	for i, d := range demands {
+		sum += p.DualPrices(true).PerPod[i] * float64(d.N)
+	}
+	return catalog.Price(sum*(1-1e-9)) - rc.total(demands)
+}
+
+// maxSavings keeps sums of savings from overflowing.
+const maxSavings = 1_000_000 * catalog.Dollar
+
+// maxValue returns an upper limit for the total dual price of the pods on one node of the offering.
+// If no pod's dual price exceeds given rates for its requests, no node holds more than its room at
+// these rates. Several ratios between rates are tried.
+func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
+	room := rc.pricer.Stock.Room(o)
+	least := math.Inf(1)
+	for _, rates := range rateRatios(rc.pricer.Stock.Dims) {
+		amount := func(v resources.Vector) float64 {
+			sum := 0.0
+			for r, n := range v {
+				sum += rates[r] * float64(max(n, 0))
+			}
+			return sum
+		}
+		most := 0.0
+		for i, d := range rc.demands {
+			if ask := rc.pricer.Class(d.Class).Ask; prices[i] > 0 && rc.pricer.Accepts.Sets[d.Set].Has(o) && ask.Fits(room) {
+				most = max(most, prices[i]/amount(ask)) // infinite if the pod requests none of these resources
+			}
+		}
+		if !math.IsInf(most, 1) {
+			least = min(least, most*amount(room))
+		}
+	}
+	return least
+}
+
+// rateRatios returns rates per unit of each resource to try: each resource alone, and CPU with
+// memory at several ratios of GiB per core.
+func rateRatios(dims resources.Dimensions) [][]float64 {
+	var out [][]float64
+	for i := range dims {
+		alone := make([]float64, len(dims))
+		alone[i] = 1
+		out = append(out, alone)
+	}
+	cpu, memory := slices.Index(dims, resources.CPU), slices.Index(dims, resources.Memory)
+	if cpu < 0 || memory < 0 {
+		return out
+	}
+	for _, gibibytes := range [...]float64{1, 2, 4, 6, 8, 12, 16, 24, 32} {
+		both := make([]float64, len(dims))
+		both[cpu], both[memory] = 1, 1000/(gibibytes*(1<<30))
+		out = append(out, both)
+	}
+	return out
+}
+
+// reservationCredit is an upper limit for what capacity reservations can save.
+type reservationCredit struct {
+	pricer  *Pricer
+	lots    []offering.Lot
+	demands []Demand        // the demands that unreserved offerings can serve too
+	savings []catalog.Price // by reservation: the most that one instance saves
+	options map[Demand]int  // number of lots that each demand accepts
+}
+
+func newReservationCredit(pr *Pricer, demands []Demand) *reservationCredit {
+	sets := make([]int, len(demands))
+	for i, d := range demands {
+		sets[i] = d.Set
+	}
+	rc := &reservationCredit{pricer: pr, lots: pr.Accepts.Lots(sets), savings: make([]catalog.Price, len(pr.Stock.Reservations)), options: map[Demand]int{}}
+	for _, d := range demands {
+		for _, l := range rc.lots {
+			if pr.Accepts.Sets[d.Set].Has(l.Offer) {
+				rc.options[d]++
+			}
+		}
+	}
+	rc.demands = slices.DeleteFunc(slices.Clone(demands), func(d Demand) bool { return rc.options[d] == 0 })
+	for n := range pr.Stock.Reservations {
+		for _, o := range pr.Stock.Reservations[n].Offers {
+			rc.savings[n] = max(rc.savings[n], rc.replacementCost(o))
+		}
+	}
+	return rc
+}
+
+// replacementCost returns the extra price of a node that serves every demand which the reserved
+// offering serves. If there is no such node, it drops demands, those with the fewest options first.
+// A bound for some of the pods is a bound for all.
+func (rc *reservationCredit) replacementCost(o int) catalog.Price {
+	for {
+		users := slices.DeleteFunc(slices.Clone(rc.demands), func(d Demand) bool { return !rc.pricer.Accepts.Sets[d.Set].Has(o) })
+		if len(users) == 0 {
+			return 0
+		}
+		best := catalog.Price(-1)
+		for _, l := range rc.lots {
+			lacks := func(d Demand) bool { return !rc.pricer.Accepts.Sets[d.Set].Has(l.Offer) }
+			if price := rc.pricer.Stock.Offers[l.Offer].Price; (best < 0 || price < best) && rc.pricer.Stock.Room(o).Fits(rc.pricer.Stock.Room(l.Offer)) &&
+				!slices.ContainsFunc(users, lacks) {
+				best = price
+			}
+		}
+		if best >= 0 {
+			return max(best-rc.pricer.Stock.Offers[o].Price, 0)
+		}
+		first := slices.MinFunc(users, func(a, b Demand) int { return cmp.Compare(rc.options[a], rc.options[b]) })
+		rc.demands = slices.DeleteFunc(rc.demands, func(d Demand) bool { return d == first })
+	}
+}
+
+// total returns the most that all instances of all reservations can save for these demands.
+func (rc *reservationCredit) total(demands []Demand) catalog.Price {
+	sum := catalog.Price(0)
+	for n := range rc.pricer.Stock.Reservations {
+		r := &rc.pricer.Stock.Reservations[n]
+		pods := 0
+		for _, d := range demands {
+			if slices.ContainsFunc(r.Offers, rc.pricer.Accepts.Sets[d.Set].Has) {
+				pods += d.N * rc.pricer.PodsOf(d.Class)
+			}
+		}
+		sum += rc.savings[n] * catalog.Price(max(min(r.Left, pods), 0))
+	}
+	return sum
+}

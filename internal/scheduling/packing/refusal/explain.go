@@ -1,0 +1,378 @@
+package refusal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// Input is what an explanation is about: the offerings, and the state of a solution in which the pods
+// found no place. It is read only.
+type Input struct {
+	Stock      *offering.Stock
+	Accepts    *offering.Acceptance
+	Pods       *podgroup.Queue
+	DaemonPods *existing.DaemonPods // nil if no DaemonSet matters
+	Topology   *existing.TopologyState
+	Remaining  []offering.RemainingLimits // by NodePool: what is left of its limits
+
+	// UnusedInstances returns how many instances of a capacity reservation are left.
+	UnusedInstances func(reserve int) int
+	// HasHost reports whether pods of a group over host names have a node that the others must use.
+	HasHost func(group int) bool
+	// MissingMinValue returns the minValues that a node with one pod of the class would violate.
+	MissingMinValue func(class, offer, acceptSet int) (Relaxation, bool)
+}
+
+// Explainer explains why classes have no place. An explanation is computed once for classes that
+// differ only in number, priority and resources which no node has.
+type Explainer struct {
+	in           Input
+	explanations map[string]*explanation
+}
+
+// New returns an Explainer. It must not be used concurrently.
+func New(in Input) *Explainer {
+	return &Explainer{in: in, explanations: map[string]*explanation{}}
+}
+
+// Explain returns the causes that keep the class of that number off all offerings, and the smallest
+// change that would help. The cause that the hint is about comes first, then the most frequent one.
+func (ex *Explainer) Explain(number int, c *podgroup.Class) (reasons []Reason, hint string) {
+	e := ex.explanationOf(number, c)
+	return printableReasons(nearestFirst(e.reasons(), e.nearest())), Printable(e.hint())
+}
+
+// explanation is the check of one class against everything that can be launched.
+type explanation struct {
+	in       *Input
+	number   int // of the class
+	class    *podgroup.Class
+	sig      *podgroup.Signature
+	findings []finding
+	domains  []int // scratch of domainsOf
+}
+
+// finding is a number of offerings that one cause rules out.
+type finding struct {
+	reason Reason
+	rank   int            // how far an offering got before it was ruled out
+	pool   *offering.Pool // nil if the cause belongs to no NodePool
+
+	ask     requirements.Values // for label causes: the values that the class requires
+	missing Relaxation          // for MinValues
+	excess  limitExcess         // for LimitReached
+}
+
+// limitExcess is by how much a new node would exceed a limit, in the units of resources.Amounts.
+type limitExcess struct {
+	limit string // its name
+	taken int64  // used by existing and planned nodes
+	each  int64  // what the smallest suitable node adds
+}
+
+// The order in which an offering is checked. The hint is about the cause with the highest rank.
+const (
+	rankNone = iota
+	rankPool
+	rankTaint
+	rankLabel
+	rankRoom
+	rankTopology
+	rankCapacity
+	rankLimit
+	rankValues
+	rankEffort
+)
+
+// explanationOf returns the explanation of a class. It is computed once for classes that differ only
+// in number, priority and resources which no node has.
+func (ex *Explainer) explanationOf(number int, c *podgroup.Class) *explanation {
+	key := hashkey.Int(hashkey.Int(hashkey.Int(nil, c.Sig), c.Profile), len(c.Lists))
+	for _, n := range c.Lists {
+		key = hashkey.Int(key, n)
+	}
+	for _, n := range c.Ask {
+		key = hashkey.Int(key, n)
+	}
+	e, ok := ex.explanations[string(key)]
+	if !ok {
+		e = ex.newExplanation(number, c)
+		ex.explanations[string(key)] = e
+	}
+	own := *e
+	own.number, own.class, own.findings = number, c, slices.Clone(e.findings)
+	for i := range own.findings {
+		if f := &own.findings[i]; f.reason.Code == TooSmall && f.reason.Detail == podgroup.Unoffered {
+			f.reason.Detail = ex.in.Pods.FirstUnoffered(c.Amounts)
+		}
+	}
+	return &own
+}
+
+// newExplanation checks a class against all NodePools.
+func (ex *Explainer) newExplanation(number int, c *podgroup.Class) *explanation {
+	e := &explanation{in: &ex.in, number: number, class: c, sig: &ex.in.Pods.Signatures[c.Sig]}
+	if len(ex.in.Stock.Pools) == 0 {
+		e.add(finding{reason: Reason{Code: NoPool, Count: 1}, rank: rankNone})
+	}
+	for i, p := range ex.in.Stock.Pools {
+		e.checkPool(i, p)
+	}
+	return e
+}
+
+// add adds a finding, merged with those of the same cause in the same NodePool.
+func (e *explanation) add(f finding) {
+	if f.reason.Count == 0 {
+		return
+	}
+	for i := range e.findings {
+		g := &e.findings[i]
+		if g.reason.Code == f.reason.Code && g.reason.Detail == f.reason.Detail && g.pool == f.pool {
+			g.reason.Count += f.reason.Count
+			g.excess.each = min(g.excess.each, f.excess.each)
+			return
+		}
+	}
+	e.findings = append(e.findings, f)
+}
+
+// checkPool finds what rules out the offerings of one NodePool.
+func (e *explanation) checkPool(i int, p *offering.Pool) {
+	rulesOut := func(code Code, count int, detail string, rank int) {
+		e.add(finding{reason: Reason{Code: code, Count: count, Detail: detail}, rank: rank, pool: p})
+	}
+	taint, repels := requirements.Untolerated(p.Taints, e.sig.Tolerations)
+	switch {
+	case p.Unusable != "":
+		rulesOut(PoolUnusable, 1, p.Name+": "+p.Unusable, rankPool)
+		return
+	case p.Size() == 0:
+		rulesOut(PoolEmpty, 1, p.Name+": "+p.EmptiedBy, rankPool)
+		return
+	case repels:
+		rulesOut(TaintUntolerated, p.Size()/max(e.variantCount(i), 1), taint.String(), rankTaint)
+		return
+	}
+	// Of the NodePool's variants and the pod's alternative terms, only the combination that gets
+	// furthest is reported.
+	var best []finding
+	for v := range e.in.Stock.Variants {
+		if e.in.Stock.Variants[v].Pool != i {
+			continue
+		}
+		all := alternatives(e.sig.Required)
+		for _, reqs := range all[:min(len(all), maxExplainedTerms)] {
+			got := e.checkVariant(&e.in.Stock.Variants[v], p, reqs)
+			if best == nil || progress(got) > progress(best) {
+				best = got
+			}
+		}
+	}
+	for _, f := range best {
+		e.add(f)
+	}
+}
+
+// maxExplainedTerms is how many of a pod's alternative node affinity terms are checked.
+const maxExplainedTerms = 64
+
+// variantCount returns how many variants the NodePool has.
+func (e *explanation) variantCount(pool int) int {
+	n := 0
+	for _, v := range e.in.Stock.Variants {
+		if v.Pool == pool {
+			n++
+		}
+	}
+	return n
+}
+
+// alternatives returns the alternative terms of a node affinity, at least one.
+func alternatives(required []requirements.Requirements) []requirements.Requirements {
+	if len(required) == 0 {
+		return []requirements.Requirements{nil}
+	}
+	return required
+}
+
+// progress compares findings by how far their offerings got.
+func progress(findings []finding) int {
+	most := 0
+	for _, f := range findings {
+		most = max(most, f.rank<<32+f.reason.Count)
+	}
+	return most
+}
+
+// checkVariant finds what rules out the offerings of a variant, step by step.
+func (e *explanation) checkVariant(v *offering.Variant, p *offering.Pool, reqs requirements.Requirements) []finding {
+	sub := *e
+	sub.findings, sub.domains = nil, nil
+	alive := e.in.Stock.OffersOf(v)
+	for _, key := range reqs.Keys() {
+		left := alive.Both(e.in.Stock.Labels.Accepting(key, reqs[key]))
+		code, detail := e.labelCause(v, p, key, reqs[key])
+		sub.add(finding{
+			reason: Reason{Code: code, Count: alive.Count() - left.Count(), Detail: detail},
+			rank:   rankLabel, pool: p, ask: reqs[key],
+		})
+		alive = left
+	}
+	alive.Each(func(o int) { sub.checkOffer(o, p, &e.in.Remaining[v.Pool]) })
+	return sub.findings
+}
+
+// labelCause returns why a label does not match.
+func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key string, ask requirements.Values) (Code, string) {
+	if _, offered := v.Labels[key]; !offering.IsCloudKey(key) && !offered && len(e.in.Stock.Labels.Of(key).Values) == 0 {
+		return LabelMissing, key + " " + ask.String()
+	}
+	allowed, limited := p.Accepts[key]
+	if _, offered := v.Labels[key]; offered || limited && !allowed.Intersects(ask) {
+		return LabelConflict, key
+	}
+	if len(e.in.Stock.Labels.Of(key).Values) == 0 || !offering.IsCloudKey(key) {
+		return LabelMissing, key + " " + ask.String()
+	}
+	return TypeMismatch, key
+}
+
+// checkOffer finds what rules out an offering whose labels match.
+func (e *explanation) checkOffer(o int, p *offering.Pool, b *offering.RemainingLimits) {
+	shape := e.in.Stock.ShapeOf(o)
+	f := finding{reason: Reason{Count: 1}, pool: p, rank: rankRoom}
+	lacking := e.class.Ask.Lacking(shape.Room)
+	topologyCode, key := e.blockingTopologyRule(o)
+	limit := b.Tightest(e.in.Stock.TypeOf(o).Capacity)
+	switch {
+	case shape.Broken:
+		f.reason.Code, f.reason.Detail = TooSmall, "the DaemonSets"
+	case lacking >= 0:
+		f.reason.Code, f.reason.Detail = TooSmall, e.in.Stock.Dims[lacking] // podgroup.Unoffered is replaced by explain
+	case e.hasPortConflict(shape):
+		f.reason.Code, f.reason.Detail = HostPortTaken, firstConflict(e.class.Ports, shape.Ports)
+	case topologyCode != "":
+		f.reason.Code, f.reason.Detail, f.rank = topologyCode, key, rankTopology
+	case e.in.Stock.Offers[o].IsReserved() && e.in.UnusedInstances(e.in.Stock.Offers[o].ReservationIndex) == 0:
+		f.reason.Code, f.reason.Detail, f.rank = ReservationFull, e.in.Stock.Offers[o].Reservation.ID, rankCapacity
+	case !e.in.Stock.Offers[o].Available:
+		f.reason.Code, f.rank = NoCapacity, rankCapacity
+	case limit != "":
+		f.reason.Code, f.reason.Detail, f.rank = LimitReached, p.Name+": "+limit, rankLimit
+		f.excess = limitExcess{limit: limit, taken: p.Limit(limit) - b.Left(limit), each: max(e.in.Stock.TypeOf(o).Capacity.Of(limit), 1)}
+	default:
+		f.reason.Code, f.rank = EffortSpent, rankEffort
+		if missing, ok := e.missingMinValueAlone(o); ok {
+			f.reason.Code, f.reason.Detail, f.rank, f.missing = MinValues, fmt.Sprintf("%s: %d of %d", missing.Key, missing.Have, missing.Asked), rankValues, missing
+		}
+	}
+	e.add(f)
+}
+
+// missingMinValueAlone returns the minValues that a node of the offering would violate with only
+// this pod. The pod's topology rules keep it in the domains of the offering.
+func (e *explanation) missingMinValueAlone(o int) (Relaxation, bool) {
+	set := e.in.Accepts.Hard[e.class.Sig]
+	if domains := e.domainsOf(o); len(domains) > 0 {
+		set = e.in.Accepts.Number(e.in.Topology.OffersIn(e.profile(), domains, e.in.Accepts.Sets[set]))
+	}
+	return e.in.MissingMinValue(e.number, o, set)
+}
+
+// domainsOf returns the domains of the offering, by key of the class's profile.
+func (e *explanation) domainsOf(o int) []int {
+	e.domains = e.domains[:0]
+	for _, key := range e.profile().Keys {
+		e.domains = append(e.domains, e.in.Topology.Keys[key].OfferAt[o])
+	}
+	return e.domains
+}
+
+// blockingTopologyRule returns the code and topology key of the rule that keeps the class off the
+// offering; empty if there is none.
+func (e *explanation) blockingTopologyRule(o int) (Code, string) {
+	profile, domains := e.profile(), e.domainsOf(o)
+	if group, ok := e.in.DaemonPods.AntiAffinityWith(e.in.Pods.Topology, profile, o); ok {
+		return PodAntiAffinity, e.in.Pods.Topology.Groups[group].Key
+	}
+	rule := e.in.Topology.DomainCounts.Refusal(profile, domains)
+	if rule == nil {
+		// A new node satisfies all host rules but required affinity. Where an affinity has no pods
+		// in the domain, DaemonSet pods can still satisfy it.
+		if groups := e.in.Topology.UnmetAffinity(profile, domains); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) {
+			return PodAffinity, e.in.Pods.Topology.Groups[groups[0]].Key
+		}
+		if groups, self := e.profile().RequiredHostGroups(); len(groups) > 0 && !e.in.DaemonPods.HasAll(groups, o) && (!self || slices.ContainsFunc(groups, e.in.HasHost)) {
+			return PodAffinity, topology.Hostname
+		}
+		if e.in.Topology.IsCrowded(e.in.Pods.Topology, profile, o) {
+			return TopologySpread, topology.Hostname
+		}
+		return "", ""
+	}
+	return codeOf[rule.Kind], e.in.Pods.Topology.Groups[rule.Group].Key
+}
+
+// hasPortConflict reports whether the class has a host port that DaemonSets use on nodes of the shape.
+func (e *explanation) hasPortConflict(s *offering.Shape) bool {
+	return s.List != podgroup.NoPorts &&
+		slices.ContainsFunc(e.class.Lists, func(list int) bool { return e.in.Pods.Ports.ClashAny(list, []int{s.List}) })
+}
+
+// profile returns the topology rules of the class.
+func (e *explanation) profile() *topology.Profile {
+	return &e.in.Pods.Topology.Profiles[e.class.Profile]
+}
+
+var codeOf = map[topology.RuleKind]Code{topology.Spread: TopologySpread, topology.Affinity: PodAffinity, topology.AntiAffinity: PodAntiAffinity}
+
+// firstConflict returns the first port of a that conflicts with one of b.
+func firstConflict(a, b []cluster.HostPort) string {
+	for _, p := range a {
+		if slices.ContainsFunc(b, p.Conflicts) {
+			return fmt.Sprintf("%d/%s", p.Port, p.Protocol)
+		}
+	}
+	return ""
+}
+
+// reasons returns the causes, the most frequent first.
+func (e *explanation) reasons() []Reason {
+	var out []Reason
+	for _, f := range e.findings {
+		i := slices.IndexFunc(out, func(r Reason) bool { return r.Code == f.reason.Code && r.Detail == f.reason.Detail })
+		if i < 0 {
+			out = append(out, f.reason)
+			continue
+		}
+		out[i].Count += f.reason.Count
+	}
+	slices.SortStableFunc(out, func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(string(a.Code), string(b.Code)), cmp.Compare(a.Detail, b.Detail))
+	})
+	return out
+}
+
+// nearestFirst moves the cause that the hint is about to the front, so that all callers who report
+// one cause report the same.
+func nearestFirst(reasons []Reason, nearest *finding) []Reason {
+	i := -1
+	if nearest != nil {
+		i = slices.IndexFunc(reasons, func(r Reason) bool { return r.Code == nearest.reason.Code && r.Detail == nearest.reason.Detail })
+	}
+	if i <= 0 {
+		return reasons
+	}
+	first := reasons[i]
+	return slices.Insert(slices.Delete(reasons, i, i+1), 0, first)
+}

@@ -1,0 +1,262 @@
+package refusal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// hint names the smallest change that would help: the fix of the cause that let an offering get
+// furthest. If no usable NodePool fits the class but an unusable one would, the hint is to fix that
+// one.
+func (e *explanation) hint() string {
+	best := e.furthest()
+	if best == nil {
+		return ""
+	}
+	if unusable := e.poolToFix(); unusable != nil && len(e.findings) > 1 && best.meansNoPoolFits() {
+		return fmt.Sprintf("fix NodePool %s, whose labels and taints suit the pod: %s", unusable.Name, unusable.Unusable)
+	}
+	return e.fixFor(best)
+}
+
+// nearest returns the finding that the hint is about, nil if there is none.
+func (e *explanation) nearest() *finding {
+	best := e.furthest()
+	if best == nil {
+		return nil
+	}
+	unusable := e.poolToFix()
+	if unusable == nil || len(e.findings) <= 1 || !best.meansNoPoolFits() {
+		return best
+	}
+	i := slices.IndexFunc(e.findings, func(f finding) bool { return f.reason.Code == PoolUnusable && f.pool == unusable })
+	if i < 0 {
+		return best
+	}
+	return &e.findings[i]
+}
+
+// meansNoPoolFits reports whether the cause, the furthest of all, means that no usable NodePool
+// fits the class. TypeMismatch does not: there the offerings lack something, and an unusable
+// NodePool probably has the same ones.
+func (f *finding) meansNoPoolFits() bool {
+	return f.rank <= rankLabel && f.reason.Code != TypeMismatch
+}
+
+// fixFor returns the change that would remove the cause.
+func (e *explanation) fixFor(best *finding) string {
+	name := ""
+	if best.pool != nil {
+		name = best.pool.Name
+	}
+	switch best.reason.Code {
+	case NoPool:
+		return "create a NodePool and the EC2NodeClass that it names"
+	case PoolUnusable:
+		return "fix NodePool " + best.reason.Detail
+	case PoolEmpty:
+		return e.emptyHint(best)
+	case TaintUntolerated:
+		return taintHint(best.reason.Detail, best.pool)
+	case LabelMissing, LabelConflict, TypeMismatch:
+		return e.labelHint(best)
+	case TooSmall:
+		return e.roomHint(best)
+	case HostPortTaken:
+		return fmt.Sprintf("a DaemonSet takes port %s on every node that would do: use another port", best.reason.Detail)
+	case NoCapacity:
+		return fmt.Sprintf("EC2 is short of it now: let NodePool %s use more instance types, zones or capacity types", name)
+	case LimitReached:
+		return limitHint(best)
+	case MinValues:
+		return fmt.Sprintf("the offerings of NodePool %s for the pod have %d of the %d values of %s that minValues requires: "+
+			"lower minValues, let the NodePool use more instance types, or set --min-values-policy=BestEffort",
+			name, best.missing.Have, best.missing.Asked, best.missing.Key)
+	case ReservationFull:
+		return fmt.Sprintf("every instance of capacity reservation %s is taken: enlarge it, "+
+			"or let NodePool and pod use on-demand or spot too", best.reason.Detail)
+	case TopologySpread, PodAffinity, PodAntiAffinity:
+		return e.topologyHint(best)
+	case EffortSpent:
+		return RetryHint
+	}
+	return ""
+}
+
+// RetryHint is the hint for pods that another plan may place.
+const RetryHint = "plan again: pods that have a place by then take no more work"
+
+// poolToFix returns the first unusable NodePool, by name, that would accept the class; nil if there
+// is none.
+func (e *explanation) poolToFix() *offering.Pool {
+	i := slices.IndexFunc(e.in.Stock.Pools, func(p *offering.Pool) bool {
+		_, repels := requirements.Untolerated(p.Taints, e.sig.Tolerations)
+		return p.Unusable != "" && !p.Closed && !repels && slices.ContainsFunc(alternatives(e.sig.Required), p.MaySuit)
+	})
+	if i < 0 {
+		return nil
+	}
+	return e.in.Stock.Pools[i]
+}
+
+// limitHint says how high the limit must be for the smallest node that would do.
+func limitHint(f *finding) string {
+	format := func(v int64) string { return resources.Format(f.excess.limit, v) }
+	return fmt.Sprintf("raise spec.limits.%s of NodePool %s from %s to %s or more: %s is used or planned, and the smallest suitable instance adds %s",
+		f.excess.limit, f.pool.Name, format(f.pool.Limit(f.excess.limit)), format(f.excess.taken+f.excess.each), format(f.excess.taken), format(f.excess.each))
+}
+
+// topologyHint returns the change that would satisfy the spread or affinity rule.
+func (e *explanation) topologyHint(f *finding) string {
+	if f.reason.Detail != topology.Hostname && len(e.in.Topology.Keys[f.reason.Detail].Values) == 0 {
+		if foreign, ok := catalog.ForeignLabelOf(f.reason.Detail, ""); ok || offering.IsCloudKey(f.reason.Detail) {
+			return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node has and no NodePool may set: "+
+				"change it, for instance to %s", f.reason.Detail, cmp.Or(foreign.Key, catalog.LabelZone))
+		}
+		return fmt.Sprintf("its affinity or spread rule has the topologyKey %s, a label that no node and no NodePool has: "+
+			"add it to spec.template.metadata.labels of NodePool %s, or change the rule's topologyKey", f.reason.Detail, f.pool.Name)
+	}
+	switch f.reason.Code {
+	case TopologySpread:
+		return fmt.Sprintf("the pods of its topology spread would be too uneven over %s: let NodePool %s use the domains "+
+			"that have few of them, or raise maxSkew, or take whenUnsatisfiable: ScheduleAnyway", f.reason.Detail, f.pool.Name)
+	case PodAffinity:
+		return fmt.Sprintf("no pod that its pod affinity asks for is in any %s where it could go: "+
+			"start those pods first, or prefer them instead of requiring them", f.reason.Detail)
+	}
+	return fmt.Sprintf("in every %s where it could go is a pod that it must not be near: "+
+		"offer more of them, or prefer anti-affinity instead of requiring it", f.reason.Detail)
+}
+
+// furthest returns the finding of the highest rank, the most frequent one among equals; nil if
+// there is none.
+func (e *explanation) furthest() *finding {
+	var best *finding
+	for i := range e.findings {
+		f := &e.findings[i]
+		if best == nil || f.rank > best.rank || f.rank == best.rank && f.reason.Count > best.reason.Count {
+			best = f
+		}
+	}
+	return best
+}
+
+// emptyHint names the requirement of the NodePool that leaves no offering.
+func (e *explanation) emptyHint(f *finding) string {
+	if f.pool.EmptiedBy == "" {
+		return fmt.Sprintf("no instance type of EC2NodeClass %s can be launched", f.pool.NodeClass)
+	}
+	var before []string
+	for _, key := range f.pool.Accepts.Keys() {
+		if key < f.pool.EmptiedBy && offering.IsCloudKey(key) {
+			before = append(before, f.pool.Asks(key))
+		}
+	}
+	key := f.pool.EmptiedBy
+	if f.pool.Accepts[key].IsEmpty() {
+		return fmt.Sprintf("the requirements and labels of NodePool %s on %s contradict each other", f.pool.Name, key)
+	}
+	if value, ok := f.pool.Accepts[key].Single(); ok && catalog.MeantValue(key, value) != "" {
+		return fmt.Sprintf("NodePool %s asks for %s: %s; the value is written %s", f.pool.Name, key, value, catalog.MeantValue(key, value))
+	}
+	if value, ok := f.pool.Accepts[key].Single(); ok && key == catalog.LabelCapacityType && value == catalog.Reserved {
+		return fmt.Sprintf("NodePool %s uses capacity reservations alone, and EC2NodeClass %s has none with instances left: set spec.capacityReservationSelectorTerms there",
+			f.pool.Name, f.pool.NodeClass)
+	}
+	if len(before) == 0 {
+		return fmt.Sprintf("NodePool %s asks for %s, which no offering has", f.pool.Name, f.pool.Asks(f.pool.EmptiedBy))
+	}
+	return fmt.Sprintf("NodePool %s asks for %s, which no offering with %s has: change one of them",
+		f.pool.Name, f.pool.Asks(f.pool.EmptiedBy), strings.Join(before, " and "))
+}
+
+// labelHint says whether pod or NodePool must change about a label, and how.
+func (e *explanation) labelHint(f *finding) string {
+	key, _, _ := strings.Cut(f.reason.Detail, " ")
+	switch {
+	case f.ask.IsEmpty():
+		return "the pod's own requirements on " + key + " contradict each other"
+	case key == topology.Hostname:
+		return "the pod is tied to a node by its name, and a new node has a name of its own"
+	}
+	asks := fmt.Sprintf("the pod asks for %s %s", key, f.ask)
+	if hint := valueHint(key, f.ask); hint != "" {
+		return hint
+	}
+	if hint := e.foreignHint(key, f.ask, f.pool); hint != "" && (f.reason.Code == LabelMissing || !offering.IsCloudKey(key)) {
+		return hint
+	}
+	switch f.reason.Code {
+	case LabelMissing:
+		if offering.IsCloudKey(key) {
+			return asks + ", which no offering has"
+		}
+		if value, ok := f.ask.Single(); ok {
+			return fmt.Sprintf("%s, which %s: add the label %s: %s to spec.template.metadata.labels of NodePool %s",
+				asks, e.noPoolOffers(key, f.ask), key, value, f.pool.Name)
+		}
+		return fmt.Sprintf("%s, which %s: add the label to spec.template.metadata.labels of NodePool %s",
+			asks, e.noPoolOffers(key, f.ask), f.pool.Name)
+	case LabelConflict:
+		if hint := e.noPoolHint(asks, f.ask); key == catalog.LabelNodePool && hint != "" {
+			return hint
+		}
+		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.Asks(key))
+	}
+	if suggestion := e.nearestType(f.ask); suggestion != "" && key == catalog.LabelInstanceType {
+		return fmt.Sprintf("%s, which is no instance type: is %s meant?", asks, suggestion)
+	}
+	return fmt.Sprintf("%s; the offerings of NodePool %s have %s", asks, f.pool.Name, e.values(key))
+}
+
+// noPoolOffers says that no NodePool offers the label, and which labels they offer instead.
+func (e *explanation) noPoolOffers(key string, ask requirements.Values) string {
+	isOffered := func(p *offering.Pool) bool { v, ok := p.Accepts[key]; return ok && v.Intersects(ask) }
+	if slices.ContainsFunc(e.in.Stock.Pools, isOffered) { // an unusable NodePool offers it
+		return "no NodePool that can be used offers" + e.offeredLabels()
+	}
+	return "no NodePool offers" + e.offeredLabels()
+}
+
+// offeredLabels lists the custom labels of the usable NodePools.
+func (e *explanation) offeredLabels() string {
+	var parts []string
+	for _, p := range e.in.Stock.Pools {
+		if p.Unusable != "" {
+			continue
+		}
+		var labels []string
+		for _, key := range p.Accepts.Keys() {
+			if !offering.IsCloudKey(key) {
+				labels = append(labels, p.Asks(key))
+			}
+		}
+		if len(labels) > 0 {
+			parts = append(parts, "NodePool "+p.Name+" offers "+strings.Join(labels, ", "))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+// maxListedValues is how many values of a label a hint lists.
+const maxListedValues = 8
+
+// values describes which values of a label the offerings have.
+func (e *explanation) values(key string) string {
+	values := e.in.Stock.Labels.Of(key).Values
+	if len(values) <= maxListedValues {
+		return "[" + strings.Join(values, " ") + "]"
+	}
+	return fmt.Sprintf("%d values, from %s to %s", len(values), values[0], values[len(values)-1])
+}

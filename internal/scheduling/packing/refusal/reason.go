@@ -1,0 +1,74 @@
+package refusal
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Reason is a cause, and the number of choices that it rules out.
+type Reason struct {
+	Code   Code
+	Count  int    // offerings ruled out, or 1 if the cause is not about offerings
+	Detail string // the label key, taint or resource
+}
+
+// Code is the cause of a refusal. The set is closed; CLI, events and metrics use the same codes.
+type Code string
+
+// The causes.
+const (
+	NoPool           Code = "NoPool"           // there is no NodePool at all
+	PoolUnusable     Code = "PoolUnusable"     // the NodePool is not ready, static or being deleted; Detail: which and why
+	PoolEmpty        Code = "PoolEmpty"        // the NodePool's own requirements leave no offering; Detail: which and the key
+	TaintUntolerated Code = "TaintUntolerated" // Detail: the taint
+	LabelMissing     Code = "LabelMissing"     // no NodePool offers the label; Detail: the key and the required values
+	LabelConflict    Code = "LabelConflict"    // NodePool and pod require different values of a label; Detail: the key
+	TypeMismatch     Code = "TypeMismatch"     // no offering with the required architecture, family, zone, …; Detail: the key
+	TooSmall         Code = "TooSmall"         // no offering has the room; Detail: the resource
+	HostPortTaken    Code = "HostPortTaken"    // Detail: the port
+	NoCapacity       Code = "NoCapacity"       // EC2 has no capacity at present
+	ReservationFull  Code = "ReservationFull"  // every instance of the capacity reservation is in use; Detail: its ID
+	LimitReached     Code = "LimitReached"     // Detail: the NodePool and the limit
+	MinValues        Code = "MinValues"        // too few distinct values would remain; Detail: "KEY: 2 of 3"
+	TopologySpread   Code = "TopologySpread"   // a domain would have too many pods of a spread; Detail: the topology key
+	PodAffinity      Code = "PodAffinity"      // no pod that a required affinity selects is there; Detail: the topology key
+	PodAntiAffinity  Code = "PodAntiAffinity"  // a pod that anti-affinity forbids is there; Detail: the topology key
+	Unplannable      Code = "Unplannable"      // the pod requires what cannot be planned; Detail: what
+	EffortSpent      Code = "EffortSpent"      // the work allowed for one plan is used up
+)
+
+// Relaxation is a label with fewer values than the NodePool's minValues require.
+type Relaxation struct {
+	Key         string
+	Asked, Have int
+}
+
+// maxTextBytes is the maximum length of a detail or a hint. An event's message may have 1,024
+// bytes.
+const maxTextBytes = 1000
+
+// Printable returns the text as one line of bounded length without control characters. It contains
+// keys and values that users chose, and is written to events, logs, conditions and terminals.
+func Printable(text string) string {
+	if len(text) > maxTextBytes {
+		text = strings.ToValidUTF8(text[:maxTextBytes], "") + "…"
+	}
+	if !strings.ContainsFunc(text, isNotPrintable) {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if isNotPrintable(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
+func isNotPrintable(r rune) bool { return !unicode.IsPrint(r) }
+
+func printableReasons(reasons []Reason) []Reason {
+	for i := range reasons {
+		reasons[i].Detail = Printable(reasons[i].Detail)
+	}
+	return reasons
+}

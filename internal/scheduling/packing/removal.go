@@ -1,0 +1,122 @@
+package packing
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/binding"
+)
+
+// removeUnassigned takes pods out of the plan that other did not assign to their domain. They would
+// be valid there only with pods that were not placed.
+func (sol *solution) removeUnassigned(other *solution) {
+	assigned := other.queue.assignedByPart()
+	for c := range sol.queue.classes {
+		p := &sol.queue.classes[c]
+		if p.domains == nil {
+			continue
+		}
+		if n := sol.queue.unitCount(c) - sol.queue.left[c] - assigned[capKey(p.base, p.domains)]; n > 0 {
+			sol.remove(c, n)
+		}
+	}
+}
+
+// remove takes n units of the class off new nodes first, and then off existing ones.
+func (sol *solution) remove(c, n int) {
+	for i := len(sol.planned) - 1; i >= 0 && n > 0; i-- {
+		n = sol.removeFromPlanned(i, c, n)
+	}
+	sol.planned = slices.DeleteFunc(sol.planned, func(pn plannedNode) bool { return pn.copies == 0 || len(pn.allocations) == 0 })
+	for i := len(sol.placements) - 1; i >= 0 && n > 0; i-- {
+		if at := &sol.placements[i]; at.class == c {
+			off := min(at.n, n)
+			at.n -= off
+			n -= off
+			sol.queue.left[c] += off
+		}
+	}
+}
+
+// removeFromPlanned takes units of the class off the copies of one planned node, and returns how
+// many remain to be removed.
+func (sol *solution) removeFromPlanned(i, c, n int) int {
+	t := slices.IndexFunc(sol.planned[i].allocations, func(a allocation) bool { return a.class == c })
+	if t < 0 {
+		return n
+	}
+	each := sol.planned[i].allocations[t].n
+	for _, off := range [2]int{each, n % each} {
+		copies := min(n/max(off, 1), sol.planned[i].copies)
+		if off == 0 || copies == 0 {
+			continue
+		}
+		less := sol.planned[i].clone()
+		less.copies = copies
+		if less.allocations[t].n -= off; less.allocations[t].n == 0 {
+			less.allocations = slices.Delete(less.allocations, t, t+1)
+		}
+		sol.planned[i].copies -= copies
+		sol.planned = append(sol.planned, less)
+		sol.queue.left[c] += copies * off
+		n -= copies * off
+	}
+	return n
+}
+
+// removeAt takes n pods of the class off one host, or off any. A bundle is removed as a whole. It
+// may leave planned nodes without copies or pods, and placements of no pods.
+func (sol *solution) removeAt(c, at, n int) {
+	for _, loc := range slices.Backward(sol.podLocations()) {
+		if n <= 0 {
+			return
+		}
+		if loc.class != c || at != binding.AnyHost && loc.host != at {
+			continue
+		}
+		nodes := len(sol.rooms.Nodes)
+		switch {
+		case loc.bundle != loc.class:
+			sol.unplace(loc)
+			n -= loc.n
+		case loc.host >= nodes:
+			n = sol.removeFromPlanned(loc.host-nodes, c, n)
+		default:
+			n = sol.removeFromNode(loc.host, c, n)
+		}
+	}
+}
+
+// removeFromNode takes units of the class off an existing node, and returns how many remain to be
+// removed.
+func (sol *solution) removeFromNode(node, c, n int) int {
+	for i := range sol.placements {
+		if at := &sol.placements[i]; at.node == node && at.class == c {
+			off := min(at.n, n)
+			at.n -= off
+			n -= off
+			sol.queue.left[c] += off
+		}
+	}
+	return n
+}
+
+// unplace removes the pods from their node. If they came in a bundle, it removes the whole bundle.
+func (sol *solution) unplace(loc podLocation) {
+	if loc.host < len(sol.rooms.Nodes) {
+		for i := range sol.placements {
+			if p := &sol.placements[i]; p.node == loc.host && p.class == loc.bundle {
+				sol.queue.left[loc.bundle] += p.n
+				p.n = 0
+			}
+		}
+		return
+	}
+	pn := &sol.planned[loc.host-len(sol.rooms.Nodes)]
+	pn.allocations = slices.DeleteFunc(slices.Clone(pn.allocations), func(a allocation) bool {
+		if a.class != loc.bundle {
+			return false
+		}
+		sol.queue.left[loc.bundle] += a.n * pn.copies
+		return true
+	})
+}

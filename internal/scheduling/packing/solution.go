@@ -1,0 +1,219 @@
+package packing
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// solution is the state of one planning attempt: the pods that were placed so far, and on which
+// existing or planned nodes. Each step changes it: splitter, bundler, existingFiller, nodeChooser,
+// reservationFiller, bindingCheck and retrier.
+type solution struct {
+	problem *problem
+	queue   *queue // the classes and how many of their units are left
+
+	// Existing nodes and topology domains, updated with every placement.
+	rooms *existing.Rooms
+	topo  *existing.TopologyState // updated as pods are assigned to domains
+
+	// The pods that were placed.
+	placements []existingPlacement
+	planned    []plannedNode
+	remaining  []offering.RemainingLimits // by NodePool: what is left of its limits
+
+	// planFewest is, by group of a host spread, the fewest of its pods on any existing or planned
+	// node, while no more nodes are launched. Nil means that a node without any can always be
+	// launched.
+	planFewest              map[int]existing.FewestPods
+	droppedWeightOnExisting int            // preferences about hosts up to this weight are dropped while existing nodes are filled
+	hostAssigned            map[int]bool   // groups over host names whose pods are bundled for one node
+	domainCaps              map[string]int // by part: how many units it can take, as earlier attempts showed
+
+	nodeOffers *nodeOffers
+	prices     *pricer
+	facts      *classFacts
+	work       *work
+
+	// Caches.
+	roomCache    []bitset.Set   // by class; see nodesWithRoom
+	narrowedSets map[string]int // accept sets of parts, by that of the whole class
+	sizePrices   []float64      // by accept set: price per size, -1 if not known yet
+}
+
+// work counts the steps of a solution.
+type work struct{ steps, limit int }
+
+// existingPlacement is a number of units of one class on one existing node.
+type existingPlacement struct {
+	node     int // index in rooms
+	class, n int
+}
+
+// newSolution starts a solution without placed pods. It copies the parts of the problem that it
+// changes.
+func newSolution(pr *problem, g *existing.TopologyState) *solution {
+	sol := &solution{
+		problem: pr, queue: pr.queue.start(pr), rooms: pr.rooms.Clone(), topo: g.Fork(),
+		hostAssigned: map[int]bool{}, domainCaps: map[string]int{}, narrowedSets: map[string]int{},
+		work: &work{limit: pr.effort},
+	}
+	sol.nodeOffers = &nodeOffers{problem: pr, queue: sol.queue, aloneValues: map[aloneKey][]int{}}
+	sol.prices = &pricer{problem: pr, queue: sol.queue, work: sol.work, solver: &dualprice.Pricer{
+		Stock: pr.stock, Accepts: pr.accepts, Index: pr.queue.pods.Topology, Topology: sol.topo,
+		Class:  func(number int) *podgroup.Class { return &sol.queue.classes[number].Class },
+		PodsOf: func(number int) int { return sol.queue.classes[number].podsPerUnit },
+	}}
+	sol.facts = &classFacts{problem: pr, queue: sol.queue}
+	for _, p := range pr.stock.Pools {
+		sol.remaining = append(sol.remaining, p.Remaining.Clone())
+	}
+	return sol
+}
+
+// cloneRemaining returns copies of the remaining limits.
+func cloneRemaining(all []offering.RemainingLimits) []offering.RemainingLimits {
+	out := make([]offering.RemainingLimits, len(all))
+	for i := range all {
+		out[i] = all[i].Clone()
+	}
+	return out
+}
+
+// hasLimits reports whether some NodePool has limits.
+func (sol *solution) hasLimits() bool {
+	return slices.ContainsFunc(sol.remaining, func(b offering.RemainingLimits) bool { return !b.Unlimited() })
+}
+
+// copiesAllowed returns how many nodes of the offering the NodePool's limits and the reservation
+// allow, at most limit.
+func (sol *solution) copiesAllowed(offer, limit int) int {
+	if o := &sol.problem.stock.Offers[offer]; o.IsReserved() {
+		limit = min(limit, sol.unusedInstances(o.ReservationIndex))
+	}
+	return sol.remaining[sol.problem.stock.VariantOf(offer).Pool].Times(sol.problem.stock.TypeOf(offer).Capacity, limit)
+}
+
+// unusedInstances returns how many instances of the capacity reservation the plan does not use yet.
+func (sol *solution) unusedInstances(reserve int) int {
+	left := sol.problem.stock.Reservations[reserve].Left
+	for i := range sol.planned {
+		if sol.problem.stock.Offers[sol.planned[i].offer].ReservationIndex == reserve {
+			left -= sol.planned[i].copies
+		}
+	}
+	return max(left, 0)
+}
+
+// addPlanned makes the node part of the plan, with as many copies as limits and pods allow, at most
+// limit.
+func (sol *solution) addPlanned(pn plannedNode, limit int) {
+	pn.copies = sol.copiesAllowed(pn.offer, limit)
+	for _, a := range pn.allocations {
+		pn.copies = min(pn.copies, sol.queue.left[a.class]/a.n)
+	}
+	sol.remaining[sol.problem.stock.VariantOf(pn.offer).Pool].Spend(sol.problem.stock.TypeOf(pn.offer).Capacity, pn.copies)
+	for _, a := range pn.allocations {
+		sol.queue.left[a.class] -= a.n * pn.copies
+	}
+	pn.price = sol.nodeOffers.cheapestPrice(&pn)
+	sol.planned = append(sol.planned, pn)
+}
+
+// adopt makes the outcome part of the plan.
+func (sol *solution) adopt(o outcome) {
+	sol.planned = append(sol.planned, o.planned...)
+	sol.queue.left, sol.remaining = o.left, o.remaining
+}
+
+// acceptedNodes returns the existing nodes that pods of the class accept.
+func (sol *solution) acceptedNodes(c *class) bitset.Set {
+	if c.nodes == nil {
+		return sol.rooms.Hard[c.Sig]
+	}
+	return sol.rooms.Hard[c.Sig].Both(c.nodes)
+}
+
+// anyNodeFits reports whether one of the nodes has room for the request.
+func (sol *solution) anyNodeFits(ask resources.Vector, nodes bitset.Set) bool {
+	any := false
+	nodes.Each(func(i int) { any = any || ask.Fits(sol.rooms.Room[i]) })
+	return any
+}
+
+// existingRoomFor estimates how many pods of the class have room on these nodes.
+func (sol *solution) existingRoomFor(class *class, nodes bitset.Set) int {
+	n, units := 0, class.units()
+	sol.rooms.Hard[class.Sig].Both(nodes).Each(func(i int) {
+		if n < units && !sol.rooms.Full.Has(i) {
+			n += class.Ask.Times(sol.rooms.Room[i], units-n)
+		}
+	})
+	return n
+}
+
+// hasPod reports whether the group counts a pod on an existing node. Then no unplaced pod may be
+// the group's first.
+func (sol *solution) hasPod(group int) bool {
+	return sol.hasPodOn(sol.rooms, group)
+}
+
+// hasPodOn reports whether the group counts a pod on one of the nodes r, or on a node that accepts
+// no new pods.
+func (sol *solution) hasPodOn(r *existing.Rooms, group int) bool {
+	return sol.topo.OnClosedNodes[group] || r.NodesWithPod(group).Any()
+}
+
+// isHostFixed reports whether pods of the group have a host already, so that others must use it
+// too.
+func (sol *solution) isHostFixed(group int) bool { return sol.hostAssigned[group] || sol.hasPod(group) }
+
+// podLocation is a number of pods of one class on one existing or planned node.
+type podLocation struct {
+	class, bundle int // bundle: the bundle class that the pods came in, or class itself
+	host          int // index of the existing node; planned nodes follow after all existing ones
+	n             int // number of pods, on all copies of the planned node
+}
+
+// podLocations returns the location of every placed pod, by class. Bundles are resolved to their
+// members.
+func (sol *solution) podLocations() []podLocation {
+	var out []podLocation
+	add := func(class, at, n int) {
+		c := &sol.queue.classes[class]
+		if c.members == nil {
+			out = append(out, podLocation{class, class, at, n})
+		}
+		for _, m := range c.members {
+			out = append(out, podLocation{m.class, class, at, n * m.n})
+		}
+	}
+	for _, p := range sol.placements {
+		add(p.class, p.node, p.n)
+	}
+	for i := range sol.planned {
+		for _, a := range sol.planned[i].allocations {
+			add(a.class, len(sol.rooms.Nodes)+i, a.n*sol.planned[i].copies)
+		}
+	}
+	return out
+}
+
+// nodeWith returns a node of the offering with these pods, and the room that they leave.
+func (no *nodeOffers) nodeWith(offer int, allocations []allocation) plannedNode {
+	shape := no.problem.stock.ShapeOf(offer)
+	pn := plannedNode{offer: offer, allocations: allocations, free: shape.Room.Clone()}
+	pn.ports = append(daemonPorts(shape), pn.podPorts(no.queue)...)
+	no.queue.countDaemonPods(&pn)
+	for _, a := range allocations {
+		c := &no.queue.classes[a.class]
+		pn.free.Take(c.Ask, a.n)
+		no.queue.addToTally(&pn.host, c, a.n)
+	}
+	return pn
+}

@@ -1,0 +1,222 @@
+package topology
+
+// DomainCounts counts the pods of groups by domain. The caller numbers the domains of each label
+// from 0.
+type DomainCounts struct {
+	book    *Index
+	domains map[string]int // how many a label has
+	counts  []count        // by group
+	load    map[string][]int
+}
+
+// count is the pods of one group, by domain.
+type count struct {
+	matched    []int       // pods that the group counts
+	owners     []int       // pods with a demand about the group: of anti-affinity
+	skewLimits []skewLimit // the limits of the pods that are spread by the group
+	total      int         // of matched
+	counted    []bool
+	of         int // how many domains are counted
+	low        int // the least of matched among the domains that are counted
+	atLow      int // how many of them have no more
+}
+
+// skewLimit is the strictest spread over a group that any pod in a domain has.
+type skewLimit struct {
+	maxSkew    int // 0: no pod there is spread by the group
+	minDomains int
+}
+
+// NewDomainCounts returns empty counts. domains has the number of domains n of each label;
+// a missing label has none. The additional domain n stands for
+// nodes without the label; pods there are not counted.
+func NewDomainCounts(b *Index, domains map[string]int) *DomainCounts {
+	c := &DomainCounts{book: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
+	for key, n := range domains {
+		c.load[key] = make([]int, n+1)
+	}
+	for i := range c.counts {
+		g := &b.Groups[i]
+		if g.Key == Hostname {
+			continue
+		}
+		n := domains[g.Key]
+		if n == 0 {
+			c.load[g.Key] = make([]int, 1)
+		}
+		k := &c.counts[i]
+		k.matched, k.owners, k.counted = make([]int, n+1), make([]int, n+1), make([]bool, n+1)
+		k.skewLimits = make([]skewLimit, n+1)
+		for d := range n {
+			k.counted[d] = true
+		}
+		k.recount()
+	}
+	return c
+}
+
+// Clone returns a copy that can be changed independently.
+func (c *DomainCounts) Clone() *DomainCounts {
+	out := *c
+	out.counts, out.load = make([]count, len(c.counts)), make(map[string][]int, len(c.load))
+	for i, k := range c.counts {
+		k.matched, k.owners = append([]int(nil), k.matched...), append([]int(nil), k.owners...)
+		k.skewLimits = append([]skewLimit(nil), k.skewLimits...)
+		out.counts[i] = k
+	}
+	for key, load := range c.load {
+		out.load[key] = append([]int(nil), load...)
+	}
+	return &out
+}
+
+// SetCounted sets which domains count for the minimum of a Spread group: those
+// with a node that the owner of the rule accepts. Before the first call, all count.
+func (c *DomainCounts) SetCounted(group int, domains []bool) {
+	c.counts[group].counted = append(append([]bool(nil), domains...), false)
+	c.counts[group].recount()
+}
+
+// AddPods adds n pods that the group counts.
+func (c *DomainCounts) AddPods(group, domain, n int) { c.counts[group].add(domain, n) }
+
+// AddOwners notes n pods with a required anti-affinity to the group.
+func (c *DomainCounts) AddOwners(group, domain, n int) { c.counts[group].own(domain, n) }
+
+// Add adds n pods of a profile to the given domains, one for each of p.Keys. If n is negative it removes pods, but not
+// their skew limits.
+func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
+	for i, g := range p.In {
+		if k := p.inKeys[i]; k >= 0 {
+			c.counts[g].add(domains[k], n)
+		}
+	}
+	for i := range p.Domain {
+		r := &p.Domain[i]
+		switch {
+		case r.Weight > 0:
+		case r.Kind == AntiAffinity:
+			c.counts[r.Group].own(domains[r.key], n)
+		case r.Kind == Spread && n > 0:
+			c.counts[r.Group].skewLimits[domains[r.key]].hold(r)
+		}
+	}
+	for i, key := range p.Keys {
+		c.load[key][domains[i]] += n
+	}
+}
+
+// hold notes that a pod is there which has the rule.
+func (t *skewLimit) hold(r *Rule) {
+	if t.maxSkew == 0 || r.MaxSkew < t.maxSkew {
+		t.maxSkew = r.MaxSkew
+	}
+	t.minDomains = max(t.minDomains, r.MinDomains)
+}
+
+// IsFewest reports whether one of the given groups counts the pods of the profile and has its minimum in the
+// given domains.
+func (c *DomainCounts) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
+	for i, g := range p.In {
+		if key := p.inKeys[i]; key >= 0 && groups[g] && c.counts[g].matched[domains[key]] == c.counts[g].low {
+			return true
+		}
+	}
+	return false
+}
+
+// isSpread reports whether some required spread counts the pods of the profile.
+func (c *DomainCounts) isSpread(p *Profile) bool {
+	for i, g := range p.In {
+		if p.inKeys[i] >= 0 && c.book.Groups[g].Kind == Spread {
+			return true
+		}
+	}
+	return false
+}
+
+// strains returns for how many groups of spreads one more pod of the profile would be too many in a
+// place, as those see it who are spread there already: they could then only be bound before it.
+func (c *DomainCounts) strains(p *Profile, domains []int) int {
+	n := 0
+	for i, g := range p.In {
+		key := p.inKeys[i]
+		if key < 0 || c.book.Groups[g].Kind != Spread {
+			continue
+		}
+		k, d := &c.counts[g], domains[key]
+		if t := k.skewLimits[d]; t.maxSkew > 0 && k.matched[d]+1-k.fewest(t.minDomains) > t.maxSkew {
+			n++
+		}
+	}
+	return n
+}
+
+// crowd returns how many pods of the same spreads are in a place as those of the profile.
+func (c *DomainCounts) crowd(p *Profile, domains []int) int {
+	n := 0
+	for i, g := range p.In {
+		if key := p.inKeys[i]; key >= 0 && c.book.Groups[g].Kind == Spread {
+			n += c.counts[g].matched[domains[key]]
+		}
+	}
+	return n
+}
+
+// Matched returns how many pods the group counts in a domain.
+func (c *DomainCounts) Matched(group, domain int) int { return c.counts[group].matched[domain] }
+
+// Total returns how many pods the group counts in all domains.
+func (c *DomainCounts) Total(group int) int { return c.counts[group].total }
+
+// nowhere reports whether the domain is none.
+func (k *count) nowhere(domain int) bool { return domain == len(k.matched)-1 }
+
+func (k *count) own(domain, n int) {
+	if !k.nowhere(domain) {
+		k.owners[domain] += n
+	}
+}
+
+func (k *count) add(domain, n int) {
+	if k.nowhere(domain) {
+		return
+	}
+	before := k.matched[domain]
+	k.matched[domain] += n
+	k.total += n
+	switch {
+	case !k.counted[domain]:
+	case n > 0 && before == k.low:
+		if k.atLow--; k.atLow == 0 {
+			k.recount()
+		}
+	case n < 0:
+		k.recount()
+	}
+}
+
+func (k *count) recount() {
+	k.of, k.low, k.atLow = 0, 0, 0
+	for d, n := range k.matched {
+		if !k.counted[d] {
+			continue
+		}
+		if k.of == 0 || n < k.low {
+			k.low, k.atLow = n, 0
+		}
+		if n == k.low {
+			k.atLow++
+		}
+		k.of++
+	}
+}
+
+// fewest returns the minimum of a rule with minDomains: 0 if fewer domains
+// count.
+func (k *count) fewest(minDomains int) int {
+	if k.of < minDomains {
+		return 0
+	}
+	return k.low
+}

@@ -1,0 +1,227 @@
+package topology
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// The domains of the labels in these tests: zones a, b and c; capacity types spot and
+// od; and no domain of a label that no node has. The number after the last one stands for nodes without the label.
+var (
+	domains = map[string]int{Zone: 3, capacityType: 2, "rack": 0}
+	numbers = map[string]int{"a": 0, "b": 1, "c": 2, "spot": 0, "od": 1}
+)
+
+// number returns the number of the named domain; "" stands for nodes without the label.
+func number(key, name string) int {
+	if name == "" {
+		return domains[key]
+	}
+	return numbers[name]
+}
+
+// standing is n pods on nodes of a zone and a capacity type; "" stands for nodes without the label.
+type standing struct {
+	pod       cluster.Pod
+	zone, way string
+	n         int
+}
+
+// settle adds the pods to the domain counts as packing adds the residents of nodes.
+func settle(c *DomainCounts, b *Index, there []standing) {
+	for _, s := range there {
+		at := func(key string) int {
+			switch key {
+			case Zone:
+				return number(key, s.zone)
+			case capacityType:
+				return number(key, s.way)
+			}
+			return domains[key]
+		}
+		for _, g := range b.GroupsOf(s.pod.Namespace, s.pod.Labels) {
+			c.AddPods(g, at(b.Groups[g].Key), s.n)
+		}
+		for i := range s.pod.AntiAffinity {
+			if term := &s.pod.AntiAffinity[i]; term.Weight == 0 {
+				if g, ok := b.AntiAffinityGroup(term); ok {
+					c.AddOwners(g, at(term.Key), s.n)
+				}
+			}
+		}
+	}
+}
+
+// avoiding returns the residents that have required anti-affinity, for NewBook.
+func avoiding(there []standing) []cluster.Resident {
+	var out []cluster.Resident
+	for _, s := range there {
+		k := &cluster.Kind{Namespace: s.pod.Namespace, Labels: s.pod.Labels}
+		for _, t := range s.pod.AntiAffinity {
+			if t.Weight == 0 {
+				k.Avoids = append(k.Avoids, t)
+			}
+		}
+		out = append(out, cluster.Resident{Kind: k, Count: s.n})
+	}
+	return out
+}
+
+func TestCensusFewest(t *testing.T) {
+	t.Parallel()
+	b := bookOf(nil, pod("web", spread(Zone, 1, "web")))
+	p := &b.Profiles[b.Of[0]]
+	for name, c := range map[string]struct {
+		counted    []bool // nil: all
+		minDomains int
+		pods       []int // by zone, nowhere last
+		want       int
+	}{
+		"nobody":                            {nil, 0, []int{0, 0, 0, 0}, 0},
+		"the emptiest zone":                 {nil, 0, []int{3, 2, 5, 0}, 2},
+		"nowhere is no zone":                {nil, 0, []int{3, 2, 5, 7}, 2},
+		"as many zones as asked for":        {nil, 3, []int{3, 2, 5, 0}, 2},
+		"fewer zones than asked for":        {nil, 4, []int{3, 2, 5, 0}, 0},
+		"a zone that does not count":        {[]bool{true, false, true}, 0, []int{3, 2, 5, 0}, 3},
+		"it does not make up the number":    {[]bool{true, false, true}, 3, []int{3, 2, 5, 0}, 0},
+		"pods in zones that do not count":   {[]bool{false, false, true}, 0, []int{3, 0, 1, 0}, 1},
+		"no zone counts":                    {[]bool{false, false, false}, 0, []int{3, 2, 5, 0}, 0},
+		"the only zone that counts is full": {[]bool{true, false, false}, 1, []int{9, 0, 0, 0}, 9},
+	} {
+		// The order of Count and settle must not matter.
+		for _, countFirst := range []bool{true, false} {
+			census := NewDomainCounts(b, domains)
+			if c.counted != nil && countFirst {
+				census.SetCounted(0, c.counted)
+			}
+			total := 0
+			for d, n := range c.pods {
+				census.AddPods(0, d, n)
+				if d < 3 {
+					total += n
+				}
+			}
+			if c.counted != nil && !countFirst {
+				census.SetCounted(0, c.counted)
+			}
+			r := p.Domain[0]
+			r.MinDomains = c.minDomains
+			if got := census.counts[0].fewest(r.MinDomains); got != c.want {
+				t.Errorf("%s (counted first: %t): the fewest are %d, want %d", name, countFirst, got, c.want)
+			}
+			if got := census.Total(0); got != total {
+				t.Errorf("%s: %d pods in all, want %d: whoever is nowhere is not counted", name, got, total)
+			}
+		}
+	}
+}
+
+// TestCensusAdd checks that Add counts pods for the hard groups that count them and as owners of required anti-affinity, and that
+// a negative number removes them.
+func TestCensusAdd(t *testing.T) {
+	t.Parallel()
+	b := bookOf(nil,
+		pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"), wish(1, about(Zone, "cache")))), // groups 0, 1, 2
+		pod("cache"))
+	web, cache := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
+	c := NewDomainCounts(b, domains)
+	c.Add(web, []int{1}, 3)
+	if got := c.counts[0].matched[1]; got != 3 {
+		t.Errorf("the spread counts %d of 3", got)
+	}
+	if got := c.counts[1].owners[1]; got != 3 {
+		t.Errorf("%d of 3 keep db away", got)
+	}
+	if got := c.counts[2].owners[1]; got != 0 {
+		t.Errorf("%d keep cache away, by a wish", got)
+	}
+	c.Add(web, []int{domains[Zone]}, 2)
+	if got := c.Total(0); got != 3 {
+		t.Errorf("%d are counted, with those that are nowhere; want 3", got)
+	}
+	c.Add(web, []int{1}, -3)
+	if c.Total(0) != 0 || c.counts[1].owners[1] != 0 || c.counts[0].matched[1] != 0 {
+		t.Errorf("taken back, there are still %+v", c.counts)
+	}
+	if len(cache.Keys) != 0 {
+		t.Fatalf("cache has keys %v; nobody must keep to it", cache.Keys)
+	}
+	c.Add(cache, nil, 1) // must not fail without domains
+	if got := c.Total(2); got != 0 {
+		t.Errorf("the wish counts %d, of which no zone is known", got)
+	}
+}
+
+func TestCensusClone(t *testing.T) {
+	t.Parallel()
+	b := bookOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"))))
+	p := &b.Profiles[b.Of[0]]
+	c := NewDomainCounts(b, domains)
+	c.Add(p, []int{0}, 1)
+	clone := c.Clone()
+	clone.Add(p, []int{0}, 1)
+	clone.Add(p, []int{1}, 1)
+	clone.SetCounted(0, []bool{true, true, false})
+	if c.Total(0) != 1 || c.counts[1].owners[0] != 1 || c.load[Zone][0] != 1 || c.counts[0].of != 3 {
+		t.Errorf("what the clone was told, the first knows: %+v, load %v", c.counts, c.load)
+	}
+	if clone.Total(0) != 3 || clone.counts[1].owners[0] != 2 || clone.load[Zone][1] != 1 || clone.counts[0].fewest(p.Domain[0].MinDomains) != 1 {
+		t.Errorf("the clone has lost something: %+v, load %v", clone.counts, clone.load)
+	}
+}
+
+// TestCensusKeepsLow checks that the incrementally updated minimum equals a recount of all domains.
+func TestCensusKeepsLow(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := bookOf(nil, pod("web", spread(Zone, 1, "web")))
+		c := NewDomainCounts(b, map[string]int{Zone: 4})
+		c.SetCounted(0, rapid.SliceOfN(rapid.Bool(), 4, 4).Draw(t, "counted"))
+		k := &c.counts[0]
+		for range rapid.IntRange(0, 20).Draw(t, "steps") {
+			d := rapid.IntRange(0, 4).Draw(t, "domain")
+			c.AddPods(0, d, rapid.IntRange(-k.matched[d], 3).Draw(t, "pods"))
+		}
+		kept := *k
+		k.recount()
+		if kept.low != k.low || kept.atLow != k.atLow || kept.of != k.of {
+			t.Errorf("kept: the fewest are %d in %d of %d domains; counted: %d in %d of %d", kept.low, kept.atLow, kept.of, k.low, k.atLow, k.of)
+		}
+	})
+}
+
+// A pod without rules of its own may still be one too many for pods with a spread in its domain.
+func TestStrains(t *testing.T) {
+	t.Parallel()
+	free := cluster.Pod{Namespace: "default", Labels: requirements.Labels{"app": "web"}}
+	bound := free
+	bound.Labels = requirements.Labels{"app": "other"}
+	bound.Spread = []cluster.Spread{{
+		Key: Zone, MaxSkew: 1, Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf("web")}},
+	}}
+	book := NewIndex([]PodRef{{Pod: &free}, {Pod: &bound}}, nil, nil)
+	census := NewDomainCounts(book, map[string]int{Zone: 3})
+	freely, spread := &book.Profiles[book.Of[0]], &book.Profiles[book.Of[1]]
+
+	census.Add(freely, []int{0}, 5)
+	if n := census.strains(freely, []int{0}); n != 0 {
+		t.Errorf("nobody is spread yet, and %d spreads are strained", n)
+	}
+	census.Add(spread, []int{1}, 1)
+	if n := census.strains(freely, []int{1}); n != 0 {
+		t.Errorf("the first beside the owner leaves a skew of 1, and %d spreads are strained", n)
+	}
+	census.Add(freely, []int{1}, 1)
+	for domain, want := range []int{0, 1, 0} {
+		if n := census.strains(freely, []int{domain}); n != want {
+			t.Errorf("domain %d: %d spreads are strained, want %d", domain, n, want)
+		}
+	}
+	if counts := census.Assign(freely, 2, []Place{{Domains: []int{1}, Most: 9}, {Domains: []int{2}, Most: 9}}); counts[0] != 1 || counts[1] != 1 {
+		t.Errorf("pods go to %v, want [1 1]: the second makes the place of the owner as good as any", counts)
+	}
+}

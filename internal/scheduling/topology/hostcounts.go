@@ -1,0 +1,216 @@
+package topology
+
+import (
+	"math"
+	"slices"
+)
+
+// HostCounts counts the pods on one node for the rules over host names. The
+// zero value is an empty node.
+type HostCounts struct {
+	entries []tallied
+	places  []int32 // hash table of groups: the index in entries plus one; nil while entries are few
+}
+
+type tallied struct {
+	group   int
+	matched int // pods that the group counts
+	owners  int // pods with a demand about the group
+	most    int // the fewest that an owner with a spread allows; 0: no owner with a spread
+}
+
+// fewEntries is up to how many are looked through one by one.
+const fewEntries = 8
+
+// Clone returns a copy that can be changed independently.
+func (t HostCounts) Clone() HostCounts {
+	return HostCounts{entries: slices.Clone(t.entries), places: slices.Clone(t.places)}
+}
+
+func (t *HostCounts) of(group int) tallied {
+	if i := t.find(group); i >= 0 {
+		return t.entries[i]
+	}
+	return tallied{}
+}
+
+func (t *HostCounts) at(group int) *tallied {
+	i := t.find(group)
+	if i < 0 {
+		i = len(t.entries)
+		t.entries = append(t.entries, tallied{group: group})
+		t.note(i)
+	}
+	return &t.entries[i]
+}
+
+// find returns the index of the group's entry, or -1.
+func (t *HostCounts) find(group int) int {
+	if t.places == nil {
+		for i := range t.entries {
+			if t.entries[i].group == group {
+				return i
+			}
+		}
+		return -1
+	}
+	for at := t.home(group); ; at = (at + 1) & (len(t.places) - 1) {
+		i := int(t.places[at]) - 1
+		if i < 0 || t.entries[i].group == group {
+			return i
+		}
+	}
+}
+
+// home returns the index in places where the search for a group starts.
+func (t *HostCounts) home(group int) int {
+	return int(uint32(group)*0x9e3779b1>>8) & (len(t.places) - 1)
+}
+
+// note adds the last entry, of index i, to the hash table. The table is at most half full.
+func (t *HostCounts) note(i int) {
+	if len(t.entries) <= fewEntries {
+		return
+	}
+	if 2*len(t.entries) <= len(t.places) {
+		t.enter(i)
+		return
+	}
+	t.places = make([]int32, max(4*fewEntries, 2*len(t.places)))
+	for i := range t.entries {
+		t.enter(i)
+	}
+}
+
+func (t *HostCounts) enter(i int) {
+	at := t.home(t.entries[i].group)
+	for t.places[at] != 0 {
+		at = (at + 1) & (len(t.places) - 1)
+	}
+	t.places[at] = int32(i + 1)
+}
+
+// Matched returns how many pods the group counts on the node.
+func (t *HostCounts) Matched(group int) int { return t.of(group).matched }
+
+// Add adds n pods of the profile.
+func (t *HostCounts) Add(p *Profile, n int) {
+	for _, g := range p.HostIn {
+		t.at(g).matched += n
+	}
+	for i := range p.Host {
+		r := &p.Host[i]
+		if r.Weight > 0 || r.Kind == Affinity {
+			continue
+		}
+		e := t.at(r.Group)
+		e.owners += n
+		if r.Kind == Spread && (e.most == 0 || r.MaxSkew < e.most) {
+			e.most = r.MaxSkew
+		}
+	}
+}
+
+// AddPods adds n pods that the group counts.
+func (t *HostCounts) AddPods(group, n int) { t.at(group).matched += n }
+
+// AddOwners adds n pods with a required anti-affinity to the group.
+func (t *HostCounts) AddOwners(group, n int) { t.at(group).owners += n }
+
+// Limits are options of Room.
+type Limits struct {
+	// Fewest returns the pods of a group on the node that has the fewest, and
+	// 0 if there are fewer nodes than minDomains. Nil means 0, because a
+	// new node without any is always possible.
+	Fewest func(group, minDomains int) int
+	// Strict: preferences of a weight above Light are treated like required rules.
+	Strict        bool
+	DroppedWeight int
+	// HasPod reports whether some node has a pod of the group, so that preferred affinity to it
+	// can be satisfied. Nil: no node has one.
+	HasPod func(group int) bool
+	// Together: the pods that required affinity refers to are placed on the node in the same step.
+	Together bool
+	// Last: the pods are bound after all others on the node, so the spreads of those others do not limit them.
+	Last bool
+}
+
+// Room returns how many more pods of the profile the node may take: 0 if
+// some rule does not allow any, math.MaxInt if no rule applies.
+//
+// A spread binds who has it only when it comes, but others may come before it:
+// so its limit is kept for all pods that it counts, once an owner is there.
+func (t *HostCounts) Room(b *Index, p *Profile, l Limits) int {
+	room := math.MaxInt
+	for i := range p.Host {
+		r := &p.Host[i]
+		if r.Weight > 0 && (!l.Strict || r.Weight <= l.DroppedWeight) {
+			continue
+		}
+		room = min(room, ownRoom(t.of(r.Group).matched, r, l))
+	}
+	for _, g := range p.HostIn {
+		e := t.of(g)
+		switch {
+		case e.owners == 0:
+		case b.Groups[g].Kind == AntiAffinity:
+			return 0
+		case b.Groups[g].Kind == Spread && e.most > 0 && !l.Last:
+			room = min(room, max(e.most+l.fewest(g, 0)-e.matched, 0))
+		}
+	}
+	return max(room, 0)
+}
+
+// ownRoom returns how many pods with the rule the rule allows on a node where its group
+// counts matched pods.
+func ownRoom(matched int, r *Rule, l Limits) int {
+	near := r.Kind == Affinity && (r.Weight == 0 || l.HasPod != nil && l.HasPod(r.Group))
+	switch {
+	case r.Kind == AntiAffinity && matched > 0, near && matched == 0 && !l.Together:
+		return 0
+	case r.Kind == Spread:
+		return spreadRoom(matched, r, l)
+	case r.Kind == AntiAffinity && r.Self:
+		return 1
+	}
+	return math.MaxInt
+}
+
+func spreadRoom(matched int, r *Rule, l Limits) int {
+	most := r.MaxSkew + l.fewest(r.Group, r.MinDomains) - matched
+	if r.Self {
+		return max(most, 0)
+	}
+	if most < 0 {
+		return 0
+	}
+	return math.MaxInt
+}
+
+func (l Limits) fewest(group, minDomains int) int {
+	if l.Fewest == nil {
+		return 0
+	}
+	return l.Fewest(group, minDomains)
+}
+
+// MaxPerNode returns the most pods of the profile that any node may take by a required rule of the
+// profile, and the rule's group; math.MaxInt if there is none. A spread limits a node to its
+// maxSkew only if some node never has any of the pods. counts reports for which groups that is so; nil: for all.
+func (p *Profile) MaxPerNode(counts func(group int) bool) (most, group int) {
+	most = math.MaxInt
+	for i := range p.Host {
+		r := &p.Host[i]
+		if r.Weight > 0 || !r.Self {
+			continue
+		}
+		switch {
+		case r.Kind == AntiAffinity && most > 1:
+			most, group = 1, r.Group
+		case r.Kind == Spread && r.MaxSkew < most && (counts == nil || counts(r.Group)):
+			most, group = r.MaxSkew, r.Group
+		}
+	}
+	return most, group
+}

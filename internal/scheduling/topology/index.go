@@ -1,0 +1,472 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// Hostname is the label whose domains are single nodes.
+const Hostname = "kubernetes.io/hostname"
+
+// RuleKind is the kind of a topology rule.
+type RuleKind byte
+
+// The kinds of rules.
+const (
+	Spread       RuleKind = iota // topology spread constraint: no domain has more than maxSkew pods more than another
+	Affinity                     // pod affinity: the domain has a pod of the group
+	AntiAffinity                 // pod anti-affinity: the domain has no pod of the group
+)
+
+// Group is the pods that a rule counts, and the label whose domains they are counted by.
+type Group struct {
+	Kind RuleKind
+	Key  string
+	// Nodes is the number of a signature, as in PodRef.Nodes: nodes that it refuses do not count.
+	// -1: all nodes count, as always for Affinity and AntiAffinity.
+	Nodes                int
+	AnyNode, HonorTaints bool // as in cluster.Spread
+	// Keys are the other labels that a node must have to count: those of the owner's other spread
+	// constraints. Sorted.
+	Keys []string
+
+	// Hard is true if some rule about the group is required. A group with preferred rules only
+	// matters to no pod but those with the preference.
+	Hard bool
+
+	terms []cluster.Term // a pod of the group matches all of them
+	set   int            // of a wide book, in place of terms: the number of the set of pods
+	keys  int            // likewise in place of Keys, if they are many: the number of the list
+}
+
+// matches reports whether the group counts a pod.
+func (g *Group) matches(namespace string, labels requirements.Labels) bool {
+	for i := range g.terms {
+		if !g.terms[i].Matches(namespace, labels) {
+			return false
+		}
+	}
+	return true
+}
+
+// Rule is a topology rule of a pod.
+type Rule struct {
+	Group int
+	Kind  RuleKind
+	Self  bool // the group counts the pod itself
+	// MaxSkew and MinDomains are those of a Spread.
+	MaxSkew, MinDomains int
+	Weight              int // 0: the rule is required; otherwise the weight of the preference
+	// Volume: the group is the pods that share an unbound volume claim. The
+	// first of them may go to any zone, whatever affinity the pod has.
+	Volume bool
+
+	key int // of rules in Profile.Domain: index into Profile.Keys
+}
+
+// Profile is the topology rules of pods, and the groups that count the pods.
+type Profile struct {
+	Domain []Rule // rules over labels other than the host name
+	Host   []Rule // rules over host names
+
+	// In are the groups that count the pods, except those over host names (HostIn). Sorted.
+	In     []int
+	HostIn []int
+
+	// Keys are the labels whose domains matter for the pods: those of the
+	// Domain rules, and of the groups in In that are Hard. Sorted.
+	Keys []string
+
+	inKeys []int // by index into In: index into Keys; -1 if the group is not Hard
+}
+
+// IsPlain reports whether the pods have no topology rules and no group counts them.
+func (p *Profile) IsPlain() bool {
+	return len(p.Domain) == 0 && len(p.Host) == 0 && len(p.In) == 0 && len(p.HostIn) == 0
+}
+
+// RequiredHostGroups returns the groups of the required host affinities, and whether all of them
+// select the pods themselves.
+func (p *Profile) RequiredHostGroups() (groups []int, self bool) {
+	self = true
+	for i := range p.Host {
+		if r := &p.Host[i]; r.Kind == Affinity && r.Weight == 0 {
+			groups = append(groups, r.Group)
+			self = self && r.Self
+		}
+	}
+	return groups, self
+}
+
+// HasRequiredHostAffinity reports whether the pods have a required affinity over host names.
+func (p *Profile) HasRequiredHostAffinity() bool {
+	return slices.ContainsFunc(p.Host, func(r Rule) bool { return r.Kind == Affinity && r.Weight == 0 })
+}
+
+// PodRef is a pod to schedule, with the number of its signature: pods that accept the
+// same nodes have the same number.
+type PodRef struct {
+	*cluster.Pod
+	Nodes int
+}
+
+// Index holds the groups and profiles of a number of pods.
+type Index struct {
+	Groups   []Group
+	Profiles []Profile
+	// Of is the number of the profile of each pod, in the order of the argument of NewBook; Plain
+	// for pods without topology rules that no group counts.
+	Of []int
+
+	// Omitted is, by pod, how many of its preferences about other pods are ignored. Deferred is whether its required rules are too
+	// many for one plan; such a pod has no profile. Both are nil unless there are very many rules.
+	Omitted  []int
+	Deferred []bool
+
+	numbers map[string]int   // by result of groupKey: number of the group
+	anchors map[string][]int // by a label that their pods must have ("key\x00value"): groups
+	loose   []int            // groups without such a label
+	labels  []string         // the keys that selectors look at
+	seen    map[string][]int // groups by what they see of a pod
+
+	standings map[*cluster.Kind]*Matches
+	avoids    map[*cluster.Kind][]int // of a wide book: the groups of a resident's anti-affinity terms
+	// accepts are, by group of a spread, the nodes that its owner accepts; apartOf
+	// whether pods with another demand on nodes can be on any of them.
+	accepts map[int][]requirements.Requirements
+	apartOf map[[2]int]bool
+}
+
+// Plain is the number of the profile of pods without topology rules that no group counts.
+const Plain = 0
+
+// NewIndex finds the groups and profiles of the pods. The required anti-affinity of residents makes
+// groups too, if it matches any of the pods. kinds returns the kinds of all
+// residents, with and without anti-affinity; it is called only if there are very many rules. If it is nil, the number of rules
+// is not limited.
+func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.Kind) *Index {
+	b := emptyBook(len(pods))
+	if len(residents) == 0 && !slices.ContainsFunc(pods, PodRef.asks) {
+		return b
+	}
+	like := make([]bool, len(pods)) // by pod: it certainly has the same profile as the pod before it
+	for i := 1; i < len(pods); i++ {
+		like[i] = pods[i].isLike(pods[i-1])
+	}
+	if kinds != nil && isWide(pods, residents) {
+		return newWide(pods, like, residents, kinds())
+	}
+	rules := b.rulesOf(pods, like)
+	own := len(b.Groups)
+	for _, r := range residents {
+		for i := range r.Avoids {
+			b.avoid(&r.Avoids[i])
+		}
+	}
+	b.index()
+	if b.isTedious(pods, like, kinds) {
+		return newWide(pods, like, residents, kinds())
+	}
+	ins := make([][]int, len(pods))
+	for i, p := range pods {
+		if like[i] {
+			ins[i] = ins[i-1]
+			continue
+		}
+		ins[i] = b.GroupsOf(p.Namespace, p.Labels)
+	}
+	b.forget(own)
+	profiles := newProfiler(b)
+	for i, p := range pods {
+		if like[i] {
+			b.Of[i] = b.Of[i-1]
+			continue
+		}
+		b.Of[i] = profiles.number(rules[i], ins[i], p)
+	}
+	return b
+}
+
+func emptyBook(pods int) *Index {
+	return &Index{
+		Profiles: []Profile{{}}, Of: make([]int, pods),
+		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
+		accepts: map[int][]requirements.Requirements{}, apartOf: map[[2]int]bool{},
+	}
+}
+
+// profiler adds profiles to a book, each once.
+type profiler struct {
+	*Index
+	known map[string]int
+	key   []byte
+}
+
+func newProfiler(b *Index) *profiler { return &profiler{Index: b, known: map[string]int{"": Plain}} }
+
+// number returns the number of the profile of a pod with these rules that these groups count.
+func (r *profiler) number(rules []Rule, in []int, p PodRef) int {
+	in = r.where(in, p)
+	if len(p.Volumes) > 0 {
+		in = r.withVolumes(in, p.Volumes)
+	}
+	r.key = profileKey(r.key[:0], rules, in)
+	number, ok := r.known[string(r.key)]
+	if !ok {
+		number = len(r.Profiles)
+		r.known[string(r.key)] = number
+		r.Profiles = append(r.Profiles, r.profile(rules, in))
+	}
+	return number
+}
+
+// rulesOf returns the rules of each pod; nil for pods without rules.
+func (b *Index) rulesOf(pods []PodRef, like []bool) [][]Rule {
+	rules := make([][]Rule, len(pods))
+	for i, p := range pods {
+		switch {
+		case like[i]:
+			rules[i] = rules[i-1]
+		case p.asks():
+			rules[i] = b.rules(p)
+		}
+	}
+	return rules
+}
+
+// asks reports whether the pod has topology rules or an unbound shared volume claim.
+func (p PodRef) asks() bool {
+	return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity)+len(p.Volumes) > 0
+}
+
+// isLike reports whether the pods certainly have the same rules and are counted by the same groups. Pods with neighboring names
+// often are. It may be false for equal pods.
+func (p PodRef) isLike(o PodRef) bool {
+	return p.Nodes == o.Nodes && p.Namespace == o.Namespace && len(p.Volumes) == 0 && len(o.Volumes) == 0 &&
+		p.SharesDemands(o.Pod) && maps.Equal(p.Labels, o.Labels)
+}
+
+// rules returns the rules of the pod, and adds their groups to the Index.
+func (b *Index) rules(p PodRef) []Rule {
+	var out []Rule
+	for _, s := range p.Spread {
+		g := Group{Kind: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft}
+		g.Keys = keysBeside(p.Spread, s)
+		g.terms = []cluster.Term{{Namespaces: []string{p.Namespace}, Selector: s.Selector}}
+		r := Rule{Group: b.number(g), Kind: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
+		if !s.AnyNode {
+			b.accepts[r.Group] = p.Required
+		}
+		r.Self = len(s.Selector.Labels) > 0 && s.Selector.Matches(p.Labels)
+		if s.Soft {
+			r.Weight = 1
+		}
+		out = append(out, r)
+	}
+	var required []cluster.Term
+	for _, t := range p.Affinity {
+		if t.Weight == 0 {
+			required = append(required, t)
+		}
+	}
+	for _, t := range p.Affinity {
+		terms := required // one pod must match all required terms, as in kube-scheduler
+		if t.Weight > 0 {
+			terms = []cluster.Term{t}
+		}
+		out = append(out, b.rule(p, Group{Kind: Affinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: terms}, t.Weight))
+	}
+	for _, t := range p.AntiAffinity {
+		out = append(out, b.rule(p, apart(&t), t.Weight))
+	}
+	for _, v := range p.Volumes {
+		r := b.rule(p, volumeGroup(v), 0)
+		r.Self, r.Volume = true, true
+		out = append(out, r)
+	}
+	return out
+}
+
+// keysBeside returns the labels of the other required spreads if this one is required, else of the
+// other preferred ones: kube-scheduler ignores nodes that lack one of them. Every node has a host name.
+func keysBeside(all []cluster.Spread, s cluster.Spread) []string {
+	var out []string
+	for _, other := range all {
+		if other.Soft == s.Soft && other.Key != s.Key && other.Key != Hostname {
+			out = append(out, other.Key)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (b *Index) rule(p PodRef, g Group, weight int) Rule {
+	return Rule{Group: b.number(g), Kind: g.Kind, Self: g.matches(p.Namespace, p.Labels), Weight: weight}
+}
+
+func apart(t *cluster.Term) Group {
+	return Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
+}
+
+// avoid adds the group of a resident's anti-affinity term.
+func (b *Index) avoid(t *cluster.Term) { b.number(apart(t)) }
+
+// volumeGroup returns the group of the pods that share an unbound volume claim. They must be in one zone.
+func volumeGroup(claim string) Group {
+	nobody := cluster.Term{Key: claim, Selector: cluster.Selector{Nothing: true}}
+	return Group{Kind: Affinity, Key: Zone, Nodes: -1, Hard: true, terms: []cluster.Term{nobody}}
+}
+
+// Zone is the label with a node's availability zone.
+const Zone = "topology.kubernetes.io/zone"
+
+// number returns the number of the group. It adds the group if it is new.
+func (b *Index) number(g Group) int {
+	key := groupKey(nil, &g)
+	n, ok := b.numbers[string(key)]
+	if !ok {
+		n = len(b.Groups)
+		b.numbers[string(key)] = n
+		b.Groups = append(b.Groups, g)
+	}
+	b.Groups[n].Hard = b.Groups[n].Hard || g.Hard
+	return n
+}
+
+// AntiAffinityGroup returns the number of the group of an anti-affinity term; false if the Index has no such group.
+func (b *Index) AntiAffinityGroup(t *cluster.Term) (int, bool) {
+	g := apart(t)
+	n, ok := b.numbers[string(groupKey(nil, &g))]
+	return n, ok
+}
+
+// index prepares GroupsOf.
+func (b *Index) index() {
+	keys := map[string]bool{}
+	for n := range b.Groups {
+		g := &b.Groups[n]
+		anchor, nothing := "", false
+		for i := range g.terms {
+			s := &g.terms[i].Selector
+			// An empty selector matches every pod, but kube-scheduler counts no pod
+			// for a spread with one (podtopologyspread, countPodsMatchSelector).
+			nothing = nothing || s.Nothing || g.Kind == Spread && len(s.Labels) == 0
+			for _, key := range s.Labels.Keys() {
+				keys[key] = true
+				if value, ok := s.Labels[key].Single(); ok && anchor == "" {
+					anchor = key + "\x00" + value
+				}
+			}
+		}
+		switch {
+		case nothing:
+		case anchor != "":
+			b.anchors[anchor] = append(b.anchors[anchor], n)
+		default:
+			b.loose = append(b.loose, n)
+		}
+	}
+	b.labels = slices.Sorted(maps.Keys(keys))
+}
+
+// GroupsOf returns the groups that count a pod with these labels, sorted. The caller must not change the result.
+func (b *Index) GroupsOf(namespace string, labels requirements.Labels) []int {
+	if len(b.Groups) == 0 {
+		return nil
+	}
+	key := sight(nil, b.labels, namespace, labels)
+	if out, ok := b.seen[string(key)]; ok {
+		return out
+	}
+	var out []int
+	consider := func(candidates []int) {
+		for _, n := range candidates {
+			if b.Groups[n].matches(namespace, labels) {
+				out = append(out, n)
+			}
+		}
+	}
+	consider(b.loose)
+	for _, k := range b.labels {
+		if value, ok := labels[k]; ok {
+			consider(b.anchors[k+"\x00"+value])
+		}
+	}
+	slices.Sort(out)
+	b.seen[string(key)] = out
+	return out
+}
+
+// where leaves out the spreads whose owners accept no node on which the pod can
+// be: it is never counted by them.
+func (b *Index) where(in []int, p PodRef) []int {
+	away := func(n int) bool {
+		g := &b.Groups[n]
+		return g.Kind == Spread && !g.AnyNode && g.Nodes != p.Nodes && b.isAway(n, p)
+	}
+	if !slices.ContainsFunc(in, away) {
+		return in
+	}
+	return slices.DeleteFunc(slices.Clone(in), away)
+}
+
+// isAway reports whether the pod and the owner of a spread can be on no node both.
+func (b *Index) isAway(group int, p PodRef) bool {
+	key := [2]int{group, p.Nodes}
+	away, ok := b.apartOf[key]
+	if !ok {
+		theirs := b.accepts[group]
+		away = len(theirs) > 0 && len(p.Required) > 0
+		for _, x := range theirs {
+			away = away && !slices.ContainsFunc(p.Required, func(y requirements.Requirements) bool { return x.Conflict(y) == "" })
+		}
+		b.apartOf[key] = away
+	}
+	return away
+}
+
+func (b *Index) withVolumes(in []int, claims []string) []int {
+	out := slices.Clone(in)
+	for _, claim := range claims {
+		g := volumeGroup(claim)
+		out = append(out, b.number(g))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// profile returns the profile of pods with these rules that these groups count.
+func (b *Index) profile(rules []Rule, in []int) Profile {
+	var p Profile
+	keys := map[string]bool{}
+	for _, r := range rules {
+		if key := b.Groups[r.Group].Key; key == Hostname {
+			p.Host = append(p.Host, r)
+		} else {
+			p.Domain = append(p.Domain, r)
+			keys[key] = true
+		}
+	}
+	for _, n := range in {
+		g := &b.Groups[n]
+		if g.Key == Hostname {
+			p.HostIn = append(p.HostIn, n)
+			continue
+		}
+		p.In = append(p.In, n)
+		if g.Hard {
+			keys[g.Key] = true
+		}
+	}
+	p.Keys = slices.Sorted(maps.Keys(keys))
+	for i := range p.Domain {
+		p.Domain[i].key = slices.Index(p.Keys, b.Groups[p.Domain[i].Group].Key)
+	}
+	for _, n := range p.In {
+		p.inKeys = append(p.inKeys, slices.Index(p.Keys, b.Groups[n].Key))
+	}
+	return p
+}

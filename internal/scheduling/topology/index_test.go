@@ -1,0 +1,339 @@
+package topology
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+const capacityType = "karpenter.sh/capacity-type"
+
+// pod returns a pod of an app; edit adds its rules.
+func pod(app string, edit ...func(*cluster.Pod)) cluster.Pod {
+	p := cluster.Pod{Namespace: "default", Labels: requirements.Labels{"app": app}}
+	for _, e := range edit {
+		e(&p)
+	}
+	return p
+}
+
+func apps(names ...string) cluster.Selector {
+	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(names...)}}
+}
+
+// about returns a required term about the pods of an app.
+func about(key, app string) cluster.Term {
+	return cluster.Term{Key: key, Namespaces: []string{"default"}, Selector: apps(app)}
+}
+
+func wish(weight int, t cluster.Term) cluster.Term {
+	t.Weight = weight
+	return t
+}
+
+func near(terms ...cluster.Term) func(*cluster.Pod) {
+	return func(p *cluster.Pod) { p.Affinity = append(p.Affinity, terms...) }
+}
+
+func away(terms ...cluster.Term) func(*cluster.Pod) {
+	return func(p *cluster.Pod) { p.AntiAffinity = append(p.AntiAffinity, terms...) }
+}
+
+// spread adds a spread constraint over a label that counts the pods of an app.
+func spread(key string, maxSkew int, app string, edit ...func(*cluster.Spread)) func(*cluster.Pod) {
+	return func(p *cluster.Pod) {
+		s := cluster.Spread{Key: key, MaxSkew: maxSkew, Selector: apps(app)}
+		for _, e := range edit {
+			e(&s)
+		}
+		p.Spread = append(p.Spread, s)
+	}
+}
+
+func soft(s *cluster.Spread) { s.Soft = true }
+
+func minDomains(n int) func(*cluster.Spread) { return func(s *cluster.Spread) { s.MinDomains = n } }
+
+func label(key, value string) func(*cluster.Pod) {
+	return func(p *cluster.Pod) { p.Labels[key] = value }
+}
+
+func volume(claims ...string) func(*cluster.Pod) { return func(p *cluster.Pod) { p.Volumes = claims } }
+
+func namespace(name string) func(*cluster.Pod) { return func(p *cluster.Pod) { p.Namespace = name } }
+
+func bookOf(residents []cluster.Resident, pods ...cluster.Pod) *Index {
+	wanted := make([]PodRef, len(pods))
+	for i := range pods {
+		wanted[i] = PodRef{Pod: &pods[i]}
+	}
+	return NewIndex(wanted, residents, nil)
+}
+
+func TestBook(t *testing.T) {
+	t.Parallel()
+	keeper := []cluster.Resident{{Kind: &cluster.Kind{Avoids: []cluster.Term{about(Zone, "web")}}, Count: 1}}
+	everywhere := about(Zone, "web")
+	everywhere.Namespaces, everywhere.AllNamespaces = nil, true
+	for name, c := range map[string]struct {
+		pods      []cluster.Pod
+		residents []cluster.Resident
+		groups    int
+		of        []int
+	}{
+		"pods without rules, among their like": {
+			[]cluster.Pod{pod("web"), pod("db")}, nil, 0, []int{Plain, Plain},
+		},
+		"pods that are alike share a profile, and a group": {
+			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("db"), pod("web", spread(Zone, 1, "web"))}, nil, 1, []int{1, Plain, 1},
+		},
+		"labels that no selector looks at make no other profile": {
+			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", label("hash", "1"), spread(Zone, 1, "web"))}, nil, 1, []int{1, 1},
+		},
+		"whom others count has a profile too": {
+			[]cluster.Pod{pod("web", near(about(Zone, "db"))), pod("db"), pod("cache")}, nil, 1, []int{1, 2, Plain},
+		},
+		"another skew is another profile, of one group": {
+			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", spread(Zone, 2, "web"))}, nil, 1, []int{1, 2},
+		},
+		"so is another number of domains": {
+			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", spread(Zone, 1, "web", minDomains(2)))}, nil, 1, []int{1, 2},
+		},
+		"so is a wish": {
+			[]cluster.Pod{pod("web", away(about(Zone, "web"))), pod("web", away(wish(5, about(Zone, "web"))))}, nil, 1, []int{1, 2},
+		},
+		"a spread counts the pods of its own namespace": {
+			[]cluster.Pod{pod("web", spread(Zone, 1, "web")), pod("web", namespace("other"), spread(Zone, 1, "web"))}, nil, 2, []int{1, 2},
+		},
+		"another label is another group": {
+			[]cluster.Pod{pod("web", spread(Zone, 1, "web"), spread(capacityType, 1, "web"))}, nil, 2, []int{1},
+		},
+		"so is another policy about nodes": {
+			[]cluster.Pod{
+				pod("web", spread(Zone, 1, "web"), spread(Zone, 1, "web", func(s *cluster.Spread) { s.AnyNode = true })),
+				pod("web", spread(Zone, 1, "web", func(s *cluster.Spread) { s.HonorTaints = true })),
+			}, nil, 3, []int{1, 2},
+		},
+		"all that is required to be near is one group by label; every wish has its own": {
+			[]cluster.Pod{pod("web", near(about(Zone, "db"), about(Zone, "cache"), wish(1, about(Zone, "db")), wish(2, about(Zone, "cache"))))},
+			nil, 3, []int{1},
+		},
+		"near and apart are two groups": {
+			[]cluster.Pod{pod("web", near(about(Zone, "web")), away(about(Zone, "web")))}, nil, 2, []int{1},
+		},
+		"all namespaces are more than one": {
+			[]cluster.Pod{pod("web", away(about(Zone, "web"), everywhere))}, nil, 2, []int{1},
+		},
+		"those who are there keep pods away": {
+			[]cluster.Pod{pod("web"), pod("db"), pod("web", namespace("other"))}, keeper, 1, []int{1, Plain, Plain},
+		},
+		"pods that share a volume, and one with its own": {
+			[]cluster.Pod{pod("web", volume("a/data")), pod("db", volume("a/data")), pod("web", volume("a/logs"))}, nil, 2, []int{1, 1, 2},
+		},
+	} {
+		b := bookOf(c.residents, c.pods...)
+		if len(b.Groups) != c.groups || !slices.Equal(b.Of, c.of) {
+			t.Errorf("%s: %d groups, profiles %v; want %d, %v", name, len(b.Groups), b.Of, c.groups, c.of)
+		}
+		again := bookOf(c.residents, c.pods...)
+		if !reflect.DeepEqual(b.Groups, again.Groups) || !reflect.DeepEqual(b.Profiles, again.Profiles) {
+			t.Errorf("%s: a second book of the same pods is another", name)
+		}
+	}
+}
+
+// TestBookNodes checks that pods with another signature have another group for a spread, because it counts the nodes that its owner
+// accepts. For affinity they have the same group.
+func TestBookNodes(t *testing.T) {
+	t.Parallel()
+	p := pod("web", spread(Zone, 1, "web"), near(about(Zone, "web")))
+	b := NewIndex([]PodRef{{&p, 0}, {&p, 1}, {&p, 0}}, nil, nil)
+	if got, want := b.Of, []int{1, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("profiles %v, want %v", got, want)
+	}
+	want := []Group{
+		{Kind: Spread, Key: Zone, Nodes: 0, Hard: true},
+		{Kind: Affinity, Key: Zone, Nodes: -1, Hard: true},
+		{Kind: Spread, Key: Zone, Nodes: 1, Hard: true},
+	}
+	if diff := cmp.Diff(want, b.Groups, cmpopts.IgnoreUnexported(Group{})); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+	// The spreads of both signatures count the pods of both.
+	if got := b.Profiles[1].In; !slices.Equal(got, []int{0, 1, 2}) {
+		t.Errorf("the first is counted by %v", got)
+	}
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	everybody := func(s *cluster.Spread) { s.Selector = cluster.Selector{} }
+	for name, c := range map[string]struct {
+		pod  cluster.Pod
+		want []Rule
+	}{
+		"a spread over its own": {
+			pod("web", spread(Zone, 2, "web", minDomains(3))), []Rule{{Kind: Spread, Self: true, MaxSkew: 2, MinDomains: 3}},
+		},
+		"a skew of 0 is nonsense: 1": {pod("web", spread(Zone, 0, "web")), []Rule{{Kind: Spread, Self: true, MaxSkew: 1}}},
+		"a wish to spread": {
+			pod("web", spread(Zone, 1, "web", soft)), []Rule{{Kind: Spread, Self: true, MaxSkew: 1, Weight: 1}},
+		},
+		"a spread over others":           {pod("web", spread(Zone, 1, "db")), []Rule{{Kind: Spread, MaxSkew: 1}}},
+		"the empty selector of a spread": {pod("web", spread(Zone, 1, "", everybody)), []Rule{{Kind: Spread, MaxSkew: 1}}},
+		"the empty selector of an affinity": {
+			pod("web", near(cluster.Term{Key: Zone, AllNamespaces: true})), []Rule{{Kind: Affinity, Self: true}},
+		},
+		"one of two required terms is about itself": {
+			pod("web", near(about(Zone, "web"), about(capacityType, "db"))), []Rule{{Kind: Affinity}, {Kind: Affinity, Group: 1}},
+		},
+		"a wish stands alone": {
+			pod("web", near(about(Zone, "db"), wish(7, about(Zone, "web")))),
+			[]Rule{{Kind: Affinity}, {Kind: Affinity, Group: 1, Self: true, Weight: 7}},
+		},
+		"apart":    {pod("web", away(about(Zone, "web"), wish(9, about(Zone, "db")))), []Rule{{Kind: AntiAffinity, Self: true}, {Kind: AntiAffinity, Group: 1, Weight: 9}}},
+		"a volume": {pod("web", volume("default/data")), []Rule{{Kind: Affinity, Self: true, Volume: true}}},
+	} {
+		b := bookOf(nil, c.pod)
+		if diff := cmp.Diff(c.want, b.Profiles[b.Of[0]].Domain, cmpopts.IgnoreUnexported(Rule{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestProfile checks that rules over host names are separate, and that only labels of the pod's rules and of hard groups are keys.
+func TestProfile(t *testing.T) {
+	t.Parallel()
+	b := bookOf(nil,
+		pod("web", spread(Hostname, 1, "web"), spread(Zone, 1, "web"), near(wish(3, about(capacityType, "db")))),
+		pod("db", near(about(Hostname, "web"))),
+		pod("cache"))
+	web, db := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
+	if want := []string{capacityType, Zone}; !slices.Equal(web.Keys, want) {
+		t.Errorf("web's keys are %v, want %v: whoever wishes must see the label", web.Keys, want)
+	}
+	if len(db.Keys) != 0 || len(db.In) != 1 || len(db.Host) != 1 || len(db.HostIn) != 0 {
+		t.Errorf("db: %+v; want no key for the wish of others, one rule over host names", db)
+	}
+	if len(web.Host) != 1 || len(web.Domain) != 2 || len(web.HostIn) != 2 || len(web.In) != 1 {
+		t.Errorf("web: %+v; want one rule over host names of three, counted by two groups there", web)
+	}
+	if web.HasRequiredHostAffinity() || !db.HasRequiredHostAffinity() {
+		t.Error("db must be on a machine with web, web with nobody")
+	}
+	if web.IsPlain() || db.IsPlain() || b.Of[2] != Plain || !b.Profiles[Plain].IsPlain() {
+		t.Error("only cache is plain")
+	}
+	hopeful := bookOf(nil, pod("db", near(wish(1, about(Hostname, "web")))))
+	if hopeful.Profiles[1].HasRequiredHostAffinity() {
+		t.Error("a wish to be on a machine with others is no must")
+	}
+}
+
+func TestProfileCap(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pod         cluster.Pod
+		most, group int
+	}{
+		"no rule":                       {pod("web"), math.MaxInt, 0},
+		"a spread":                      {pod("web", spread(Hostname, 3, "web")), 3, 0},
+		"the narrower of two":           {pod("web", spread(Hostname, 3, "web"), away(about(Hostname, "web"))), 1, 1},
+		"the narrower comes first":      {pod("web", away(about(Hostname, "db"), about(Hostname, "web")), spread(Hostname, 2, "web")), 1, 2},
+		"about others":                  {pod("web", away(about(Hostname, "db")), spread(Hostname, 1, "db")), math.MaxInt, 0},
+		"wishes":                        {pod("web", away(wish(1, about(Hostname, "web"))), spread(Hostname, 1, "web", soft)), math.MaxInt, 0},
+		"zones limit no single machine": {pod("web", away(about(Zone, "web"))), math.MaxInt, 0},
+	} {
+		b := bookOf(nil, c.pod)
+		if most, group := b.Profiles[b.Of[0]].MaxPerNode(nil); most != c.most || group != c.group {
+			t.Errorf("%s: %d by group %d, want %d by %d", name, most, group, c.most, c.group)
+		}
+	}
+	b := bookOf(nil, pod("web", spread(Hostname, 1, "web")))
+	if most, _ := b.Profiles[b.Of[0]].MaxPerNode(func(int) bool { return false }); most != math.MaxInt {
+		t.Errorf("a spread that does not count limits a machine to %d", most)
+	}
+}
+
+func TestGroupsOf(t *testing.T) {
+	t.Parallel()
+	everywhere := cluster.Term{Key: Zone, AllNamespaces: true, Selector: apps("web")}
+	not := cluster.Term{Key: Zone, Namespaces: []string{"default"}}
+	not.Selector.Labels = requirements.Requirements{"app": requirements.NoneOf("web", "db")}
+	both := about(Zone, "web")
+	both.Selector.Labels = requirements.Requirements{"tier": requirements.Any(), "app": requirements.OneOf("web")}
+	b := bookOf(nil, pod("x",
+		spread(Zone, 1, "web"), // 0
+		spread(Zone, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} }), // 1: no pod
+		away(everywhere, not, both),                                                                    // 2, 3, 4
+		away(cluster.Term{Key: Zone, Namespaces: []string{"default"}}),                                 // 5: all pods of the namespace
+		away(cluster.Term{Key: Zone, AllNamespaces: true, Selector: cluster.Selector{Nothing: true}}),  // 6: no pod
+		away(cluster.Term{Key: Zone, Namespaces: []string{"a", "other"}, Selector: apps("db", "web")}), // 7
+		volume("default/data"), // 8: those with the volume, whatever their labels
+	))
+	for _, c := range []struct {
+		namespace string
+		labels    requirements.Labels
+		want      []int
+	}{
+		{"default", requirements.Labels{"app": "web"}, []int{0, 2, 5}},
+		{"default", requirements.Labels{"app": "web", "pod-template-hash": "1"}, []int{0, 2, 5}},
+		{"default", requirements.Labels{"app": "web", "pod-template-hash": "2"}, []int{0, 2, 5}},
+		{"default", requirements.Labels{"app": "web", "tier": "front"}, []int{0, 2, 4, 5}},
+		{"default", requirements.Labels{"tier": "front"}, []int{3, 5}},
+		{"default", requirements.Labels{"app": "db"}, []int{5}},
+		{"default", nil, []int{3, 5}},
+		{"other", requirements.Labels{"app": "web"}, []int{2, 7}},
+		{"other", requirements.Labels{"app": "db"}, []int{7}},
+		{"elsewhere", requirements.Labels{"app": "web"}, []int{2}},
+		{"elsewhere", nil, nil},
+	} {
+		for range 2 { // the second result is remembered
+			if got := b.GroupsOf(c.namespace, c.labels); !slices.Equal(got, c.want) {
+				t.Errorf("groups of %v in %s: %v, want %v", c.labels, c.namespace, got, c.want)
+			}
+		}
+	}
+	// Selectors do not distinguish the first three pods above. The owner of the rules was looked up too.
+	if got, want := len(b.seen), 11-2+1; got != want {
+		t.Errorf("%d kinds of pods are remembered, want %d", got, want)
+	}
+	if got, want := b.Profiles[b.Of[0]].In, []int{3, 5, 8}; !slices.Equal(got, want) {
+		t.Errorf("the owner is in %v, want %v", got, want)
+	}
+}
+
+// TestGroupsOfVolumes checks that a pod is counted for its volume, and that other pods with its labels are not.
+func TestGroupsOfVolumes(t *testing.T) {
+	t.Parallel()
+	b := bookOf(nil, pod("db", volume("default/data")), // 0
+		pod("web", volume("default/data"), away(about(Zone, "web"), about(capacityType, "web"), about("rack", "web")))) // 1, 2, 3
+	if got, want := b.Profiles[b.Of[1]].In, []int{0, 1, 2, 3}; !slices.Equal(got, want) {
+		t.Errorf("the pod is in %v, want %v", got, want)
+	}
+	if got, want := b.GroupsOf("default", requirements.Labels{"app": "web"}), []int{1, 2, 3}; !slices.Equal(got, want) {
+		t.Errorf("its like are in %v, want %v", got, want)
+	}
+}
+
+func TestBookApart(t *testing.T) {
+	t.Parallel()
+	b := bookOf(nil, pod("web", away(about(Zone, "web")), near(about(Zone, "db"))))
+	known, heavier, other := about(Zone, "web"), wish(4, about(Zone, "web")), about(Zone, "db")
+	if g, ok := b.AntiAffinityGroup(&known); !ok || g != 1 {
+		t.Errorf("Apart = %d, %t; want group 1, after the affinity", g, ok)
+	}
+	if g, ok := b.AntiAffinityGroup(&heavier); !ok || g != 1 {
+		t.Errorf("the same as a wish = %d, %t; want group 1", g, ok)
+	}
+	if _, ok := b.AntiAffinityGroup(&other); ok {
+		t.Error("an affinity is taken for an anti-affinity")
+	}
+}
