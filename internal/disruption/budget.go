@@ -25,10 +25,10 @@ type Budget struct {
 
 // Room is how many more nodes of a pool may be disrupted for a reason.
 type Room struct {
-	Pool   string
-	Reason Reason
-	Nodes  int // never negative
-	Out    int // nodes of the pool that count against its budgets: terminating or not ready
+	Pool   string // name of the NodePool
+	Reason Reason // budgets may be for some reasons only
+	Nodes  int    // never negative
+	Out    int    // nodes of the pool that count against its budgets: terminating or not ready
 	// Budget is the limiting budget ("10%", "0 while 0 9 * * mon-fri for 8h0m0s"); empty if none limits it.
 	Budget string
 	// Until is when that budget ends or another begins; with no room, when the last budget without room ends. Zero if time changes nothing.

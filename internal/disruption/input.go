@@ -14,14 +14,14 @@ import (
 
 // Input is the input of a proposal.
 type Input struct {
-	Snapshot cluster.Snapshot
+	Snapshot cluster.Snapshot // the state of the cluster
 	// Plan has the planned nodes of Snapshot's pending pods: a node in its placements is needed.
 	Plan packing.Plan
 
 	Policies map[string]Policy // by pool; a pool without one keeps all its nodes
 	Records  map[string]Record // by node name; a node without one stays
 	Drifted  map[string]string // by node name: how it differs from its desired state
-	Now      time.Time
+	Now      time.Time         // the time of the decision
 }
 
 // Record has facts about a node that are not in the snapshot.
@@ -62,15 +62,15 @@ const (
 
 // Move is a change to make.
 type Move struct {
-	Reason Reason
-	Pool   string
+	Reason Reason   // why the nodes are disrupted
+	Pool   string   // name of their NodePool
 	Nodes  []string // names of the cluster.Nodes to remove, sorted
 }
 
 // Stay is a node that would be disrupted if not for Cause.
 type Stay struct {
-	Node   string
-	Cause  Cause
+	Node   string    // name of the cluster.Node
+	Cause  Cause     // why it stays
 	Detail string    // which object, or how much
 	Until  time.Time // when to check again; zero: when something changes
 }

@@ -55,9 +55,11 @@ func (t Trips) Add(now time.Time, more ...Trip) Trips {
 
 // Load is a node that may be disrupted, with the pods that would move.
 type Load struct {
+	// Node and Pool are the names of the node and its NodePool.
 	Node, Pool string
-	Shape      string
-	Pods       map[string]int // by workload
+	// Shape is the node's shape, as Shape returns it.
+	Shape string
+	Pods  map[string]int // by workload
 }
 
 // Traffic is the input of Stays, in addition to the trips.

@@ -63,7 +63,7 @@ func order(k Kind) int {
 // Error is an answer of AWS, sorted. It is always reached with errors.As, or Of.
 type Error struct {
 	Op        string // what was tried: "CreateFleet"
-	Kind      Kind
+	Kind      Kind   // what the caller does next
 	Reason    string // CamelCase, for a condition: "AMINotFound". Never empty
 	Code      string // as AWS wrote it, empty if the answer had none
 	Message   string // as AWS wrote it, one line

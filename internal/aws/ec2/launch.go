@@ -25,8 +25,8 @@ type LaunchRequest struct {
 	Claim     string // name of the NodeClaim
 	ClaimUID  string // never used twice, unlike the name
 	Attempt   int    // raise it after an answer without an instance; see Launch
-	NodePool  string
-	NodeClass string
+	NodePool  string // its name
+	NodeClass string // name of the EC2NodeClass
 
 	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. If it is Reserved, the blueprint of
 	// each group names the reservation. All are of one kind, with at most one reservation per instance type and zone.

@@ -303,6 +303,7 @@ func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, dry 
 // Known is one shortage that is still in force.
 type Known struct {
 	Short
+	// Since is when it was noted first, Until when it is forgotten.
 	Since, Until time.Time
 }
 

@@ -23,9 +23,9 @@ const TemplatePrefix = "karpenter.k8s.aws/"
 
 // Template is a launch template as EC2 shows it.
 type Template struct {
-	ID, Name  string // "lt-0123", and the name of the template
-	NodePool  string // of its tags; empty: none
-	NodeClass string
+	ID, Name  string    // "lt-0123", and the name of the template
+	NodePool  string    // of its tags; empty: none
+	NodeClass string    // of its tags; empty: none
 	Created   time.Time // creation time
 	// Used is when this process last launched from it; zero if it never did.
 	Used time.Time

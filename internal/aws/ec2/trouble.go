@@ -26,8 +26,8 @@ const (
 
 // Trouble is what EC2 says is wrong with an instance, or soon will be.
 type Trouble struct {
-	ID   string // of the instance, of any owner
-	Kind TroubleKind
+	ID   string      // of the instance, of any owner
+	Kind TroubleKind // which check fails, or which event is scheduled
 	// Since is since when a status check fails, or when an event begins; zero if EC2 does not say.
 	Since  time.Time
 	Detail string // "reachability", or "instance-retirement: " and EC2's words

@@ -18,7 +18,7 @@ import (
 
 // Cluster identifies our cluster in the names and tags of instance profiles.
 type Cluster struct {
-	Name   string
+	Name   string // of the EKS cluster
 	UID    string // of its kube-system namespace; empty if the client is not used for instance profiles
 	Region string // empty: the region of the configuration
 }
@@ -41,7 +41,7 @@ func New(cfg aws.Config, cluster Cluster) *Client {
 
 // Identity is the principal that AWS sees in our calls.
 type Identity struct {
-	Account string
+	Account string // its number
 	ARN     string // "arn:aws:sts::111122223333:assumed-role/joiner/i-0123"
 }
 

@@ -29,7 +29,7 @@ type Book struct {
 	OnDemandFrom string    // FromAWS, FromTable or FromOther
 	OnDemandAt   time.Time // when AWS gave them; zero if it did not
 	SpotFrom     string    // FromAWS or FromNone
-	SpotAt       time.Time
+	SpotAt       time.Time // when AWS gave them; zero if it did not
 }
 
 // Of returns the price per hour of a type in a zone, 0 if it is not known.

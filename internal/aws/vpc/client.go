@@ -31,9 +31,9 @@ func New(cfg aws.Config) *Client {
 // (group names only), else by Tags, all of which must match. The tag value "*"
 // means any value.
 type Term struct {
-	ID   string // "subnet-0123" or "sg-0123"
-	Name string // of a security group: its group name, not its tag Name
-	Tags map[string]string
+	ID   string            // "subnet-0123" or "sg-0123"
+	Name string            // of a security group: its group name, not its tag Name
+	Tags map[string]string // all must match
 }
 
 // String writes the term as a user would: "id=subnet-1" or "tags{a=b,c=*}".

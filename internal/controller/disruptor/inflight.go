@@ -87,43 +87,43 @@ func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.
 // seen returns the flight as replacement.Next needs it, except for what needs a plan. late knows claims that do not join;
 // nil: nothing is known.
 func (f *InFlightMove) seen(late *diagnoser.Diagnoser) replacement.Seen {
-	out := replacement.Seen{Begun: f.Mark.Begun, Wanted: f.Mark.Claims, Off: f.problem}
+	out := replacement.Seen{Started: f.Mark.Begun, Wanted: f.Mark.Claims, Off: f.problem}
 	for _, c := range f.Leaving {
-		out.Leaving = append(out.Leaving, replacement.Leaver{Claim: c.Name, Is: f.leavingOf(c)})
+		out.Candidates = append(out.Candidates, replacement.Candidate{Claim: c.Name, State: f.leavingOf(c)})
 	}
 	for _, c := range f.coming {
-		out.Coming = append(out.Coming, comerOf(c, late))
+		out.Replacements = append(out.Replacements, comerOf(c, late))
 	}
 	return out
 }
 
-func comerOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.Comer {
+func comerOf(c *karpv1.NodeClaim, late *diagnoser.Diagnoser) replacement.Replacement {
 	conditions := c.StatusConditions()
-	out := replacement.Comer{Claim: c.Name, Is: replacement.OnItsWay}
+	out := replacement.Replacement{Claim: c.Name, State: replacement.Launching}
 	why, isDoomed := late.WillNotJoin(c)
 	registered, _ := conditions.Find(karpv1.ConditionRegistered)
 	switch {
 	case c.DeletionTimestamp != nil:
-		out.Is = replacement.Lost
+		out.State = replacement.Lost
 	case conditions.IsTrue(karpv1.ConditionInitialized):
-		out.Is = replacement.Ready
+		out.State = replacement.Ready
 	case registered.Status == "True":
 		initialized, _ := conditions.Find(karpv1.ConditionInitialized)
 		out.Joined, out.Why = registered.LastTransitionTime.Time, initialized.Message
 	case isDoomed:
-		out.Is, out.Why = replacement.Doomed, why
+		out.State, out.Why = replacement.WillNotJoin, why
 	}
 	return out
 }
 
-func (f *InFlightMove) leavingOf(c *karpv1.NodeClaim) replacement.Leaving {
+func (f *InFlightMove) leavingOf(c *karpv1.NodeClaim) replacement.CandidateState {
 	m, _ := nodestate.MoveOf(c)
 	node := f.nodes[c.Name]
 	switch {
 	case c.DeletionTimestamp != nil && m.Committed:
 		return replacement.Deleted
 	case c.DeletionTimestamp != nil:
-		return replacement.Taken
+		return replacement.Gone
 	case m.Committed:
 		return replacement.Committed
 	case node == nil || !nodestate.IsOpen(node):
@@ -135,8 +135,8 @@ func (f *InFlightMove) leavingOf(c *karpv1.NodeClaim) replacement.Leaving {
 // isReady reports whether all replacements are ready.
 func (f *InFlightMove) isReady(s replacement.Seen) bool {
 	ready := 0
-	for _, c := range s.Coming {
-		if c.Is == replacement.Ready {
+	for _, c := range s.Replacements {
+		if c.State == replacement.Ready {
 			ready++
 		}
 	}

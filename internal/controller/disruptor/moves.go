@@ -176,7 +176,7 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o kube.Obj
 	w := userIntent{policies: nodestate.PoliciesOf(o, paused.Wanted(), now), kept: nodestate.KeptOf(o)}
 	for i, f := range flights {
 		seen[i] = f.seen(m.Diagnoses)
-		if slices.ContainsFunc(seen[i].Coming, func(c replacement.Comer) bool { return !c.Joined.IsZero() }) {
+		if slices.ContainsFunc(seen[i].Replacements, func(c replacement.Replacement) bool { return !c.Joined.IsZero() }) {
 			seen[i].FitWithin = loop.FitWithin(o.Claims, f.coming)
 		}
 		if seen[i].Off == "" {

@@ -175,8 +175,8 @@ func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *kar
 }
 
 // wishFor is what is asked for of nodes like the one of the claim. Its own class counts, until the pool's hash says that it has another.
-func (d *Reconciler) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Wish {
-	w := drift.Wish{PoolName: pool.Name, ClassName: claim.Spec.NodeClassRef.Name, Pool: seen.ofPool[pool.Name], Ignored: seen.wishes[pool.Name].IgnoreDrift}
+func (d *Reconciler) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Desired {
+	w := drift.Desired{PoolName: pool.Name, ClassName: claim.Spec.NodeClassRef.Name, Pool: seen.ofPool[pool.Name], Ignored: seen.wishes[pool.Name].IgnoreDrift}
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		w.Requirements = append(w.Requirements, requirements.Requirement{
 			Key: kube.StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})

@@ -10,8 +10,8 @@ import (
 
 // Input is the input of Find, Revalidate and Replace.
 type Input struct {
-	Snapshot cluster.Snapshot
-	Market   catalog.Market
+	Snapshot cluster.Snapshot // the state of the cluster
+	Market   catalog.Market   // what can be launched
 	// Nodes are the nodes that may be removed, by name of the cluster.Node. All others stay.
 	Nodes map[string]Candidate
 	// Rules are the requirements of pools for a move, by pool name; the zero value if missing. A move of nodes of several pools must meet the

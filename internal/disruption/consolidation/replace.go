@@ -14,7 +14,7 @@ const replacePlans = 16
 
 // Stuck is a node that must be removed and cannot, because of a pod.
 type Stuck struct {
-	Node    string
+	Node    string          // name of the cluster.Node
 	Pods    int             // pods that do not fit
 	Refusal packing.Refusal // of the first of these pods
 }

@@ -26,7 +26,7 @@ type Step struct {
 
 // Forced is a pod to delete, and its grace period.
 type Forced struct {
-	Pod   Pod
+	Pod   Pod           // the pod to delete
 	Grace time.Duration // at least one second
 }
 

@@ -13,14 +13,17 @@ import (
 
 // Pod is a pod on a node that is being drained.
 type Pod struct {
+	// Namespace and Name identify the pod.
 	Namespace, Name string
-	UID             string
+	// UID differs for a later pod of the same name.
+	UID string
 
 	Daemon   bool // it belongs to a DaemonSet
 	Mirror   bool // a static pod of the kubelet
 	Finished bool // Succeeded or Failed
 	Critical bool // priority class system-cluster-critical or system-node-critical
 
+	// Tolerations decide whether the pod stays on a tainted node.
 	Tolerations []requirements.Toleration
 
 	// Bulk is the pod's size relative to a node: see resources.Amounts.Bulk. Not negative.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-func judgeImage(n Node, w Wish) (Verdict, bool) {
+func judgeImage(n Node, w Desired) (Verdict, bool) {
 	if w.Image == "" || n.Image == "" || n.Image == w.Image {
 		return Verdict{}, false
 	}
@@ -16,7 +16,7 @@ func judgeImage(n Node, w Wish) (Verdict, bool) {
 
 // judgeGroups distinguishes security groups that the instance lacks from those that it should not have. The first were newly selected by the
 // class, and may be another cluster's with the same tags. The second are no longer selected, or were attached by others.
-func judgeGroups(n Node, w Wish) (Verdict, bool) {
+func judgeGroups(n Node, w Desired) (Verdict, bool) {
 	lacks, extra := without(w.Groups, n.Groups), without(n.Groups, w.Groups)
 	if !n.Known || len(w.Groups) == 0 || len(lacks) == 0 && len(extra) == 0 {
 		return Verdict{}, false
@@ -36,7 +36,7 @@ func judgeGroups(n Node, w Wish) (Verdict, bool) {
 	}, true
 }
 
-func judgeSubnet(n Node, w Wish) (Verdict, bool) {
+func judgeSubnet(n Node, w Desired) (Verdict, bool) {
 	if !n.Known || n.Subnet == "" || len(w.Subnets) == 0 || slices.Contains(w.Subnets, n.Subnet) {
 		return Verdict{}, false
 	}
@@ -44,7 +44,7 @@ func judgeSubnet(n Node, w Wish) (Verdict, bool) {
 		"the instance is in %s, and spec.%s of EC2NodeClass %s finds %s", n.Subnet, FieldSubnets, w.ClassName, strings.Join(sorted(w.Subnets), ", "))}, true
 }
 
-func judgeReservation(n Node, w Wish) (Verdict, bool) {
+func judgeReservation(n Node, w Desired) (Verdict, bool) {
 	if !n.Known || n.Reservation == "" || slices.Contains(w.Reservations, n.Reservation) {
 		return Verdict{}, false
 	}
@@ -52,7 +52,7 @@ func judgeReservation(n Node, w Wish) (Verdict, bool) {
 		"the instance runs in capacity reservation %s, which spec.%s of EC2NodeClass %s does not find", n.Reservation, FieldReservations, w.ClassName)}, true
 }
 
-func judgePlacement(n Node, w Wish) (Verdict, bool) {
+func judgePlacement(n Node, w Desired) (Verdict, bool) {
 	if w.Placement == nil || n.Placement == *w.Placement {
 		return Verdict{}, false
 	}

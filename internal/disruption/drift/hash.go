@@ -208,7 +208,10 @@ func counted(s reflect.Value, i int) (reflect.Value, bool, error) {
 }
 
 // Duration has the name and the field of Karpenter's type for durations, because both are part of its hash.
-type Duration struct{ Duration time.Duration }
+type Duration struct {
+	// Duration is the value.
+	Duration time.Duration
+}
 
 // durations parses texts as durations. An invalid one, which Karpenter could not parse at all, counts as its text.
 func durations(texts map[string]string) map[string]any {

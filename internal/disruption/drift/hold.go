@@ -23,8 +23,8 @@ const (
 
 // Judged is a node of a pool with its verdict.
 type Judged struct {
-	Name     string // of the NodeClaim
-	Verdicts []Verdict
+	Name     string    // of the NodeClaim
+	Verdicts []Verdict // empty if the node has not drifted
 }
 
 // Hold is a mass drift that waits for the user's approval.

@@ -10,7 +10,12 @@ import (
 )
 
 // Stamp is a hash with the version of its algorithm. If one of them is missing, it is unknown.
-type Stamp struct{ Hash, Version string }
+type Stamp struct {
+	// Hash is the hash in hexadecimal or decimal digits, as Karpenter writes it.
+	Hash string
+	// Version is the version of the algorithm.
+	Version string
+}
 
 // Differs reports whether both hashes are known, have the same version, and differ.
 func (s Stamp) Differs(other Stamp) bool {
@@ -20,6 +25,7 @@ func (s Stamp) Differs(other Stamp) bool {
 
 // Made is what a node was made from, as recorded on it.
 type Made struct {
+	// Stamp is the hash of all fields.
 	Stamp Stamp
 	// Parts are short hashes of fields by name; nil if they were not recorded, as on nodes of Karpenter.
 	Parts map[string]string
@@ -29,24 +35,26 @@ type Made struct {
 
 // Node is a node of a pool.
 type Node struct {
-	Claim  string // name of its NodeClaim
-	Labels requirements.Labels
-	Age    time.Duration // since its creation
-	Pool   Made
-	Class  Made
-	Image  string   // id
-	Known  bool     // EC2 has returned the fields below
-	Groups []string // security groups, ids
-	Subnet string   // id
+	Claim  string              // name of its NodeClaim
+	Labels requirements.Labels // of the NodeClaim or the Node
+	Age    time.Duration       // since its creation
+	Pool   Made                // from the NodePool
+	Class  Made                // from the EC2NodeClass
+	Image  string              // id
+	Known  bool                // EC2 has returned the fields below
+	Groups []string            // security groups, ids
+	Subnet string              // id
 	// Reservation is the instance's capacity reservation, Placement its placement group; empty for none.
 	Reservation, Placement string
 }
 
-// The desired state of a node: what its pool and node class require now.
-type Wish struct {
+// Desired is what the pool and the node class of a node require now.
+type Desired struct {
+	// PoolName and ClassName are the names of the NodePool and the EC2NodeClass.
 	PoolName, ClassName string
-	Pool, Class         Made
-	Requirements        []requirements.Requirement // of the pool
+	// Pool and Class are what a node would be made from now.
+	Pool, Class  Made
+	Requirements []requirements.Requirement // of the pool
 	// Offered: EC2 offers an instance with these labels, capacity aside. Nil: unknown.
 	Offered *bool
 	Image   string // ID, for a node of its type; empty: unknown
@@ -62,7 +70,7 @@ type Wish struct {
 
 // Verdict is one difference between a node and its desired state.
 type Verdict struct {
-	Reason  Reason
+	Reason  Reason   // which kind of difference
 	Fields  []string // changed fields, sorted; empty if unknown
 	Message string   // one sentence: the field, the node's value, the desired value
 	Ignored bool     // the user ignores it
@@ -73,9 +81,9 @@ type Verdict struct {
 const youngType = time.Hour
 
 // Judge returns all differences between a node and its desired state, in the order of Reasons. What is unknown does not count.
-func Judge(n Node, w Wish) []Verdict {
+func Judge(n Node, w Desired) []Verdict {
 	var out []Verdict
-	for _, judge := range []func(Node, Wish) (Verdict, bool){
+	for _, judge := range []func(Node, Desired) (Verdict, bool){
 		judgePool, judgeRequirements, judgeType, judgeClass, judgeImage, judgeGroups, judgeSubnet, judgeReservation, judgePlacement,
 	} {
 		v, drifted := judge(n, w)
@@ -89,7 +97,7 @@ func Judge(n Node, w Wish) []Verdict {
 }
 
 // Untold returns the reasons for which it is unknown whether the node drifts, except those that the user ignores.
-func Untold(n Node, w Wish) []Reason {
+func Untold(n Node, w Desired) []Reason {
 	var out []Reason
 	for _, r := range []struct {
 		reason  Reason
@@ -120,7 +128,7 @@ func First(all []Verdict) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-func judgePool(n Node, w Wish) (Verdict, bool) {
+func judgePool(n Node, w Desired) (Verdict, bool) {
 	fields := changed(n.Pool, w.Pool)
 	if !n.Pool.Stamp.Differs(w.Pool.Stamp) {
 		return Verdict{}, false
@@ -128,7 +136,7 @@ func judgePool(n Node, w Wish) (Verdict, bool) {
 	return Verdict{Reason: PoolDrifted, Fields: fields, Message: changeText("spec.template of NodePool "+w.PoolName, fields, n.Pool, w.Pool)}, true
 }
 
-func judgeRequirements(n Node, w Wish) (Verdict, bool) {
+func judgeRequirements(n Node, w Desired) (Verdict, bool) {
 	needs, wrong := requirements.All(w.Requirements...)
 	if wrong != nil {
 		return Verdict{}, false // the pool is invalid, and its condition reports that
@@ -145,7 +153,7 @@ func judgeRequirements(n Node, w Wish) (Verdict, bool) {
 		"the node %s, and spec.template.spec.requirements of NodePool %s asks for %s %s", has, w.PoolName, key, needs[key])}, true
 }
 
-func judgeType(n Node, w Wish) (Verdict, bool) {
+func judgeType(n Node, w Desired) (Verdict, bool) {
 	if w.Offered == nil || *w.Offered || n.Age < youngType {
 		return Verdict{}, false
 	}
@@ -154,7 +162,7 @@ func judgeType(n Node, w Wish) (Verdict, bool) {
 		"the node is %s, which can no longer be launched with EC2NodeClass %s", what, w.ClassName)}, true
 }
 
-func judgeClass(n Node, w Wish) (Verdict, bool) {
+func judgeClass(n Node, w Desired) (Verdict, bool) {
 	fields := changed(n.Class, w.Class)
 	if n.Class.Stamp.Version != w.Class.Stamp.Version || !n.Class.Stamp.Differs(w.Class.Stamp) && len(fields) == 0 {
 		return Verdict{}, false

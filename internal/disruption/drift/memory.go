@@ -9,8 +9,8 @@ import (
 
 // Image is an AMI that a node class selects.
 type Image struct {
-	ID   string `json:"id"`
-	Name string `json:"name,omitempty"`
+	ID   string `json:"id"`             // "ami-0123"
+	Name string `json:"name,omitempty"` // empty if unknown
 	// Slot is the condition that instance types must meet to use the image, as text. A class uses one image per slot at a time.
 	Slot string `json:"slot"`
 }
@@ -19,8 +19,8 @@ type Image struct {
 type Bad struct {
 	Image
 	Generation int64     `json:"generation"` // of the class then: a change of the class is another try
-	At         time.Time `json:"at"`
-	Why        string    `json:"why"` // one sentence
+	At         time.Time `json:"at"`         // when it was found
+	Why        string    `json:"why"`        // one sentence
 }
 
 // Memory is what a node class remembers of its images. It is stored on the class, so that it survives restarts. The zero value is empty.
@@ -31,7 +31,7 @@ type Memory struct {
 
 // Setback is an image that is selected but not used.
 type Setback struct {
-	Bad     Bad
+	Bad     Bad   // the image that is not used
 	Instead Image // the image that is used
 }
 

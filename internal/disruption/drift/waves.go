@@ -11,16 +11,16 @@ import (
 
 // Drifted is a node that is to be replaced because of drift.
 type Drifted struct {
-	Node  string
-	Since time.Time
+	Node  string    // name of the NodeClaim
+	Since time.Time // when the node was found to differ, or its creation
 	// Target identifies what its replacement would be made from (Target). Replacements with equal targets join alike.
 	Target string
 }
 
 // Failure is a target whose nodes failed.
 type Failure struct {
-	Target string    `json:"target"`
-	At     time.Time `json:"at"`
+	Target string    `json:"target"`          // see Drifted.Target
+	At     time.Time `json:"at"`              // when the last NodeClaim failed
 	Claims []string  `json:"claims"`          // names of the NodeClaims that failed
 	Image  string    `json:"image,omitempty"` // that the last was started from
 	Why    string    `json:"why"`             // one sentence
@@ -28,7 +28,7 @@ type Failure struct {
 
 // WavesInput is the state of one pool.
 type WavesInput struct {
-	Drifted []Drifted
+	Drifted []Drifted // the nodes to replace
 	// Moving has the target of each node that is being replaced for drift now; empty for those that are being drained, whose replacements are
 	// ready.
 	Moving []string

@@ -10,10 +10,14 @@ import (
 
 // Seen is the observed state of a move.
 type Seen struct {
-	Begun   time.Time
-	Wanted  int // claims that are to be made in place of the nodes that go
-	Leaving []Leaver
-	Coming  []Comer
+	// Started is when the move started.
+	Started time.Time
+	// Wanted is the number of NodeClaims that the move creates.
+	Wanted int
+	// Candidates are the nodes that the move removes.
+	Candidates []Candidate
+	// Replacements are the nodes that the move launches, as far as their NodeClaims exist.
+	Replacements []Replacement
 
 	// Blocked is the pod that could not be evicted now, or has no ready node, and why; empty if there is none. It counts only when all
 	// replacements are ready.
@@ -27,48 +31,52 @@ type Seen struct {
 	FitWithin time.Duration
 }
 
-// Leaver is a node that goes.
-type Leaver struct {
+// Candidate is a node that a move removes.
+type Candidate struct {
+	// Claim is the name of its NodeClaim.
 	Claim string
-	Is    Leaving
+	// State is its progress.
+	State CandidateState
 }
 
-// Leaving is how far a node that goes has come.
-type Leaving int
+// CandidateState is the progress of a candidate.
+type CandidateState int
 
 // The states of a candidate, in order.
 const (
-	Marked    Leaving = iota // its claim bears the move
-	Closed                   // and its Node takes no new pods
-	Committed                // its claim says that it goes, whatever comes
-	Deleted                  // its claim is being deleted because of the move
-	Taken                    // it is gone, or is being deleted for another reason
+	Marked    CandidateState = iota // its NodeClaim bears the move
+	Closed                          // and its Node takes no new pods
+	Committed                       // its NodeClaim says that it is removed in any case
+	Deleted                         // its NodeClaim is being deleted because of the move
+	Gone                            // it does not exist, or is being deleted for another reason
 )
 
-// Comer is a node that comes.
-type Comer struct {
+// Replacement is a node that a move launches.
+type Replacement struct {
+	// Claim is the name of its NodeClaim.
 	Claim string
-	Is    Coming
-	// Joined is since when its Node is there; zero if it is not.
+	// State is its progress.
+	State ReplacementState
+	// Joined is when its Node registered; zero if it has not.
 	Joined time.Time
 	// Why is what keeps it from being initialized, or why it will not join; may be empty.
 	Why string
 }
 
-// Coming is how far a node that comes has come.
-type Coming int
+// ReplacementState is the progress of a replacement.
+type ReplacementState int
 
 // The states of a replacement.
 const (
-	OnItsWay Coming = iota
-	Ready           // it is fit for pods
-	Lost            // it is gone, or going
-	Doomed          // it is there, and it is known that it will not join as things are
+	Launching   ReplacementState = iota // it is not initialized yet
+	Ready                               // it is initialized
+	Lost                                // the NodeClaim was deleted, or is being deleted
+	WillNotJoin                         // it is there, and a diagnosis says that it will not join
 )
 
 // Step is the next step of a move.
 type Step struct {
-	Action Action
+	Action Action    // what to do
 	Reason string    // of Undo and Wait
 	Until  time.Time // of Wait: when to check again at the latest
 	// Keep, of Undo, are the replacement NodeClaims that will not join and stay although the move does not need them. Their controller deletes
@@ -84,11 +92,11 @@ type Action string
 // The actions.
 const (
 	Wait   Action = "Wait"
-	Close  Action = "Close"  // keep new pods off the nodes that go
-	Commit Action = "Commit" // write on the claims that their nodes go
-	Delete Action = "Delete" // delete the claims
+	Close  Action = "Close"  // keep new pods off the candidates
+	Commit Action = "Commit" // write on the NodeClaims that they are removed
+	Delete Action = "Delete" // delete the NodeClaims of the candidates
 	Undo   Action = "Undo"   // uncordon the nodes, terminate the replacements, remove the marks
-	Over   Action = "Over"   // nothing is left to do
+	Done   Action = "Over"   // nothing is left to do
 )
 
 // Limits of a move.
@@ -106,18 +114,18 @@ const (
 // Next returns the next step. It returns exactly one step for any state, and every step may be repeated.
 func Next(s Seen, now time.Time) Step {
 	switch {
-	case s.isOver():
-		return Step{Action: Over}
+	case s.isDone():
+		return Step{Action: Done}
 	case !s.Revocable():
 		return onward(s)
 	}
 	if why := s.failed(now); why != "" {
-		return Step{Action: Undo, Reason: why, Keep: s.names(isDoomed), Unfit: s.names(s.unfit(now))}
+		return Step{Action: Undo, Reason: why, Keep: s.names(willNotJoin), Unfit: s.names(s.unfit(now))}
 	}
 	if s.any(Marked) {
 		return Step{Action: Close}
 	}
-	if n := s.coming(); n > 0 {
+	if n := s.launching(); n > 0 {
 		return Step{Action: Wait, Reason: strconv.Itoa(n) + " of " + strconv.Itoa(s.Wanted) + " nodes are not ready yet", Until: s.readyBy()}
 	}
 	if s.Blocked != "" {
@@ -126,14 +134,14 @@ func Next(s Seen, now time.Time) Step {
 	return Step{Action: Commit}
 }
 
-// isOver reports whether all nodes that were to go are gone, or go for another reason.
-func (s Seen) isOver() bool {
-	return !slices.ContainsFunc(s.Leaving, func(l Leaver) bool { return l.Is != Taken })
+// isDone reports whether all candidates are gone, or removed for another reason.
+func (s Seen) isDone() bool {
+	return !slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.State != Gone })
 }
 
 // Revocable reports whether the move can be undone: it is not done, and no candidate is committed or deleted.
 func (s Seen) Revocable() bool {
-	return !s.isOver() && !s.any(Committed) && !s.any(Deleted)
+	return !s.isDone() && !s.any(Committed) && !s.any(Deleted)
 }
 
 // onward takes a move that cannot be undone any more to its end.
@@ -144,7 +152,7 @@ func onward(s Seen) Step {
 	case s.any(Committed):
 		return Step{Action: Delete}
 	}
-	return Step{Action: Over}
+	return Step{Action: Done}
 }
 
 // failed returns why the move cannot be completed; empty if it can.
@@ -152,31 +160,31 @@ func (s Seen) failed(now time.Time) string {
 	if s.Off != "" {
 		return s.Off
 	}
-	switch lost, doomed, unfit := s.names(isLost), s.names(isDoomed), s.names(s.unfit(now)); {
+	switch lost, failing, unfit := s.names(isLost), s.names(willNotJoin), s.names(s.unfit(now)); {
 	case len(lost) > 0:
 		return "NodeClaim " + strings.Join(lost, ", ") + ", made in their place, did not become a node"
-	case len(s.Coming) < s.Wanted:
-		return strconv.Itoa(s.Wanted-len(s.Coming)) + " of " + strconv.Itoa(s.Wanted) + " NodeClaims in their place were not made"
-	case len(doomed) > 0:
-		return "NodeClaim " + strings.Join(doomed, ", ") + ", made in their place, does not join the cluster" + s.because(doomed[0])
+	case len(s.Replacements) < s.Wanted:
+		return strconv.Itoa(s.Wanted-len(s.Replacements)) + " of " + strconv.Itoa(s.Wanted) + " NodeClaims in their place were not made"
+	case len(failing) > 0:
+		return "NodeClaim " + strings.Join(failing, ", ") + ", made in their place, does not join the cluster" + s.because(failing[0])
 	case len(unfit) > 0:
 		return "NodeClaim " + strings.Join(unfit, ", ") + ", made in their place, has joined and was not fit for pods within " + s.fitWithin().String() + s.because(unfit[0])
-	case s.coming() > 0 && !now.Before(s.Begun.Add(ReadyWithin)):
+	case s.launching() > 0 && !now.Before(s.Started.Add(ReadyWithin)):
 		return "the nodes in their place were not ready within " + ReadyWithin.String()
-	case s.coming() == 0 && s.Blocked != "" && !s.BlockedSince.IsZero() && !now.Before(s.BlockedSince.Add(BlockedFor)):
+	case s.launching() == 0 && s.Blocked != "" && !s.BlockedSince.IsZero() && !now.Before(s.BlockedSince.Add(BlockedFor)):
 		return s.Blocked
 	}
 	return ""
 }
 
-func isLost(c Comer) bool { return c.Is == Lost }
+func isLost(c Replacement) bool { return c.State == Lost }
 
-func isDoomed(c Comer) bool { return c.Is == Doomed }
+func willNotJoin(c Replacement) bool { return c.State == WillNotJoin }
 
 // unfit selects the replacements that have joined and have had their time to become ready for pods.
-func (s Seen) unfit(now time.Time) func(Comer) bool {
-	return func(c Comer) bool {
-		return c.Is == OnItsWay && !c.Joined.IsZero() && !now.Before(c.Joined.Add(s.fitWithin()))
+func (s Seen) unfit(now time.Time) func(Replacement) bool {
+	return func(c Replacement) bool {
+		return c.State == Launching && !c.Joined.IsZero() && !now.Before(c.Joined.Add(s.fitWithin()))
 	}
 }
 
@@ -184,19 +192,19 @@ func (s Seen) fitWithin() time.Duration { return cmp.Or(s.FitWithin, FitWithin) 
 
 // readyBy returns when the move is undone if its replacements make no progress.
 func (s Seen) readyBy() time.Time {
-	by := s.Begun.Add(ReadyWithin)
-	for _, c := range s.Coming {
-		if fit := c.Joined.Add(s.fitWithin()); c.Is == OnItsWay && !c.Joined.IsZero() && fit.Before(by) {
+	by := s.Started.Add(ReadyWithin)
+	for _, c := range s.Replacements {
+		if fit := c.Joined.Add(s.fitWithin()); c.State == Launching && !c.Joined.IsZero() && fit.Before(by) {
 			by = fit
 		}
 	}
 	return by
 }
 
-// names are the claims of those who come that are so.
-func (s Seen) names(is func(Comer) bool) []string {
+// names returns the NodeClaims of the replacements for which is returns true.
+func (s Seen) names(is func(Replacement) bool) []string {
 	var out []string
-	for _, c := range s.Coming {
+	for _, c := range s.Replacements {
 		if is(c) {
 			out = append(out, c.Claim)
 		}
@@ -206,7 +214,7 @@ func (s Seen) names(is func(Comer) bool) []string {
 
 // because returns the known reason why the NodeClaim is not ready, as a suffix of a sentence.
 func (s Seen) because(claim string) string {
-	for _, c := range s.Coming {
+	for _, c := range s.Replacements {
 		if c.Claim == claim && c.Why != "" {
 			return ": " + c.Why
 		}
@@ -214,14 +222,14 @@ func (s Seen) because(claim string) string {
 	return ""
 }
 
-// coming counts the nodes that are not ready yet.
-func (s Seen) coming() int {
-	return len(s.names(func(c Comer) bool { return c.Is == OnItsWay }))
+// launching counts the replacements that are not ready yet.
+func (s Seen) launching() int {
+	return len(s.names(func(c Replacement) bool { return c.State == Launching }))
 }
 
-func (s Seen) any(is Leaving) bool {
-	for _, l := range s.Leaving {
-		if l.Is == is {
+func (s Seen) any(is CandidateState) bool {
+	for _, c := range s.Candidates {
+		if c.State == is {
 			return true
 		}
 	}

@@ -13,28 +13,28 @@ var begun = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func seen(t *testing.T, text string) Seen {
 	t.Helper()
 	going, coming, _ := strings.Cut(text, "|")
-	out := Seen{Begun: begun}
+	out := Seen{Started: begun}
 	for _, w := range strings.Fields(going) {
-		is, ok := map[string]Leaving{"marked": Marked, "closed": Closed, "sworn": Committed, "deleted": Deleted, "taken": Taken}[w]
+		is, ok := map[string]CandidateState{"marked": Marked, "closed": Closed, "sworn": Committed, "deleted": Deleted, "taken": Gone}[w]
 		if !ok {
 			t.Fatalf("no such state: %s", w)
 		}
-		out.Leaving = append(out.Leaving, Leaver{Claim: w, Is: is})
+		out.Candidates = append(out.Candidates, Candidate{Claim: w, State: is})
 	}
 	for _, w := range strings.Fields(coming) {
 		out.Wanted++
 		if w == "missing" {
 			continue
 		}
-		is, ok := map[string]Coming{"coming": OnItsWay, "ready": Ready, "lost": Lost, "doomed": Doomed, "joined": OnItsWay}[w]
+		is, ok := map[string]ReplacementState{"coming": Launching, "ready": Ready, "lost": Lost, "doomed": WillNotJoin, "joined": Launching}[w]
 		if !ok {
 			t.Fatalf("no such state: %s", w)
 		}
-		c := Comer{Claim: w, Is: is}
+		c := Replacement{Claim: w, State: is}
 		if w == "joined" {
 			c.Joined = begun.Add(time.Minute)
 		}
-		out.Coming = append(out.Coming, c)
+		out.Replacements = append(out.Replacements, c)
 	}
 	return out
 }
@@ -69,7 +69,7 @@ func TestNext(t *testing.T) {
 		{seen: "closed|coming", blocked: BlockedFor, want: Wait}, // not checked properly yet
 		{seen: "closed|ready", off: true, want: Undo},
 		{seen: "marked|", off: true, want: Undo},
-		{seen: "taken taken|coming", want: Over},
+		{seen: "taken taken|coming", want: Done},
 		{seen: "taken closed|ready", want: Commit},
 
 		// There is no way back, whatever happens.
@@ -78,8 +78,8 @@ func TestNext(t *testing.T) {
 		{seen: "sworn sworn|lost", want: Delete},
 		{seen: "deleted sworn|lost", off: true, blocked: BlockedFor, after: time.Hour, want: Delete},
 		{seen: "deleted closed|missing", want: Commit},
-		{seen: "deleted taken|ready", want: Over},
-		{seen: "deleted deleted|lost", want: Over},
+		{seen: "deleted taken|ready", want: Done},
+		{seen: "deleted deleted|lost", want: Done},
 	} {
 		in := seen(t, c.seen)
 		if c.off {
@@ -105,44 +105,44 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	for fate := range 16 {
 		for crash := range 6 {
-			play(t, []Coming{Coming(fate % 4), Coming(fate / 4)}, crash)
+			play(t, []ReplacementState{ReplacementState(fate % 4), ReplacementState(fate / 4)}, crash)
 		}
 	}
 }
 
 // play leads a move to its end, doing only half of the crash-th step first, as one who dies in the middle of it.
-func play(t *testing.T, fate []Coming, crash int) {
+func play(t *testing.T, fate []ReplacementState, crash int) {
 	t.Helper()
-	s := Seen{Begun: begun, Wanted: 2, Leaving: []Leaver{{Claim: "a"}, {Claim: "b"}}, Coming: []Comer{{Claim: "c"}, {Claim: "d"}}}
+	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}}, Replacements: []Replacement{{Claim: "c"}, {Claim: "d"}}}
 	now := begun
 	for n := range 12 {
 		step := Next(s, now)
-		half := len(s.Leaving)
+		half := len(s.Candidates)
 		if n == crash {
 			half = 1
 		}
 		switch step.Action {
 		case Wait:
 			now = now.Add(ReadyWithin)
-			for i := range s.Coming {
-				s.Coming[i].Is = fate[i]
+			for i := range s.Replacements {
+				s.Replacements[i].State = fate[i]
 			}
 		case Close:
-			reach(s.Leaving[:half], Closed)
+			reach(s.Candidates[:half], Closed)
 		case Commit:
 			if fate[0] != Ready || fate[1] != Ready {
 				t.Fatalf("fate %v: nodes go and nothing comes: %+v", fate, s)
 			}
-			reach(s.Leaving[:half], Committed)
+			reach(s.Candidates[:half], Committed)
 		case Delete:
-			reach(s.Leaving[:half], Deleted)
+			reach(s.Candidates[:half], Deleted)
 		case Undo:
-			if s.Leaving[0].Is > Closed || s.Leaving[1].Is > Closed || fate[0] == Ready && fate[1] == Ready {
+			if s.Candidates[0].State > Closed || s.Candidates[1].State > Closed || fate[0] == Ready && fate[1] == Ready {
 				t.Fatalf("fate %v: undone: %+v", fate, s)
 			}
 			return
-		case Over:
-			if s.Leaving[0].Is != Deleted || s.Leaving[1].Is != Deleted {
+		case Done:
+			if s.Candidates[0].State != Deleted || s.Candidates[1].State != Deleted {
 				t.Fatalf("fate %v, died at step %d: ended half way: %+v", fate, crash, s)
 			}
 			return
@@ -152,9 +152,9 @@ func play(t *testing.T, fate []Coming, crash int) {
 }
 
 // reach brings nodes so far, if they are not further.
-func reach(nodes []Leaver, is Leaving) {
+func reach(nodes []Candidate, is CandidateState) {
 	for i := range nodes {
-		nodes[i].Is = max(nodes[i].Is, is)
+		nodes[i].State = max(nodes[i].State, is)
 	}
 }
 
@@ -162,13 +162,13 @@ func reach(nodes []Leaver, is Leaving) {
 // Nodes that take long get more time.
 func TestUndoneInTime(t *testing.T) {
 	t.Parallel()
-	s := Seen{Begun: begun, Wanted: 2, Leaving: []Leaver{{Claim: "old", Is: Closed}}, Coming: []Comer{
-		{Claim: "a", Is: Doomed, Why: "its role is not mapped"}, {Claim: "b", Joined: begun, Why: "a startup taint is there"}}}
+	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "old", State: Closed}}, Replacements: []Replacement{
+		{Claim: "a", State: WillNotJoin, Why: "its role is not mapped"}, {Claim: "b", Joined: begun, Why: "a startup taint is there"}}}
 	step := Next(s, begun.Add(time.Minute))
 	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil || !strings.Contains(step.Reason, "NodeClaim a, made in their place, does not join the cluster: its role is not mapped") {
 		t.Errorf("the first is doomed: %+v", step)
 	}
-	s.Coming[0].Is = Ready
+	s.Replacements[0].State = Ready
 	if step = Next(s, begun.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(begun.Add(FitWithin)) {
 		t.Errorf("the second has joined: %+v", step)
 	}

@@ -23,7 +23,10 @@ type Measured struct {
 }
 
 // Correction is the real amount of nodes with this computed amount.
-type Correction struct{ Computed, Real int64 }
+type Correction struct {
+	Computed int64 // from the instance type and the NodeClass
+	Real     int64 // of the Nodes
+}
 
 // Day is a day as the number of days since 1 January 1970, in UTC.
 type Day int64
@@ -45,7 +48,10 @@ type Report struct {
 type Measurements map[Sample]Measured
 
 // Sample is what is measured: nodes of a type from an image.
-type Sample struct{ Image, Type string }
+type Sample struct {
+	Image string // "ami-0123"
+	Type  string // "m5.large"
+}
 
 // Note takes up a report and says whether that changed anything. What cannot
 // be true (no memory, twice as much as was promised) counts as not reported.

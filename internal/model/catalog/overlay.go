@@ -26,7 +26,7 @@ type Overlay struct {
 
 // Ground has the types of one pool, to which overlays apply.
 type Ground struct {
-	Pool  string
+	Pool  string                    // name of the NodePool
 	Says  requirements.Requirements // the labels and requirements of the pool
 	Types []Type                    // never altered
 }

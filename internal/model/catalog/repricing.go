@@ -8,8 +8,8 @@ import (
 
 // Repricing makes another price of a price.
 type Repricing struct {
-	How    RepricingKind
-	Amount Price // a price, a change of one that may be below 0, or billionths of a percent
+	How    RepricingKind // what Amount means
+	Amount Price         // a price, a change of one that may be below 0, or billionths of a percent
 }
 
 // RepricingKind is what the amount of a Repricing means.

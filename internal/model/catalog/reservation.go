@@ -27,7 +27,7 @@ type Reservation struct {
 // ReservedCapacity is a reservation and what it is for, as EC2 describes it.
 type ReservedCapacity struct {
 	Reservation
-	InstanceType string
+	InstanceType string // "m5.large"
 	Zone         string // name
 	Expiring     bool   // nothing more is launched into it
 }

@@ -51,7 +51,7 @@ type Settings struct {
 	// usual ones.
 	Interfaces []Interface
 
-	NestedVirtualization bool
+	NestedVirtualization bool   // instances are launched with nested virtualization
 	ConnectionTracking   bool   // a timeout of the NodeClass's connectionTracking is set
 	PlacementStrategy    string // of the placement group: PlaceCluster, PlaceSpread, PlacePartition; empty: none
 	PlacementGroup       string // its id
@@ -70,8 +70,8 @@ const RAID0 = "RAID0"
 // Volume is an EBS volume that a NodeClass maps.
 type Volume struct {
 	Device string // "/dev/xvda"
-	Root   bool
-	Bytes  int64 // 0: as large as its snapshot
+	Root   bool   // it is the volume of the root file system
+	Bytes  int64  // 0: as large as its snapshot
 }
 
 // Interface is a network interface that a NodeClass asks for.

@@ -40,8 +40,8 @@ type Pool struct {
 	Requirements  []requirements.Requirement // as written, with minValues
 	Relaxable     bool                       // minValues give way where they cannot be met, rather than pods
 	Labels        requirements.Labels        // of the template
-	Taints        []requirements.Taint
-	StartupTaints []requirements.Taint // removed by another component before pods run
+	Taints        []requirements.Taint       // of the template
+	StartupTaints []requirements.Taint       // removed by another component before pods run
 
 	// Limits holds a ceiling for each resource it names. Nodes is the ceiling
 	// on the number of nodes.
@@ -63,16 +63,16 @@ type Node struct {
 	Name       string // of the Node; of the NodeClaim until it has joined
 	Claim      string // NodeClaim, empty for a node that is not ours
 	ProviderID string // "aws:///us-east-1a/i-0123", empty until the launch
-	Pool       string
-	NodeClass  string
+	Pool       string // name of its NodePool; empty for a node without one
+	NodeClass  string // name of its EC2NodeClass
 
 	Labels requirements.Labels // of the Node; before it joins, what the claim promises
 	// Taints are those a pod must tolerate to run here once the node is ready:
 	// startup and ephemeral taints are left out until it is initialized.
 	Taints []requirements.Taint
 
-	Capacity    resources.Amounts
-	Allocatable resources.Amounts
+	Capacity    resources.Amounts // of the instance
+	Allocatable resources.Amounts // of this, what pods may request
 	// Requested is the sum of the requests of its bound pods, and of the DaemonSet
 	// pods that are expected on it.
 	Requested resources.Amounts

@@ -58,8 +58,8 @@ func (t *Term) Matches(namespace string, labels requirements.Labels) bool {
 // Selector chooses pods by their labels. The zero value matches every pod, as
 // an empty selector does in Kubernetes.
 type Selector struct {
-	Nothing bool // no selector at all: it matches no pod
-	Labels  requirements.Requirements
+	Nothing bool                      // no selector at all: it matches no pod
+	Labels  requirements.Requirements // of the pods
 }
 
 // Matches reports whether the selector matches a pod with these labels.
@@ -70,8 +70,8 @@ func (s Selector) Matches(labels requirements.Labels) bool {
 // Kind is what matters of a pod to the places of others. Pods that are alike
 // in it share one Kind; it is never altered.
 type Kind struct {
-	Namespace string
-	Labels    requirements.Labels
+	Namespace string              // of the pods
+	Labels    requirements.Labels // of the pods
 	// Avoids are the pod's required anti-affinity terms: no pod that one of
 	// them matches may be in its domain.
 	Avoids []Term

@@ -12,8 +12,8 @@ type Labels = map[string]string
 // Requirement is one line of a NodePool's requirements or of a node affinity
 // term, as its author wrote it.
 type Requirement struct {
-	Key      string // label
-	Operator Operator
+	Key      string   // label
+	Operator Operator // In, NotIn, Exists, …
 	Values   []string // empty for Exists and DoesNotExist
 
 	// MinValues is how many distinct values must stay available; 0 for no

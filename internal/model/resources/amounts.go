@@ -35,8 +35,8 @@ type Amounts struct {
 
 // Extended is an amount of a resource that only some nodes have, such as nvidia.com/gpu.
 type Extended struct {
-	Name  string
-	Value int64 // pieces
+	Name  string // "nvidia.com/gpu"
+	Value int64  // pieces
 }
 
 // Of returns the amount of the named resource, 0 when there is none.
