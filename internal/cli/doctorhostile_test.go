@@ -172,11 +172,11 @@ func (u untouched) Apply(_ context.Context, p kube.Patch, _ kube.Trial) error {
 	return nil
 }
 
-func (u untouched) Doom(context.Context, string, string) (kube.Doomed, bool, error) {
-	return kube.Doomed{}, false, nil
+func (u untouched) TryDelete(context.Context, string, string) (kube.Deletion, bool, error) {
+	return kube.Deletion{}, false, nil
 }
 
-func (u untouched) Delete(_ context.Context, d kube.Doomed) error {
+func (u untouched) Delete(_ context.Context, d kube.Deletion) error {
 	u.t.Errorf("%s %s is deleted", d.Kind, d.Name)
 	return nil
 }

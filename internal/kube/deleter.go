@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Doomed is an object that a person wants to delete.
-type Doomed struct {
+// Deletion is the deletion of one object that a person has asked for.
+type Deletion struct {
 	Kind string // in lower case: "nodeclaim"
 	Name string
 
@@ -29,9 +31,18 @@ type Doomed struct {
 	kind    schema.GroupVersionKind
 }
 
-// Doom looks at an object that is to be deleted, and has the API server judge that, without doing it. It is not found where it is gone already.
-func (p *Patcher) Doom(ctx context.Context, kind, name string) (d Doomed, found bool, err error) {
-	d = Doomed{Kind: kind, Name: name}
+// TryDelete has the API server judge the deletion of an object, and changes nothing. found is false if the object does not exist.
+func (p *Patcher) TryDelete(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
+	err = retry.OnError(retry.DefaultBackoff, isChanged, func() error {
+		d, found, err = p.tryDeleteOnce(ctx, kind, name)
+		return err
+	})
+	return d, found, err
+}
+
+// tryDeleteOnce fails with a changedError if the object changes between its two requests.
+func (p *Patcher) tryDeleteOnce(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
+	d = Deletion{Kind: kind, Name: name}
 	if d.kind, err = p.client.RESTMapper().KindFor(schema.GroupVersionResource{Resource: kind}); err != nil {
 		return d, false, fmt.Errorf("find the kind %s: %w", kind, err)
 	}
@@ -62,10 +73,28 @@ func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool
 	})
 }
 
-// Delete deletes the object as it was read, and no other one of its name. One that is gone meanwhile is no error; one that has changed is.
-func (p *Patcher) Delete(ctx context.Context, d Doomed) error { return p.delete(ctx, d) }
+// Delete deletes the object that was tried. It returns nil if the object is gone meanwhile. If the object has changed since, Delete goes on only if
+// UID, ProviderID and Joined are the same: a controller may write the rest of the status at any time.
+func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
+	latest := d
+	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
+		changed := p.delete(ctx, latest)
+		if !isChanged(changed) {
+			return changed
+		}
+		again, found, err := p.tryDeleteOnce(ctx, d.Kind, d.Name)
+		switch {
+		case err != nil || !found:
+			return err
+		case again.uid != d.uid || again.ProviderID != d.ProviderID || again.Joined != d.Joined:
+			return errors.New(changed.Error()) // not to be tried again
+		}
+		latest = again
+		return changed
+	})
+}
 
-func (p *Patcher) delete(ctx context.Context, d Doomed, options ...client.DeleteOption) error {
+func (p *Patcher) delete(ctx context.Context, d Deletion, options ...client.DeleteOption) error {
 	o := Trial{kind: d.kind}.object(Patch{Name: d.Name})
 	err := p.client.Delete(ctx, o, append(options, client.Preconditions{UID: &d.uid, ResourceVersion: &d.version})...)
 	if apierrors.IsNotFound(err) {

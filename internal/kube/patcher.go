@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -66,6 +67,16 @@ func NewPatcher(cfg *rest.Config) (*Patcher, error) {
 
 // Try has the API server judge the patch, and changes nothing. It fails as the change itself would, for a right that is missing too.
 func (p *Patcher) Try(ctx context.Context, patch Patch) (Trial, error) {
+	var t Trial
+	err := retry.OnError(retry.DefaultBackoff, isChanged, func() (err error) {
+		t, err = p.tryOnce(ctx, patch)
+		return err
+	})
+	return t, err
+}
+
+// tryOnce fails with a changedError if the object changes between its two requests.
+func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (Trial, error) {
 	kind, err := p.client.RESTMapper().KindFor(schema.GroupVersionResource{Group: patch.Group, Resource: patch.Kind})
 	if err != nil {
 		return Trial{}, fmt.Errorf("find the kind %s: %w", patch.Kind, err)
@@ -86,9 +97,25 @@ func (p *Patcher) Try(ctx context.Context, patch Patch) (Trial, error) {
 	return t, err
 }
 
-// Apply makes the patch that was tried. It fails if the object has changed since.
+// Apply makes the patch that was tried. If the object has changed since, Apply tries the patch again, and makes it only if Before and After are
+// still the texts that the user has read: a controller may write the status of the object at any time.
 func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
-	return p.send(ctx, t.object(patch), patch, t)
+	latest := t
+	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
+		changed := p.send(ctx, latest.object(patch), patch, latest)
+		if !isChanged(changed) {
+			return changed
+		}
+		again, err := p.tryOnce(ctx, patch)
+		switch {
+		case err != nil:
+			return err
+		case again.Before.Text != t.Before.Text || again.After.Text != t.After.Text:
+			return errors.New(changed.Error()) // not to be tried again
+		}
+		latest = again
+		return changed
+	})
 }
 
 func (t Trial) object(patch Patch) *unstructured.Unstructured {
@@ -149,9 +176,21 @@ func (patch Patch) refused(verb string, err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the right to %s %s is missing: have it allowed to you by RBAC, or have somebody run this who has it: %w", verb, what, err)
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err) && strings.Contains(err.Error(), "/metadata/resourceVersion"):
-		return fmt.Errorf("%s has changed since it was looked at: run this again", what)
+		return &changedError{object: what}
 	}
 	return fmt.Errorf("%s %s: %w", verb, what, err)
+}
+
+// changedError is the error of a request that was made for another version of the object.
+type changedError struct{ object string }
+
+func (e *changedError) Error() string {
+	return e.object + " has changed since it was looked at: run this again"
+}
+
+func isChanged(err error) bool {
+	var changed *changedError
+	return errors.As(err, &changed)
 }
 
 // shown leaves out what no user writes.

@@ -36,15 +36,15 @@ func (c *calls) Apply(_ context.Context, p kube.Patch, _ kube.Trial) error {
 	return nil
 }
 
-func (c *calls) Doom(_ context.Context, kind, name string) (kube.Doomed, bool, error) {
+func (c *calls) TryDelete(_ context.Context, kind, name string) (kube.Deletion, bool, error) {
 	i := slices.IndexFunc(c.claims, func(o fix.Claim) bool { return o.Name == name })
 	if i < 0 {
-		return kube.Doomed{}, false, nil
+		return kube.Deletion{}, false, nil
 	}
-	return kube.Doomed{Kind: kind, Name: name, ProviderID: "aws:///us-east-1a/" + c.claims[i].Instance, Joined: c.claims[i].Joined}, true, nil
+	return kube.Deletion{Kind: kind, Name: name, ProviderID: "aws:///us-east-1a/" + c.claims[i].Instance, Joined: c.claims[i].Joined}, true, nil
 }
 
-func (c *calls) Delete(_ context.Context, d kube.Doomed) error {
+func (c *calls) Delete(_ context.Context, d kube.Deletion) error {
 	c.kube = append(c.kube, "delete|"+d.Kind+"|"+d.Name)
 	return nil
 }

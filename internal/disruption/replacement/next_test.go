@@ -26,7 +26,7 @@ func seen(t *testing.T, text string) Seen {
 		if w == "missing" {
 			continue
 		}
-		is, ok := map[string]ReplacementState{"coming": Launching, "ready": Ready, "lost": Lost, "doomed": WillNotJoin, "joined": Launching}[w]
+		is, ok := map[string]ReplacementState{"coming": Launching, "ready": Ready, "lost": Lost, "deletions": WillNotJoin, "joined": Launching}[w]
 		if !ok {
 			t.Fatalf("no such state: %s", w)
 		}
@@ -50,12 +50,12 @@ func TestNext(t *testing.T) {
 	}{
 		{seen: "marked marked|", want: Close},
 		{seen: "marked closed|coming", want: Close},
-		{seen: "closed|doomed", want: Undo},
-		{seen: "closed|ready doomed", want: Undo},
+		{seen: "closed|deletions", want: Undo},
+		{seen: "closed|ready deletions", want: Undo},
 		{seen: "closed|coming", after: time.Minute + FitWithin, want: Wait}, // its claim has its own time to join
 		{seen: "closed|joined", after: time.Minute, want: Wait},
 		{seen: "closed|joined", after: time.Minute + FitWithin, want: Undo},
-		{seen: "sworn closed|doomed", want: Commit},
+		{seen: "sworn closed|deletions", want: Commit},
 		{seen: "closed closed|coming ready", want: Wait},
 		{seen: "closed closed|coming ready", after: ReadyWithin, want: Undo},
 		{seen: "closed|coming lost", want: Undo},
@@ -166,7 +166,7 @@ func TestUndoneInTime(t *testing.T) {
 		{Claim: "a", State: WillNotJoin, Why: "its role is not mapped"}, {Claim: "b", Joined: begun, Why: "a startup taint is there"}}}
 	step := Next(s, begun.Add(time.Minute))
 	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil || !strings.Contains(step.Reason, "NodeClaim a, made in their place, does not join the cluster: its role is not mapped") {
-		t.Errorf("the first is doomed: %+v", step)
+		t.Errorf("the first is deletions: %+v", step)
 	}
 	s.Replacements[0].State = Ready
 	if step = Next(s, begun.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(begun.Add(FitWithin)) {

@@ -15,7 +15,7 @@ func (d Doors) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error)
 	var all []fix.Claim
 	text := ""
 	for _, c := range k.Claims {
-		_, found, err := d.doom(ctx, c)
+		_, found, err := d.tryDelete(ctx, c)
 		if err != nil {
 			return Change{}, err
 		}
@@ -26,7 +26,7 @@ func (d Doors) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error)
 	}
 	return Change{What: "nodeclaims, and the instances that were launched for them", Before: text, apply: func(ctx context.Context) error {
 		for _, c := range all {
-			one, found, err := d.doom(ctx, c) // once more: the user has read in between
+			one, found, err := d.tryDelete(ctx, c) // once more: the user has read in between
 			if err != nil {
 				return err
 			}
@@ -41,9 +41,9 @@ func (d Doors) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error)
 	}}, nil
 }
 
-// doom reads a NodeClaim that is to be deleted. The error says what does not hold of it any more.
-func (d Doors) doom(ctx context.Context, c fix.Claim) (one kube.Doomed, found bool, err error) {
-	one, found, err = d.Kube.Doom(ctx, "nodeclaim", c.Name)
+// tryDelete reads a NodeClaim that is to be deleted. The error says what does not hold of it any more.
+func (d Doors) tryDelete(ctx context.Context, c fix.Claim) (one kube.Deletion, found bool, err error) {
+	one, found, err = d.Kube.TryDelete(ctx, "nodeclaim", c.Name)
 	if err != nil || !found {
 		return one, false, err
 	}

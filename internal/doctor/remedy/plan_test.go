@@ -13,7 +13,7 @@ import (
 // recorder is a cluster that records its requests.
 type recorder struct {
 	calls  []string
-	doomed map[string]kube.Doomed
+	deletions map[string]kube.Deletion
 }
 
 func (r *recorder) Try(_ context.Context, p kube.Patch) (kube.Trial, error) {
@@ -26,13 +26,13 @@ func (r *recorder) Apply(_ context.Context, p kube.Patch, _ kube.Trial) error {
 	return nil
 }
 
-func (r *recorder) Doom(_ context.Context, kind, name string) (kube.Doomed, bool, error) {
-	d, found := r.doomed[name]
+func (r *recorder) TryDelete(_ context.Context, kind, name string) (kube.Deletion, bool, error) {
+	d, found := r.deletions[name]
 	d.Kind, d.Name = kind, name
 	return d, found, nil
 }
 
-func (r *recorder) Delete(_ context.Context, d kube.Doomed) error {
+func (r *recorder) Delete(_ context.Context, d kube.Deletion) error {
 	r.calls = append(r.calls, "delete "+d.Kind+" "+d.Name)
 	return nil
 }
@@ -99,7 +99,7 @@ func TestPlanPatches(t *testing.T) {
 // TestDeletesOnlyWhatWasSeen: a NodeClaim is deleted only while it has the instance of the diagnosis and no node.
 func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 	t.Parallel()
-	r := &recorder{doomed: map[string]kube.Doomed{
+	r := &recorder{deletions: map[string]kube.Deletion{
 		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true}, "new": {},
 	}}
 	doors := Doors{Kube: r}
@@ -129,7 +129,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.doomed["late"], r.calls = kube.Doomed{ProviderID: "aws:///us-east-1a/i-2", Joined: true}, nil
+	r.deletions["late"], r.calls = kube.Deletion{ProviderID: "aws:///us-east-1a/i-2", Joined: true}, nil
 	if n, err := Apply(t.Context(), changes); n != 0 || err == nil || len(r.calls) > 0 {
 		t.Errorf("%d were made, %v: %v", n, err, r.calls)
 	}

@@ -22,8 +22,8 @@ import (
 type Cluster interface {
 	Try(ctx context.Context, p kube.Patch) (kube.Trial, error)
 	Apply(ctx context.Context, p kube.Patch, t kube.Trial) error
-	Doom(ctx context.Context, kind, name string) (d kube.Doomed, found bool, err error)
-	Delete(ctx context.Context, d kube.Doomed) error
+	TryDelete(ctx context.Context, kind, name string) (d kube.Deletion, found bool, err error)
+	Delete(ctx context.Context, d kube.Deletion) error
 }
 
 // Doors are the clients of what can be changed. Those that are nil are closed.
