@@ -12,7 +12,7 @@ import (
 
 // recorder is a cluster that records its requests.
 type recorder struct {
-	calls  []string
+	calls     []string
 	deletions map[string]kube.Deletion
 }
 
