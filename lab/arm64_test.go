@@ -29,7 +29,8 @@ type armFault struct {
 	label  string // that pods select
 }
 
-// armFaults are played one after the other in one lab. Each is known before anything is launched, and its fix mends it.
+// armFaults returns the faults that TestCaseARM64 injects one after the other in one lab. Doctor finds each before anything is launched, and its
+// fix works.
 func armFaults() []armFault {
 	const own = "amiSelectorTerms: [{alias: al2023@latest}]"
 	return []armFault{
@@ -39,10 +40,11 @@ func armFaults() []armFault {
 	}
 }
 
-// TestCaseARM64 is case-2: pools of t4g whose nodes never come. A pool of both architectures simply works; a label that no pool offers, a
-// requirement that leaves no type and an image of the other architecture are told before anything is launched, and mended by the fix as
-// it is printed; a program of the other architecture in user data is warned of, and told from
-// the console where it breaks the node; pods whose image is for the other architecture are told, and sent elsewhere.
+// TestCaseARM64 is case-2: pools of t4g whose nodes never join. A pool of both architectures works.
+//
+// The controller reports before a launch: a label that no pool offers, a requirement that leaves no type, and an image of the other
+// architecture. The printed fix of each works. It warns of a program of the other architecture in user data, and reads from the console
+// where that program stops the node. It reports pods whose image is for the other architecture, and the fix moves them to other nodes.
 func TestCaseARM64(t *testing.T) {
 	l := beside(t, lab.Options{})
 	joiner := program(t)
@@ -58,20 +60,20 @@ func TestCaseARM64(t *testing.T) {
 	t.Run("arm-console", func(t *testing.T) { programOnConsole(t, l, joiner) })
 }
 
-// podsOfOther has pods whose image is for amd64 alone, in a pool of both architectures whose ARM machines are cheaper: they come to such a machine,
-// do not start there, and do where the fix sends them.
+// podsOfOther creates pods whose image is for amd64 only, in a pool of both architectures whose ARM instances are cheaper. The pods are
+// bound to an ARM node and do not start there; after the fix they start.
 func podsOfOther(t *testing.T, l *lab.Lab, joiner string) {
 	const name = "arm-pods"
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5, t4g]}", "{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}"),
 		strings.Replace(deployment("default", name, 1, "500m", "256Mi", "test: "+name), "image: pause", "image: example.com/app:1.4-amd64", 1))
 	isFirst(t, l, joiner, "ARCH-5", "an image of Deployment/"+name+" has no variant for arm64")
-	mendLikely(t, l, joiner, "ARCH-5")
+	applyLikelyFix(t, l, joiner, "ARCH-5")
 	podRuns(t, l, name)
 }
 
-// programOnConsole has an image of one's own whose user data fetches a program for amd64 and ends with it: the controller itself reads the console of
-// the machine that is late, says so on the NodeClaim, and the fix is made when somebody says yes in a terminal.
+// programOnConsole uses a custom image whose user data fetches a program for amd64 and fails on it. The controller reads the console of the
+// late instance and sets the cause on the NodeClaim. Doctor applies the fix when the user answers yes in a terminal.
 func programOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 	const name = "arm-console"
 	restart(t, l, "LATE_AFTER=5s")
@@ -129,7 +131,7 @@ func isFirst(t *testing.T, l *lab.Lab, joiner, check, cause string) {
 	})
 }
 
-// programOfOther has user data that fetches a program for amd64 alone: the class says so before anything is launched, as a warning.
+// programOfOther has user data that fetches a program for amd64 only: the EC2NodeClass gets a warning before anything is launched.
 func programOfOther(t *testing.T, l *lab.Lab) {
 	const name = "arm-program"
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]\n  userData: |\n    #!/bin/bash\n    echo would fetch https://example.com/agent-linux-amd64"))
@@ -144,7 +146,7 @@ func programOfOther(t *testing.T, l *lab.Lab) {
 		}
 		return c.StatusConditions().IsReady(), nil
 	})
-	// Whoever has fixes made is asked about each class that needs one.
+	// doctor --fix asks about each class that needs a fix.
 	if err := l.Client.Delete(t.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
@@ -198,19 +200,19 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 	if err := l.Client.List(t.Context(), &claims, client.MatchingLabels{karpenterv1.LabelNodePool: f.name}); err != nil {
 		t.Fatal(err)
 	}
-	if all := bought(l, f.name); len(all) > 0 || len(claims.Items) > 0 {
-		t.Errorf("before that %d NodeClaims were made and bought: %v", len(claims.Items), all)
+	if all := instancesOf(l, f.name); len(all) > 0 || len(claims.Items) > 0 {
+		t.Errorf("before the report there were %d NodeClaims, and instances: %v", len(claims.Items), all)
 	}
 	if certainty != "certain" {
-		mendLikely(t, l, joiner, f.check)
+		applyLikelyFix(t, l, joiner, f.check)
 	} else if printed, code := ownersDoctor(t, l, joiner, "--fix", f.check, "--yes"); code != 0 || !strings.HasSuffix(printed, "done\n") {
 		t.Fatalf("its fix ends with %d:\n%s", code, printed)
 	}
 	podRuns(t, l, f.name)
 }
 
-// mendLikely has the fix of a check made whose finding rests on what a pod says: --yes is not enough for that, and a yes in a terminal is.
-func mendLikely(t *testing.T, l *lab.Lab, joiner, check string) {
+// applyLikelyFix applies the fix of a check whose finding is based on what a pod reports: --yes does not apply it, a yes in a terminal does.
+func applyLikelyFix(t *testing.T, l *lab.Lab, joiner, check string) {
 	t.Helper()
 	if printed, code := ownersDoctor(t, l, joiner, "--fix", check, "--yes"); code != 2 || !strings.Contains(printed, "it is likely and not certain") {
 		t.Errorf("what is not certain is made without asking, or it ends with %d:\n%s", code, printed)

@@ -52,7 +52,7 @@ func (l *Lab) startAWS() error {
 	if err != nil {
 		return fmt.Errorf("open log of AWS: %w", err)
 	}
-	l.boots, l.cloud = newMachines(l), newCloudController(l)
+	l.boots, l.cloud = newInstances(l), newCloudController(l)
 	l.Emulator = &emulator.Server{World: w, Now: l.awsNow, OnInstance: l.boots.changed, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -40,23 +40,23 @@ func (l *Lab) UID() (string, error) {
 	return "", fmt.Errorf("the UID of cluster %s is not known before it is up", l.Cluster)
 }
 
-// serve lets machines be nodes of one more cluster, which is up.
-func (m *machines) serve(l *Lab) {
+// serve lets instances join one more cluster, which is up.
+func (m *instances) serve(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters = append(m.clusters, l)
 }
 
 // forsake ends that: the cluster goes.
-func (m *machines) forsake(l *Lab) {
+func (m *instances) forsake(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters = slices.DeleteFunc(m.clusters, func(other *Lab) bool { return other == l })
 }
 
-// fleetOf returns the kubelets of the cluster whose API server a machine was given. One that was given another address is of the lab's own,
-// which say that nobody is there.
-func (m *machines) fleetOf(server string) *kubelet.Fleet {
+// fleetOf returns the kubelets of the cluster whose API server the instance's user data names. For any other address it returns those of
+// the lab's own cluster, whose connections then fail.
+func (m *instances) fleetOf(server string) *kubelet.Fleet {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, l := range m.clusters {

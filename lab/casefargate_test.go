@@ -39,9 +39,10 @@ type serverless struct {
 	joiner string // program
 }
 
-// TestCaseFargate is case-5: the controller's own pods stay Pending where system pods run on Fargate. Of the three causes each is played as
-// it was reported; joiner doctor, outside of the cluster, tells it from the others in its first lines; its fix, as it is printed, has the pods
-// run. Then the chart goes there with all of its documented values.
+// TestCaseFargate is case-5: the controller's own pods stay Pending where system pods run on Fargate.
+//
+// It plays each of the three reported causes. joiner doctor, outside of the cluster, names the right cause in its first lines, and the pods
+// run after its printed fix. Then the test installs the chart on Fargate with all of its documented values.
 func TestCaseFargate(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
@@ -72,12 +73,12 @@ func TestCaseFargate(t *testing.T) {
 	}
 }
 
-// podsBeforeProfile: Helm is quicker than EKS. The pods are made, then the profile, and nobody looks at them again.
+// podsBeforeProfile: Helm is quicker than EKS. The pods are created before the profile, and EKS does not process them again.
 func (s *serverless) podsBeforeProfile() {
 	s.run("install", "joiner", chartFolder(s.t), "-n", fargateHome, "--set", "settings.clusterName="+s.l.Cluster)
 	s.pending("no nodes available to schedule pods", "default-scheduler")
 	s.makeProfile(fargateProfile, fargateHome, map[string]string{"app.kubernetes.io/name": "joiner"})
-	s.mended("FG-2", "was made before Fargate profile "+fargateProfile+" was active")
+	s.fixes("FG-2", "was made before Fargate profile "+fargateProfile+" was active")
 }
 
 // mappingLost: something that thinks it owns all mappings erases the one that EKS made with the profile; the next rollout hangs.
@@ -88,7 +89,7 @@ func (s *serverless) mappingLost() {
 	}
 	s.deletePods()
 	s.pending(fmt.Sprintf(notInAuth, fargateProfile), fargate.Scheduler)
-	s.mended("FG-3", "pod execution role "+executionRole+" of Fargate profile "+fargateProfile+" is not mapped")
+	s.fixes("FG-3", "pod execution role "+executionRole+" of Fargate profile "+fargateProfile+" is not mapped")
 }
 
 // permissionsLost: the other half of the same event.
@@ -99,27 +100,27 @@ func (s *serverless) permissionsLost() {
 	}
 	s.deletePods()
 	s.pending(fmt.Sprintf(notInAuth, fargateProfile), fargate.Scheduler)
-	s.mended("FG-3", "pod execution role "+executionRole+" lacks "+fargate.ExecutionPolicy)
+	s.fixes("FG-3", "pod execution role "+executionRole+" lacks "+fargate.ExecutionPolicy)
 }
 
-// tolerationLost: a list of tolerations has replaced the chart's, as it does in charts that do not see to it. The profile is there for long, EKS
-// has passed the pods over, and kube-scheduler names the taint of the machines that there are.
+// tolerationLost: a list of tolerations replaces the chart's own, as in charts that do not merge the lists. The profile exists since long,
+// EKS has skipped the pods, and kube-scheduler names the taint of the existing nodes.
 func (s *serverless) tolerationLost() {
 	s.age()
 	s.l.Serverless.SetDeaf(true)
 	s.patch(`{"spec":{"template":{"spec":{"tolerations":[{"key":"CriticalAddonsOnly","operator":"Exists"}]}}}}`)
 	s.pending("had untolerated taint", "default-scheduler") // which one, kube-scheduler does not say any more
 	s.l.Serverless.SetDeaf(false)
-	s.mended("FG-8", "do not tolerate eks.amazonaws.com/compute-type")
+	s.fixes("FG-8", "do not tolerate eks.amazonaws.com/compute-type")
 }
 
-// missedByWebhook: as before, with the toleration in its place. No machine takes a second pod.
+// missedByWebhook is tolerationLost with the toleration in its place. No Fargate node takes a second pod.
 func (s *serverless) missedByWebhook() {
 	s.l.Serverless.SetDeaf(true)
 	s.patch(`{"spec":{"template":{"metadata":{"annotations":{"restart":"1"}}}}}`)
 	s.pending("Too many pods", "default-scheduler")
 	s.l.Serverless.SetDeaf(false)
-	s.mended("FG-2", "was not given to Fargate when it was made")
+	s.fixes("FG-2", "was not given to Fargate when it was made")
 }
 
 // makeProfile makes a Fargate profile, and waits until it is active.
@@ -183,7 +184,7 @@ func (s *serverless) patch(patch string) {
 // pending waits until two pods of the controller have a scheduler, no node, and an event or condition that says why.
 func (s *serverless) pending(why, scheduler string) {
 	s.t.Helper()
-	within(s.t, s.l, 20*time.Second, "two pods to be told: "+why, func(ctx context.Context) (bool, error) {
+	within(s.t, s.l, 20*time.Second, "events of two pods with: "+why, func(ctx context.Context) (bool, error) {
 		pods, err := s.pods(ctx)
 		if err != nil {
 			return false, err
@@ -192,27 +193,28 @@ func (s *serverless) pending(why, scheduler string) {
 		if err != nil {
 			return false, err
 		}
-		told := 0
+		reported := 0
 		for _, p := range pods {
-			if p.Spec.SchedulerName == scheduler && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && isTold(p, events.Items, why) {
-				told++
+			if p.Spec.SchedulerName == scheduler && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && isReported(p, events.Items, why) {
+				reported++
 			}
 		}
-		if told != 2 {
-			err = fmt.Errorf("%d are", told)
+		if reported != 2 {
+			err = fmt.Errorf("%d pods have one", reported)
 		}
-		return told == 2, err
+		return reported == 2, err
 	})
 }
 
-func isTold(p corev1.Pod, events []corev1.Event, why string) bool {
+func isReported(p corev1.Pod, events []corev1.Event, why string) bool {
 	return slices.ContainsFunc(events, func(e corev1.Event) bool {
 		return e.InvolvedObject.UID == p.UID && e.Reason == "FailedScheduling" && strings.Contains(e.Message, why)
 	})
 }
 
-// mended has joiner doctor name a check and a cause first, does what it prints, and waits for the pods and for doctor to be content.
-func (s *serverless) mended(check, cause string) {
+// fixes checks that joiner doctor reports a check and a cause first, applies the printed fix, and waits until the pods run and doctor reports
+// no problem.
+func (s *serverless) fixes(check, cause string) {
 	t, l := s.t, s.l
 	t.Helper()
 	printed, code, err := l.Doctor(t.Context(), s.joiner)
@@ -224,7 +226,7 @@ func (s *serverless) mended(check, cause string) {
 	if len(lines) > 24 || !strings.HasPrefix(printed, check+" broken") || !strings.Contains(strings.Join(lines[:3], "\n"), cause) {
 		t.Errorf("the first three of %d lines do not say %s: %s", len(lines), check, cause)
 	}
-	mend(t, l, fixIn(t, printed))
+	applyFix(t, l, fixIn(t, printed))
 	s.onFargate(fargateHome, "joiner")
 	within(t, l, 20*time.Second, "joiner doctor to find nothing", func(ctx context.Context) (bool, error) {
 		printed, code, err := l.Doctor(ctx, s.joiner)
@@ -235,7 +237,7 @@ func (s *serverless) mended(check, cause string) {
 	})
 }
 
-// onFargate waits until a Deployment is as it should be, and checks that each of its pods has a machine of Fargate's to itself.
+// onFargate waits until a Deployment is ready, and checks that each of its pods has a Fargate node to itself.
 func (s *serverless) onFargate(namespace, name string) {
 	t, l := s.t, s.l
 	t.Helper()

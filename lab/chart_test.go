@@ -27,7 +27,7 @@ import (
 const helmVariable = "HELM_BINARY"
 
 // chartHome is the namespace that the chart is installed into.
-const chartHome = "node-buyer"
+const chartHome = "node-autoscaler"
 
 // installation is a chart that is installed in a lab, and the controllers that its pods would run.
 type installation struct {
@@ -215,7 +215,7 @@ func asPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) *la
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In a pod both are found in the service account's folder. Ports are those that this machine has.
+	// In a pod, both files are in the service account's folder. The ports are free ones of this host.
 	settings := []string{"KUBECONFIG=" + config, "LEADER_ELECTION_NAMESPACE=" + namespace}
 	for _, e := range pod.Containers[0].Env {
 		if e.ValueFrom == nil && e.Name != "METRICS_PORT" && e.Name != "HEALTH_PROBE_PORT" {
@@ -233,7 +233,7 @@ func asPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) *la
 	return c
 }
 
-// stop ends the controllers as the kubelet does, so that the lease is let go.
+// stop ends the controllers as the kubelet does, so that they release the Lease.
 func (in *installation) stop() {
 	for _, c := range in.runs {
 		c.Interrupt()

@@ -59,7 +59,7 @@ func (s *serverless) everyValue() {
 		s.onFargate(home, s.deploymentOf(home, name))
 	}
 
-	// The host's network is what Fargate has not, and says so.
+	// Fargate has no host network, and the pod's event reports that.
 	refused := s.home("chart-refused")
 	s.run("install", "refused", chartFolder(t), "-n", refused, "--set", "settings.clusterName=demo,hostNetwork=true")
 	within(t, s.l, 20*time.Second, "the pod on the host's network to be refused", func(ctx context.Context) (bool, error) {

@@ -120,8 +120,8 @@ func (c *cloudController) describe(ctx context.Context, name string) error {
 	if c.lab.IPv6 {
 		address = i.IPv6
 	}
-	if told := node.Annotations[providedIP]; told != address {
-		return fmt.Errorf("node %s says that its address is %q, EC2 says %q", name, told, address)
+	if has := node.Annotations[providedIP]; has != address {
+		return fmt.Errorf("node %s says that its address is %q, EC2 says %q", name, has, address)
 	}
 	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: address},

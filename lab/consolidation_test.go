@@ -61,7 +61,7 @@ func TestConsolidation(t *testing.T) {
 		return err == nil && len(list.Items) == pods/2, err
 	})
 	o := observe(t, l, name, replicasEach/2)
-	begun := time.Now()
+	began := time.Now()
 	least := before / 2
 	most := int(math.Floor(float64(least) * 1.05))
 	within(t, l, 2*time.Minute+time.Duration(nodes)*3*time.Second, fmt.Sprintf("the pods to be on %d nodes, at most %d", least, most), func(context.Context) (bool, error) {
@@ -70,7 +70,7 @@ func TestConsolidation(t *testing.T) {
 		}
 		return true, nil
 	})
-	took := time.Since(begun)
+	took := time.Since(began)
 	// A few nodes above the least it may still find one more; whatever else changes is no rest.
 	rested := claimNames(t, l, name)
 	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); <-time.After(time.Second) {
@@ -91,11 +91,12 @@ func TestConsolidation(t *testing.T) {
 		before, len(rested), took.Seconds(), paid, floor, o.moved, o.longest.Seconds(), o.most, o.looks)
 }
 
-// priced is what the machines of the pool cost an hour, and below what no machines of their type can be had for the pods of the namespace.
+// priced returns what the pool's instances cost per hour, and a lower bound: no set of instances of their type costs less for the pods of the
+// namespace.
 func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
 	t.Helper()
 	var one catalog.Price
-	for _, i := range bought(l, name) {
+	for _, i := range instancesOf(l, name) {
 		if i.State == world.Running || i.State == world.Pending {
 			one = l.Price(i)
 			paid += one
@@ -164,13 +165,13 @@ type observer struct {
 
 	mu      sync.Mutex
 	serving map[string]map[string]bool // by app: pods that are Ready and not about to go
-	begun   map[string]time.Time       // pods that wait for a node: since when
+	began   map[string]time.Time       // pods that wait for a node: since when
 	longest time.Duration              // that one waited
-	moved   int                        // pods that came after the first look
+	moved   int                        // pods that came after the first scan
 	movedOf map[string]int             // of them, by app
 	looks   int                        // at the nodes
 	since   time.Time                  // the first of them
-	out     int                        // nodes that leave, or are not ready, at the last look
+	out     int                        // nodes that leave, or are not ready, at the last scan
 	most    int
 	broken  []string
 }
@@ -178,7 +179,7 @@ type observer struct {
 // observe begins to look, until the test ends.
 func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	t.Helper()
-	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, begun: map[string]time.Time{}, movedOf: map[string]int{}, since: time.Now()}
+	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, began: map[string]time.Time{}, movedOf: map[string]int{}, since: time.Now()}
 	watchPods(t, l, name, o.pod)
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -214,15 +215,15 @@ func (o *observer) pod(object any, isFirst, isGone bool) {
 	if o.serving[app] == nil {
 		o.serving[app] = map[string]bool{}
 	}
-	since, waits := o.begun[pod.Name]
+	since, waits := o.began[pod.Name]
 	switch {
 	case pod.Spec.NodeName == "" && !isGone && !waits:
-		o.begun[pod.Name] = time.Now()
+		o.began[pod.Name] = time.Now()
 		o.moved++
 		o.movedOf[app]++
 	case pod.Spec.NodeName != "" && waits:
 		o.longest = max(o.longest, time.Since(since))
-		delete(o.begun, pod.Name)
+		delete(o.began, pod.Name)
 	}
 	before := len(o.serving[app])
 	if isReadyPod(pod) && pod.DeletionTimestamp == nil && !isGone {
@@ -276,7 +277,7 @@ func (o *observer) look(ctx context.Context, l *lab.Lab, name string) {
 func (o *observer) isAtRest() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.out == 0 && len(o.begun) == 0
+	return o.out == 0 && len(o.began) == 0
 }
 
 // judge fails the test for what was broken.

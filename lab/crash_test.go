@@ -23,10 +23,11 @@ import (
 // only while it launches.
 const fullCrash = "CRASH_FULL"
 
-// TestKilledAfterEveryWrite kills the controller with SIGKILL after every single write that it makes, to the API server or
-// to AWS, before it has an answer: no process lives longer than one write. A node is launched, joins and becomes ready,
-// its Node is deleted, EC2 takes its successor back, nobody wants the pod any more, pool and class are deleted. After each
-// of that there is exactly what there should be, and never was one instance more bought.
+// TestKilledAfterEveryWrite kills the controller with SIGKILL after every single write to the API server or to AWS, before it has the
+// response: no process lives longer than one write.
+//
+// A node is launched, joins and becomes ready; its Node is deleted; EC2 interrupts its replacement; the pod is deleted; pool and class are
+// deleted. After each step exactly the expected objects exist, and the controller never launches one instance more.
 func TestKilledAfterEveryWrite(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name := namespaced(t, l)
@@ -67,8 +68,8 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 		left := leftovers(l, name)
 		return client.IgnoreNotFound(err) == nil && err != nil && len(left) == 0 && s.messages() == 0, nil
 	})
-	if n := len(bought(l, name)); n != 3 {
-		t.Errorf("%d instances were bought, want 3", n)
+	if n := len(instancesOf(l, name)); n != 3 {
+		t.Errorf("%d instances were launched, want 3", n)
 	}
 	if os.Getenv(fullCrash) != "" {
 		s.has("create pods/eviction", "ec2:TerminateInstances", "sqs:DeleteMessageBatch", "delete nodeclaims",
@@ -86,7 +87,7 @@ type succession struct {
 	settings []string
 }
 
-// newSuccession starts the first controller, which heeds a queue.
+// newSuccession starts the first controller, which processes the messages of a queue.
 func newSuccession(t *testing.T, l *lab.Lab, name string) *succession {
 	t.Helper()
 	s := &succession{t: t, lab: l, name: name, gate: newGate(t, l)}
@@ -116,7 +117,7 @@ const (
 // until waits until ok, and kills each controller that the gate has closed behind.
 func (s *succession) until(what string, ok func(context.Context) (bool, error)) {
 	s.t.Helper()
-	begun, before := time.Now(), len(s.gate.writes())
+	began, before := time.Now(), len(s.gate.writes())
 	within(s.t, s.lab, crashScene, what, func(ctx context.Context) (bool, error) {
 		select {
 		case <-s.gate.closed:
@@ -131,18 +132,18 @@ func (s *succession) until(what string, ok func(context.Context) (bool, error)) 
 			return ok(ctx)
 		}
 	})
-	s.t.Logf("%s took %.1f s and %d kills", what, time.Since(begun).Seconds(), len(s.gate.writes())-before)
+	s.t.Logf("%s took %.1f s and %d kills", what, time.Since(began).Seconds(), len(s.gate.writes())-before)
 }
 
-// isWhole reports whether the pod runs on one whole node, the only one, and the last of so many instances.
+// isWhole reports whether the pod runs on one complete node, the only one, and whether that node is the last of the given number of instances.
 func (s *succession) isWhole(ctx context.Context, instances int) (bool, error) {
-	all := bought(s.lab, s.name)
+	all := instancesOf(s.lab, s.name)
 	if len(all) > instances {
-		s.t.Fatalf("%d instances were bought, want %d\n%s", len(all), instances, s.lab.Evidence(ctx))
+		s.t.Fatalf("%d instances were launched, want %d\n%s", len(all), instances, s.lab.Evidence(ctx))
 	}
 	alive := slices.DeleteFunc(slices.Clone(all), func(i world.Instance) bool { return !i.Alive() })
-	claims, machines := claimsOf(s.t, s.lab, s.name)
-	if len(claims) != 1 || len(alive) != 1 || len(all) != instances || !machines["aws:///"+alive[0].Zone+"/"+alive[0].ID] {
+	claims, providerIDs := claimsOf(s.t, s.lab, s.name)
+	if len(claims) != 1 || len(alive) != 1 || len(all) != instances || !providerIDs["aws:///"+alive[0].Zone+"/"+alive[0].ID] {
 		return false, fmt.Errorf("%d claims, %d of %d instances alive", len(claims), len(alive), len(all))
 	}
 	var nodes corev1.NodeList
@@ -168,7 +169,7 @@ func (s *succession) has(writes ...string) {
 	s.t.Helper()
 	for _, name := range writes {
 		if !slices.Contains(s.gate.writes(), name) {
-			s.t.Errorf("nobody was killed after %s; only after %v", name, s.gate.writes())
+			s.t.Errorf("the controller was not killed after %s; only after %v", name, s.gate.writes())
 		}
 	}
 }

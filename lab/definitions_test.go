@@ -60,7 +60,7 @@ func TestDefinitionsAreBrought(t *testing.T) {
 	}
 	third.Kill()
 
-	// Somebody else's, which knows more: only by force.
+	// A definition that another tool manages, and that is newer: replaced only with --force.
 	d.change(pools, func(c *apiextensionsv1.CustomResourceDefinition) { delete(c.Annotations, crds.KeyRevision) })
 	d.cli(1, "it has fields that this program does not know: spec.flux", "crds", "apply")
 	d.cli(0, "with it went spec.flux", "crds", "apply", "--force")

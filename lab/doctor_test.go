@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// TestFaults plays a fault of each layer in a lab: joiner doctor must find it first, and its fix, done as it is printed, must mend it.
-// LAB_FAULTS names others to play, with commas between them; "all" is all of them, which is what make diagnosis-report does.
+// TestFaults injects one fault of each layer in a lab: joiner doctor must find it first, and its printed fix must work.
+// LAB_FAULTS names other faults, separated by commas; "all" plays all of them, as make diagnosis-report does.
 func TestFaults(t *testing.T) {
 	if err := faults.Tools(t.Context()); err != nil {
 		t.Skip(err)
@@ -35,13 +35,13 @@ func TestFaults(t *testing.T) {
 				t.Error(r.Err)
 			}
 			if len(r.Wrong) > 0 {
-				t.Errorf("before the cause it told: %s", strings.Join(r.Wrong, "; "))
+				t.Errorf("before the cause doctor reported: %s", strings.Join(r.Wrong, "; "))
 			}
 		})
 	}
 }
 
-// TestFaultsAreWhole: each fault can be told from the others, and each check has one, or a reason to have none.
+// TestFaultsAreWhole: each fault has a unique name, and each check has a fault or a reason to have none.
 func TestFaultsAreWhole(t *testing.T) {
 	t.Parallel()
 	if problems := faults.Problems(); len(problems) > 0 {

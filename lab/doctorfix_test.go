@@ -17,17 +17,18 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestDoctorMends: a node role that no mapping lets in, in the two ways that there are: a row that the cluster does not read, and none at
-// all. joiner doctor --fix shows the change, makes none without a terminal, says which permission is missing where one is, and with the
-// rights for it mends what it found: the pods run, and other people's rows of aws-auth stand as they stood.
-func TestDoctorMends(t *testing.T) {
+// TestDoctorFixes: a node role that no mapping admits, in two variants: the cluster does not read the mapping, or there is none at all.
+//
+// joiner doctor --fix shows the change, and makes none without a terminal. It names the missing permission where one is missing. With the
+// permissions it makes the change: the pods run, and rows of aws-auth that belong to other roles are unchanged.
+func TestDoctorFixes(t *testing.T) {
 	t.Parallel()
 	for mode, check := range map[string]string{world.AuthAPI: "AUTH-1", world.AuthConfigMap: "AUTH-3"} {
-		t.Run(mode, func(t *testing.T) { doctorMends(t, beside(t, lab.Options{AuthMode: mode}), check) })
+		t.Run(mode, func(t *testing.T) { doctorFixes(t, beside(t, lab.Options{AuthMode: mode}), check) })
 	}
 }
 
-func doctorMends(t *testing.T, l *lab.Lab, check string) {
+func doctorFixes(t *testing.T, l *lab.Lab, check string) {
 	joiner := program(t)
 	const name, others = "mends", "# people of the platform team\n- groups: [system:masters] # never take this away\n  rolearn: arn:aws:iam::111122223333:role/Admins\n  username: admin\n"
 	row := others
@@ -51,7 +52,7 @@ func doctorMends(t *testing.T, l *lab.Lab, check string) {
 		t.Fatalf("without a terminal it ends with %d, %v:\n%s", code, err, printed)
 	}
 	t.Log("\n" + printed)
-	if check == "AUTH-1" { // what it asks of AWS, somebody who may only read may not do
+	if check == "AUTH-1" { // its fix is a call to AWS, which a user with read permissions may not make
 		if _, _, err := l.Doctor(t.Context(), joiner, "--fix", check, "--yes"); err == nil || !strings.Contains(err.Error(), "the permission eks:CreateAccessEntry is missing: allow it to arn:aws:") {
 			t.Errorf("without the permission: %v", err)
 		}

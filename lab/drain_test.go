@@ -45,7 +45,7 @@ func TestDrains(t *testing.T) {
 	watch := guard(t, l, name)
 	allRun(t, l, name, pods, 3*time.Minute)
 	within(t, l, time.Minute, "every app to be whole", func(context.Context) (bool, error) { return watch.areWhole() })
-	begun, done, rounds := time.Now(), 0, 0
+	began, done, rounds := time.Now(), 0, 0
 	for done < drains {
 		claims := claimNames(t, l, name)
 		for _, claim := range claims {
@@ -67,7 +67,7 @@ func TestDrains(t *testing.T) {
 		})
 		within(t, l, time.Minute, "every app to be whole again", func(context.Context) (bool, error) { return watch.areWhole() })
 		done, rounds = done+len(claims), rounds+1
-		t.Logf("round %d: %d nodes drained after %.0f s", rounds, done, time.Since(begun).Seconds())
+		t.Logf("round %d: %d nodes drained after %.0f s", rounds, done, time.Since(began).Seconds())
 	}
 	broken, seen := watch.verdict()
 	for _, b := range broken {
@@ -76,7 +76,7 @@ func TestDrains(t *testing.T) {
 	if most := done * 4; seen < pods*rounds || seen > most {
 		t.Errorf("%d pods went in %d drains: not every pod moved each time", seen, done)
 	}
-	t.Logf("%d nodes drained, %d pods moved, %d budgets broken, in %.0f s", done, seen, len(broken), time.Since(begun).Seconds())
+	t.Logf("%d nodes drained, %d pods moved, %d budgets broken, in %.0f s", done, seen, len(broken), time.Since(began).Seconds())
 	nothingLeft(t, l, name)
 }
 
@@ -99,7 +99,7 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: %s}}}
 `, app, namespace, app)
 }
 
-// claimNames returns the names of the pool's claims that nobody has deleted yet, or that have not gone.
+// claimNames returns the names of the pool's NodeClaims that are not deleted yet, or whose finalizers still hold them.
 func claimNames(t *testing.T, l *lab.Lab, pool string) []string {
 	t.Helper()
 	var list karpenterv1.NodeClaimList
@@ -129,7 +129,7 @@ func guard(t *testing.T, l *lab.Lab, namespace string) *guardian {
 	return g
 }
 
-// watchPods tells of each change of a pod of the namespace, in the order in which they happened, until the test ends: of those that are there first.
+// watchPods calls see for each change of a pod of the namespace, in order, until the test ends. It starts with the pods that exist.
 func watchPods(t *testing.T, l *lab.Lab, namespace string, see func(o any, isFirst, isGone bool)) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))

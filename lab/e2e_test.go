@@ -173,11 +173,11 @@ func namespaced(t *testing.T, l *lab.Lab) string {
 	return name
 }
 
-// allRun waits until the namespace has so many pods and all of them run. It
-// watches them: to list 500 pods over and over would take the time that is measured.
+// allRun waits until the namespace has want pods and all of them run. It watches them: to list 500 pods repeatedly would take the time that
+// is measured.
 func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Duration) {
 	t.Helper()
-	begun := time.Now()
+	began := time.Now()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
@@ -194,7 +194,7 @@ func allRun(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Dur
 		}
 		return informer.HasSynced() && running == want && len(all) == want, err
 	})
-	t.Logf("%d pods run after %.1f s", want, time.Since(begun).Seconds())
+	t.Logf("%d pods run after %.1f s", want, time.Since(began).Seconds())
 }
 
 // nothingLeft deletes the test's workloads, then its pools and classes, and waits
@@ -221,7 +221,7 @@ func leave(t *testing.T, l *lab.Lab, name string) {
 func allGone(t *testing.T, l *lab.Lab, pools ...string) {
 	t.Helper()
 	ctx := t.Context()
-	begun := time.Now()
+	began := time.Now()
 	for _, pool := range pools {
 		within(t, l, 90*time.Second, "the nodes to leave", func(ctx context.Context) (bool, error) {
 			left, err := remains(ctx, l, pool)
@@ -231,7 +231,7 @@ func allGone(t *testing.T, l *lab.Lab, pools ...string) {
 			return len(left) == 0, err
 		})
 	}
-	t.Logf("all nodes have left after %.1f s", time.Since(begun).Seconds())
+	t.Logf("all nodes have left after %.1f s", time.Since(began).Seconds())
 	for _, pool := range pools {
 		for _, object := range []client.Object{
 			&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: pool}}, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: pool}},
@@ -268,7 +268,7 @@ func remains(ctx context.Context, l *lab.Lab, name string) ([]string, error) {
 	for _, n := range nodes.Items {
 		left = append(left, "Node "+n.Name)
 	}
-	for _, i := range bought(l, name) {
+	for _, i := range instancesOf(l, name) {
 		if i.Alive() {
 			left = append(left, "instance "+i.ID)
 		}
@@ -276,8 +276,8 @@ func remains(ctx context.Context, l *lab.Lab, name string) ([]string, error) {
 	return left, nil
 }
 
-// bought lists every instance that a pool ever bought.
-func bought(l *lab.Lab, pool string) []world.Instance {
+// instancesOf lists every instance that was ever launched for a pool.
+func instancesOf(l *lab.Lab, pool string) []world.Instance {
 	return slices.DeleteFunc(l.Instances(), func(i world.Instance) bool { return i.Tags[karpenterv1.LabelNodePool] != pool })
 }
 
@@ -313,7 +313,7 @@ func TestCaseOne(t *testing.T) {
 		deployment(name, "inflate", 3, "500m", "256Mi", "nodegroup: karpenter"),
 	)
 	allRun(t, l, name, 3, time.Minute)
-	for _, i := range bought(l, name) {
+	for _, i := range instancesOf(l, name) {
 		if i.Type != "t2.small" && i.Type != "t2.medium" {
 			t.Errorf("%s is a %s", i.ID, i.Type)
 		}
@@ -336,17 +336,17 @@ func TestBothArchitectures(t *testing.T) {
 	)
 	allRun(t, l, name, 100, 2*time.Minute)
 	seen := map[string]bool{}
-	for _, i := range bought(l, name) {
+	for _, i := range instancesOf(l, name) {
 		seen[i.Architecture] = true
 	}
 	if !seen["x86_64"] || !seen["arm64"] {
-		t.Errorf("bought only %v", seen)
+		t.Errorf("launched only %v", seen)
 	}
 	nothingLeft(t, l, name)
 }
 
 // TestKilledController kills the controller with SIGKILL at ten random moments
-// while it buys a hundred nodes.
+// while it launches a hundred nodes.
 func TestKilledController(t *testing.T) {
 	l := beside(t, lab.Options{})
 	seed := uint64(time.Now().UnixNano())
@@ -358,7 +358,7 @@ func TestKilledController(t *testing.T) {
 	}
 	t.Logf("to have the same moments again: LAB_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	// Short windows, so that a kill is as likely to hit a purchase as a pause.
+	// Short windows, so that a kill is as likely to hit a launch as a pause.
 	restart(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
 	name := namespaced(t, l)
 	apply(t, l,
@@ -372,33 +372,33 @@ func TestKilledController(t *testing.T) {
 		after := untilCalls(t, l, calls)
 		killController(l)
 		claims, named := claimsOf(t, l, name)
-		t.Logf("kill %2d: %4d ms after 10 more pods were wanted, at most %2d calls to AWS; %3d claims, %3d of them with a machine; %3d instances",
-			kill, after.Milliseconds(), calls, len(claims), len(named), len(bought(l, name)))
+		t.Logf("kill %2d: %4d ms after 10 more pods were wanted, at most %2d calls to AWS; %3d claims, %3d of them with an instance; %3d instances",
+			kill, after.Milliseconds(), calls, len(claims), len(named), len(instancesOf(l, name)))
 		restart(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
 	}
 	allRun(t, l, name, 100, 3*time.Minute)
 	claims, wanted := claimsOf(t, l, name)
-	all := bought(l, name)
+	all := instancesOf(l, name)
 	for _, i := range all {
 		if id := "aws:///" + i.Zone + "/" + i.ID; !wanted[id] {
 			t.Errorf("instance %s (%s) belongs to no claim", i.ID, i.State)
 		}
 	}
 	if len(all) != 100 || len(claims) != 100 {
-		t.Errorf("%d instances were bought for %d claims, want 100 for 100", len(all), len(claims))
+		t.Errorf("%d instances were launched for %d claims, want 100 for 100", len(all), len(claims))
 	}
 	nothingLeft(t, l, name)
 }
 
-// untilCalls waits until the controller has made so many calls to AWS, but no
-// longer than four seconds: what happens between two calls is where a crash hurts.
+// untilCalls waits until the controller has made the given number of calls to AWS, but no
+// longer than four seconds: a crash does most harm between two calls.
 func untilCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 	t.Helper()
-	begun := time.Now()
+	began := time.Now()
 	first, _ := l.AWSCalls()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for time.Since(begun) < 4*time.Second {
+	for time.Since(began) < 4*time.Second {
 		if now, _ := l.AWSCalls(); now-first >= calls {
 			break
 		}
@@ -408,23 +408,23 @@ func untilCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 			t.Fatalf("the controller ended by itself: %v", running(l).Err())
 		}
 	}
-	return time.Since(begun)
+	return time.Since(began)
 }
 
-// claimsOf lists the claims of a pool, and the machines that they name.
-func claimsOf(t *testing.T, l *lab.Lab, pool string) (claims []karpenterv1.NodeClaim, machines map[string]bool) {
+// claimsOf lists the claims of a pool, and the provider IDs of those that have an instance.
+func claimsOf(t *testing.T, l *lab.Lab, pool string) (claims []karpenterv1.NodeClaim, providerIDs map[string]bool) {
 	t.Helper()
 	var list karpenterv1.NodeClaimList
 	if err := l.Client.List(t.Context(), &list, client.MatchingLabels{karpenterv1.LabelNodePool: pool}); err != nil {
 		t.Fatal(err)
 	}
-	machines = map[string]bool{}
+	providerIDs = map[string]bool{}
 	for _, c := range list.Items {
 		if c.Status.ProviderID != "" {
-			machines[c.Status.ProviderID] = true
+			providerIDs[c.Status.ProviderID] = true
 		}
 	}
-	return list.Items, machines
+	return list.Items, providerIDs
 }
 
 func scale(t *testing.T, l *lab.Lab, namespace, name string, replicas int) {
@@ -436,12 +436,12 @@ func scale(t *testing.T, l *lab.Lab, namespace, name string, replicas int) {
 	}
 }
 
-// timed makes TestFiveHundredPods fail when the controller is slow. `make bench` sets it: on a machine that does
-// something else besides, the API server's share of it would be measured, so that elsewhere the times are only shown.
+// timed makes TestFiveHundredPods fail when the controller is slow. `make bench` sets it. On a host that runs other work, the test would
+// measure the API server's share, so that elsewhere it only shows the times.
 const timed = "LAB_TIMED"
 
-// TestFiveHundredPods makes 500 pods as fast as they can be made, and measures the controller: its memory, and how
-// long after a batch has closed EC2 is asked for each of its machines.
+// TestFiveHundredPods creates 500 pods as fast as possible. It measures the controller's memory, and the time from the end of a batch to the
+// request to EC2 for each of its instances.
 func TestFiveHundredPods(t *testing.T) {
 	l := shared(t)
 	name := namespaced(t, l)
@@ -532,7 +532,7 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 		todo <- i
 	}
 	close(todo)
-	begun := time.Now()
+	began := time.Now()
 	var done sync.WaitGroup
 	for range 32 {
 		done.Go(func() {
@@ -547,7 +547,7 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 		})
 	}
 	done.Wait()
-	t.Logf("%d pods were made in %.1f s", n, time.Since(begun).Seconds())
+	t.Logf("%d pods were made in %.1f s", n, time.Since(began).Seconds())
 }
 
 // numbers are what a histogram says.
@@ -557,7 +557,7 @@ type numbers struct {
 	under map[string]int // by the upper bound of the bucket, in seconds
 }
 
-// String tells count, mean, and the bucket that holds the slowest.
+// String returns count, mean, and the bucket that holds the slowest.
 func (n numbers) String() string {
 	if n.count == 0 {
 		return "never"

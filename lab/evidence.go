@@ -81,14 +81,14 @@ func (e *evidence) writeClaims(ctx context.Context, b *strings.Builder) {
 	for _, p := range pools.Items {
 		fmt.Fprintf(b, "    NodePool %s%s\n", p.Name, conditionsOf(p.Status.Conditions))
 	}
-	var calm few
+	var healthy few
 	for _, c := range claims.Items {
 		conditions := conditionsOf(c.Status.Conditions)
-		if conditions != allTrue || c.DeletionTimestamp != nil || calm.tell() {
+		if conditions != allTrue || c.DeletionTimestamp != nil || healthy.next() {
 			fmt.Fprintf(b, "    NodeClaim %s %s deleted=%t%s\n", c.Name, c.Status.ProviderID, c.DeletionTimestamp != nil, conditions)
 		}
 	}
-	calm.end(b)
+	healthy.end(b)
 }
 
 // conditionsOf returns the conditions that are not True.
@@ -104,19 +104,19 @@ func conditionsOf(conditions []metav1.Condition) string {
 
 const allTrue = " all conditions True"
 
-// few lets the first ones be told, and counts the rest.
+// few lets the first maxHealthy entries be written, and counts the rest.
 type few struct{ seen int }
 
-const mostCalm = 25
+const maxHealthy = 25
 
-func (f *few) tell() bool {
+func (f *few) next() bool {
 	f.seen++
-	return f.seen <= mostCalm
+	return f.seen <= maxHealthy
 }
 
 func (f *few) end(b *strings.Builder) {
-	if f.seen > mostCalm {
-		fmt.Fprintf(b, "    and %d more with which all is well\n", f.seen-mostCalm)
+	if f.seen > maxHealthy {
+		fmt.Fprintf(b, "    and %d more without a problem\n", f.seen-maxHealthy)
 	}
 }
 
@@ -128,10 +128,10 @@ func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined m
 		return joined
 	}
 	fmt.Fprintf(b, "\nnodes:\n")
-	var calm few
+	var healthy few
 	for _, n := range nodes.Items {
 		joined[n.Spec.ProviderID] = true
-		if ready(&n) && n.DeletionTimestamp == nil && len(n.Spec.Taints) == 0 && !calm.tell() {
+		if ready(&n) && n.DeletionTimestamp == nil && len(n.Spec.Taints) == 0 && !healthy.next() {
 			continue
 		}
 		var taints []string
@@ -140,7 +140,7 @@ func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined m
 		}
 		fmt.Fprintf(b, "    %s %s ready=%t deleted=%t taints=%v\n", n.Name, n.Spec.ProviderID, ready(&n), n.DeletionTimestamp != nil, taints)
 	}
-	calm.end(b)
+	healthy.end(b)
 	return joined
 }
 
@@ -150,21 +150,21 @@ func ready(n *corev1.Node) bool {
 	})
 }
 
-// writeInstances tells what instances printed that live and are no node.
+// writeInstances writes the console of each instance that is alive and has no node.
 func (e *evidence) writeInstances(joined map[string]bool, b *strings.Builder) {
 	fmt.Fprintf(b, "\ninstances:\n")
-	var calm, consoles few
+	var healthy, consoles few
 	for _, i := range e.lab.Instances() {
-		if i.Alive() && joined[providerID(i)] && !calm.tell() {
+		if i.Alive() && joined[providerID(i)] && !healthy.next() {
 			continue
 		}
 		fmt.Fprintf(b, "    %s %s %s %s %s %s\n", i.ID, i.State, i.Type, i.Zone, i.RoleARN, i.Tags[karpenterv1.LabelNodePool])
-		if !i.Alive() || joined[providerID(i)] || !consoles.tell() {
+		if !i.Alive() || joined[providerID(i)] || !consoles.next() {
 			continue
 		}
 		fmt.Fprintf(b, "      its console ends:\n        %s\n", strings.Join(lastLines(e.lab.Console(i.ID), 12), "\n        "))
 	}
-	calm.end(b)
+	healthy.end(b)
 }
 
 func (e *evidence) writeEvents(ctx context.Context, b *strings.Builder) {
@@ -174,12 +174,12 @@ func (e *evidence) writeEvents(ctx context.Context, b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\nwarnings:\n")
-	told := map[string]bool{}
+	written := map[string]bool{}
 	for _, e := range slices.Backward(events.Items) {
 		line := fmt.Sprintf("    %s %s: %s: %s\n", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
 		key := e.InvolvedObject.Kind + e.Reason
-		if e.Type == corev1.EventTypeWarning && !told[key] && len(told) < 15 {
-			told[key] = true
+		if e.Type == corev1.EventTypeWarning && !written[key] && len(written) < 15 {
+			written[key] = true
 			b.WriteString(line)
 		}
 	}

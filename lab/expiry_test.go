@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestExpiry lets a node become too old in the real cluster: another is bought for its pods and ready before it is told to go, no
-// pod is asked to leave before that, a PodDisruptionBudget holds while they do, and in the end all of them run again.
+// TestExpiry lets a node expire in the real cluster. The controller launches a replacement, which is ready before the old NodeClaim is
+// deleted; no pod is evicted before that. A PodDisruptionBudget holds during the eviction, and in the end all pods run again.
 func TestExpiry(t *testing.T) {
 	l := beside(t, lab.Options{})
 	controller(t, l)
@@ -64,7 +64,7 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
 	if old.DeletionTimestamp.Time.Before(due) {
 		t.Errorf("it goes at %s, which is before its time, %s", old.DeletionTimestamp, due)
 	}
-	t.Logf("it was told to go %.0f s after it had expired", old.DeletionTimestamp.Sub(due).Seconds())
+	t.Logf("its NodeClaim was deleted %.0f s after it had expired", old.DeletionTimestamp.Sub(due).Seconds())
 	claims, _ = claimsOf(t, l, name)
 	i := slices.IndexFunc(claims, func(c karpenterv1.NodeClaim) bool { return c.Name != old.Name })
 	if i < 0 {

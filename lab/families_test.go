@@ -73,7 +73,7 @@ spec:
 --BOUNDARY--
 `,
 		wantLabel: "nodeconfig", wantCPU: "1800m",
-		wantConsole: []string{"Loading configuration..", "own script on MACHINE", "Starting daemon.."},
+		wantConsole: []string{"Loading configuration..", "own script on KERNEL_ARCH", "Starting daemon.."},
 	},
 	"al2": {
 		images:    "amiFamily: AL2\n  amiSelectorTerms: [{name: \"golden-al2-*\", owner: self}]",
@@ -101,7 +101,7 @@ echo "second own script"
 --BOUNDARY--
 `,
 		wantCPU:     "1800m",
-		wantConsole: []string{"first own script on MACHINE", "second own script", "/etc/eks/bootstrap.sh CLUSTER --apiserver-endpoint"},
+		wantConsole: []string{"first own script on KERNEL_ARCH", "second own script", "/etc/eks/bootstrap.sh CLUSTER --apiserver-endpoint"},
 	},
 	"bottlerocket": {
 		images:    "amiSelectorTerms: [{alias: bottlerocket@latest}]",
@@ -130,7 +130,7 @@ echo "own script on $(uname -m)"
 /etc/eks/bootstrap.sh CLUSTER --kubelet-extra-args '--node-labels=own=script --register-with-taints=karpenter.sh/unregistered=:NoExecute --system-reserved=cpu=130m'
 `,
 		wantLabel: "script", wantCPU: "1800m",
-		wantConsole: []string{"own script on MACHINE"},
+		wantConsole: []string{"own script on KERNEL_ARCH"},
 	},
 	"custom-nodeadm-own": {
 		images:    "amiFamily: Custom\n  amiSelectorTerms: [{name: amazon-eks-node-al2023-*-standard-1.36-v20260715}]",
@@ -160,10 +160,10 @@ spec:
 // joining is a row of TestFamiliesJoin: a family on an architecture.
 type joining struct {
 	family
-	name    string // of class, pool and pods
-	arch    string // "amd64"
-	machine string // "m5.large"
-	image   string // the architecture in EC2's words: "x86_64"
+	name         string // of class, pool and pods
+	arch         string // "amd64"
+	instanceType string // "m5.large"
+	image        string // the architecture in EC2's words: "x86_64"
 }
 
 // TestFamiliesJoin: every Linux family joins, on both architectures, with and without the user's own data, and what the
@@ -177,7 +177,7 @@ func TestFamiliesJoin(t *testing.T) {
 	var rows []joining
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(families)) {
-		for _, kind := range []joining{{arch: "amd64", machine: "m5.large", image: "x86_64"}, {arch: "arm64", machine: "m6g.large", image: "arm64"}} {
+		for _, kind := range []joining{{arch: "amd64", instanceType: "m5.large", image: "x86_64"}, {arch: "arm64", instanceType: "m6g.large", image: "arm64"}} {
 			kind.family, kind.name = families[name], namespace+"-"+name+"-"+kind.arch
 			kind.fill(cluster)
 			apply(t, l,
@@ -201,16 +201,16 @@ func TestFamiliesJoin(t *testing.T) {
 	nothingLeft(t, l, namespace, names...)
 }
 
-// isHeldBack reports whether Kubernetes' own node controller says that the node is not ready. It makes that taint up from what it saw
-// a moment ago, so that a node which has just become ready may get it once more, for the five seconds until it looks again.
+// isHeldBack reports whether Kubernetes' own node controller says that the node is not ready. That controller sets the taint from what it
+// saw a moment ago. A node that has just become ready may get the taint once more, for the five seconds until the controller re-checks it.
 func isHeldBack(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
 }
 
 // fill puts what is known now where words stand for it.
 func (j *joining) fill(cluster *ekstypes.Cluster) {
-	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[j.arch]
-	words := strings.NewReplacer("ARCH", j.image, "MACHINE", machine, "CLUSTER", *cluster.Name, "ENDPOINT", *cluster.Endpoint,
+	kernelArch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[j.arch]
+	words := strings.NewReplacer("ARCH", j.image, "KERNEL_ARCH", kernelArch, "CLUSTER", *cluster.Name, "ENDPOINT", *cluster.Endpoint,
 		"AUTHORITY", *cluster.CertificateAuthority.Data, "CIDR", *cluster.KubernetesNetworkConfig.ServiceIpv4Cidr)
 	for _, text := range []*string{&j.images, &j.userData, &j.wantImage} {
 		*text = words.Replace(*text)
@@ -243,9 +243,9 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 		return err == nil && node.Labels[karpenterv1.LabelInitialized] == "true" && !isHeldBack(node), err
 	})
 	var image world.Image
-	all := bought(l, j.name)
+	all := instancesOf(l, j.name)
 	if len(all) != 1 {
-		t.Fatalf("%d instances were bought, want 1", len(all))
+		t.Fatalf("%d instances were launched, want 1", len(all))
 	}
 	i := all[0]
 	l.Emulator.Do(func(w *world.World, _ time.Time) { image, _ = w.Region(i.Account, i.Region).Images.ByID(i.ImageID) })
@@ -259,7 +259,7 @@ func (j *joining) joined(t *testing.T, l *lab.Lab, namespace string) world.Insta
 		"label": node.Labels[corev1.LabelArchStable], "own label": node.Labels["own"], "cpu": node.Status.Allocatable.Cpu().String(),
 	}
 	want := map[string]any{
-		"ready": true, "taints": "[]", "instance": "aws:///" + i.Zone + "/" + i.ID, "type": j.machine, "architecture": j.image,
+		"ready": true, "taints": "[]", "instance": "aws:///" + i.Zone + "/" + i.ID, "type": j.instanceType, "architecture": j.image,
 		"image": true, "family": j.wantFamily, "image's architecture": j.image,
 		"system": true, "node's architecture": j.arch,
 		"label": j.arch, "own label": j.wantLabel, "cpu": cmp.Or(j.wantCPU, "1930m"),
@@ -304,7 +304,7 @@ func rendered(t *testing.T, l *lab.Lab, row joining, cluster *ekstypes.Cluster) 
 		t.Fatal(err)
 	}
 	render := exec.CommandContext(t.Context(), program(t), "render", "userdata", "-f", "-", "-o", "json",
-		"--instance-type", row.machine, "--region", l.Region, "--cluster-name", *cluster.Name, "--cluster-endpoint", *cluster.Endpoint,
+		"--instance-type", row.instanceType, "--region", l.Region, "--cluster-name", *cluster.Name, "--cluster-endpoint", *cluster.Endpoint,
 		"--cluster-ca", *cluster.CertificateAuthority.Data, "--service-cidr", *cluster.KubernetesNetworkConfig.ServiceIpv4Cidr,
 		"--cluster-dns", service.Spec.ClusterIP)
 	var stderr bytes.Buffer
@@ -330,8 +330,8 @@ func describe(t *testing.T, l *lab.Lab) *ekstypes.Cluster {
 	return out.Cluster
 }
 
-// goldenImages registers images that the account has made itself: EKS makes none of Amazon Linux 2 any more, and a
-// Custom one is always somebody's own.
+// goldenImages registers images that the account has built itself: EKS builds none of Amazon Linux 2 any more, and a
+// Custom image always belongs to the account.
 func goldenImages(l *lab.Lab) {
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
 		for _, kind := range []string{"AL2", "Custom"} {

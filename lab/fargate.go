@@ -50,7 +50,7 @@ func (l *Lab) startFargate(ctx context.Context) error {
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("tell the API server of Fargate: %w", err)
+		return fmt.Errorf("register the webhook of Fargate: %w", err)
 	}
 	return nil
 }

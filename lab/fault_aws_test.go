@@ -27,15 +27,15 @@ var hurry = cmp.Or(map[bool]time.Duration{true: 1}[os.Getenv("LAB_FULL") != ""],
 // backoff is how long the controller of these tests remembers a shortage at first: three minutes, in a hurry four seconds.
 func backoff() time.Duration { return 3 * time.Minute / hurry }
 
-// faulty is a pool with a class and a namespace of its own, and a Deployment without pods: a fault is told from another by
-// the instance types it befalls.
+// faulty is a pool with a class and a namespace of its own, and a Deployment without pods. Faults that run at the same time differ in the
+// instance types that they affect.
 type faulty struct {
 	lab  *lab.Lab
 	name string
 }
 
-// TestFaultsOfAWS plays AWS's faults on the real controller, several at a time where they can be told apart. Each ends with
-// the pods running and nothing bought that nobody wants.
+// TestFaultsOfAWS plays AWS's faults on the real controller, several at a time where they affect different instance types. In the end of
+// each, the pods run, and there is no instance without need.
 func TestFaultsOfAWS(t *testing.T) {
 	l := beside(t, lab.Options{})
 	settings := []string{"SHORTAGE_BACKOFF=" + backoff().String(), "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=1s"}
@@ -110,16 +110,16 @@ func (f faulty) scale(t *testing.T, replicas int) {
 	scale(t, f.lab, f.name, "web", replicas)
 }
 
-// launched waits until so many claims know their machines.
+// launched waits until want claims have a provider ID.
 func (f faulty) launched(t *testing.T, want int) {
 	t.Helper()
-	within(t, f.lab, 30*time.Second, fmt.Sprintf("%d machines of %s to be bought", want, f.name), func(context.Context) (bool, error) {
-		_, machines := claimsOf(t, f.lab, f.name)
-		return len(machines) == want, nil
+	within(t, f.lab, 30*time.Second, fmt.Sprintf("%d instances of %s to be launched", want, f.name), func(context.Context) (bool, error) {
+		_, providerIDs := claimsOf(t, f.lab, f.name)
+		return len(providerIDs) == want, nil
 	})
 }
 
-// asked returns when EC2 was asked for machines of the pool, as often as it was.
+// asked returns the time of each request to EC2 for instances of the pool.
 func (f faulty) asked() []time.Time {
 	var at []time.Time
 	f.lab.Emulator.Do(func(*world.World, time.Time) {
@@ -132,11 +132,11 @@ func (f faulty) asked() []time.Time {
 	return at
 }
 
-// exactly asserts that so many instances live, each of them a claim's, and that no more than total were ever bought.
+// exactly asserts that alive instances live, that each of them has a claim, and that no more than total were ever launched.
 func (f faulty) exactly(t *testing.T, alive, total int) {
 	t.Helper()
-	claims, machines := claimsOf(t, f.lab, f.name)
-	all := bought(f.lab, f.name)
+	claims, providerIDs := claimsOf(t, f.lab, f.name)
+	all := instancesOf(f.lab, f.name)
 	// One that found nothing to ask for may be on its way out.
 	claims = slices.DeleteFunc(claims, func(c karpenterv1.NodeClaim) bool { return c.DeletionTimestamp != nil && c.Status.ProviderID == "" })
 	living := 0
@@ -145,7 +145,7 @@ func (f faulty) exactly(t *testing.T, alive, total int) {
 			continue
 		}
 		living++
-		if !machines["aws:///"+i.Zone+"/"+i.ID] {
+		if !providerIDs["aws:///"+i.Zone+"/"+i.ID] {
 			t.Errorf("instance %s belongs to no claim", i.ID)
 		}
 	}
@@ -155,10 +155,10 @@ func (f faulty) exactly(t *testing.T, alive, total int) {
 	}
 }
 
-// told waits for an event about an object of this kind, or of this name, with the reason and the words.
-func (f faulty) told(t *testing.T, about, reason string, words ...string) {
+// reported waits for an event with the reason and the words, about an object of this kind or of this name.
+func (f faulty) reported(t *testing.T, about, reason string, words ...string) {
 	t.Helper()
-	within(t, f.lab, 30*time.Second, fmt.Sprintf("%s to be told %s with %v", about, reason, words), func(ctx context.Context) (bool, error) {
+	within(t, f.lab, 30*time.Second, fmt.Sprintf("an event for %s with reason %s and %v", about, reason, words), func(ctx context.Context) (bool, error) {
 		events, err := f.lab.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
 		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
 			return e.Reason == reason && (e.InvolvedObject.Name == about || e.InvolvedObject.Kind == about && e.InvolvedObject.Namespace == f.name) &&
@@ -167,16 +167,16 @@ func (f faulty) told(t *testing.T, about, reason string, words ...string) {
 	})
 }
 
-// staleReads: descriptions are 30 seconds old, and the controller is killed while it buys eight instances; then a claim whose
+// staleReads: descriptions are 30 seconds old, and the controller is killed while it launches eight instances; then a claim whose
 // instance EC2 does not show yet is deleted. It returns that claim.
 func (f faulty) staleReads(t *testing.T, settings []string) karpenterv1.NodeClaim {
 	t.Helper()
 	f.scale(t, 8)
-	within(t, f.lab, 30*time.Second, "some of eight instances to be bought", func(context.Context) (bool, error) { return len(bought(f.lab, f.name)) >= 3, nil })
+	within(t, f.lab, 30*time.Second, "some of eight instances to be launched", func(context.Context) (bool, error) { return len(instancesOf(f.lab, f.name)) >= 3, nil })
 	restart(t, f.lab, settings...)
-	within(t, f.lab, 2*time.Minute, "a machine to be written down", func(context.Context) (bool, error) {
-		_, machines := claimsOf(t, f.lab, f.name)
-		return len(machines) > 0, nil
+	within(t, f.lab, 2*time.Minute, "a provider ID to be stored", func(context.Context) (bool, error) {
+		_, providerIDs := claimsOf(t, f.lab, f.name)
+		return len(providerIDs) > 0, nil
 	})
 	claims, _ := claimsOf(t, f.lab, f.name)
 	claim := claims[slices.IndexFunc(claims, func(c karpenterv1.NodeClaim) bool { return c.Status.ProviderID != "" })]
@@ -186,7 +186,7 @@ func (f faulty) staleReads(t *testing.T, settings []string) karpenterv1.NodeClai
 	return claim
 }
 
-// allSeen: none of the instances was bought again or taken for lost, and that of the deleted claim was not forgotten.
+// allSeen: no instance was launched twice or considered lost, and the instance of the deleted claim was terminated.
 func (f faulty) allSeen(t *testing.T, lost karpenterv1.NodeClaim) {
 	t.Helper()
 	within(t, f.lab, 90*time.Second, "the deleted claim's instance to be given back", func(ctx context.Context) (bool, error) {
@@ -243,16 +243,16 @@ func (f faulty) noneLeft(t *testing.T) {
 		f.lab.Emulator.Do(func(*world.World, time.Time) { set(world.Pool{Type: "c7i.*"}); set(world.Pool{Type: "m7i.*"}) })
 	}
 	limit(func(p world.Pool) { f.lab.Estate.Region.Capacity.Limit(p, 0) })
-	begun := time.Now()
+	began := time.Now()
 	f.scale(t, 5)
-	f.told(t, "Pod", "FailedScheduling", "NoCapacity")
+	f.reported(t, "Pod", "FailedScheduling", "NoCapacity")
 	long := 10 * time.Minute / hurry
 	within(t, f.lab, long+time.Minute, "ten minutes of shortage, however fast, with two probes in them", func(context.Context) (bool, error) {
 		at := f.asked()
-		return time.Since(begun) > long && len(at) > 0 && at[len(at)-1].Sub(at[0]) > 2*backoff(), nil
+		return time.Since(began) > long && len(at) > 0 && at[len(at)-1].Sub(at[0]) > 2*backoff(), nil
 	})
 	at := f.asked()
-	t.Logf("%d calls of CreateFleet in %.0f s of shortage: %v", len(at), time.Since(begun).Seconds(), since(begun, at))
+	t.Logf("%d calls of CreateFleet in %.0f s of shortage: %v", len(at), time.Since(began).Seconds(), since(began, at))
 	first := 0
 	for i, when := range at {
 		if when.Sub(at[0]) < backoff()/2 {
@@ -264,13 +264,13 @@ func (f faulty) noneLeft(t *testing.T) {
 	if first > 5 {
 		t.Errorf("%d calls for five claims before anything was known", first)
 	}
-	if all := bought(f.lab, f.name); len(all) > 0 {
-		t.Errorf("%d instances were bought of what there is none of", len(all))
+	if all := instancesOf(f.lab, f.name); len(all) > 0 {
+		t.Errorf("%d instances were launched of a type without capacity", len(all))
 	}
 	limit(f.lab.Estate.Region.Capacity.Lift)
 	back := time.Now()
-	within(t, f.lab, 4*backoff()+20*time.Second, "five machines to be bought", func(context.Context) (bool, error) { return len(bought(f.lab, f.name)) == 5, nil })
-	t.Logf("all were bought %.1f s after there was capacity again", time.Since(back).Seconds())
+	within(t, f.lab, 4*backoff()+20*time.Second, "five instances to be launched", func(context.Context) (bool, error) { return len(instancesOf(f.lab, f.name)) == 5, nil })
+	t.Logf("all were launched %.1f s after there was capacity again", time.Since(back).Seconds())
 }
 
 // restRuns: the pods run; descriptions that are 30 seconds old keep their nodes from joining for as long.
@@ -280,15 +280,15 @@ func (f faulty) restRuns(t *testing.T) {
 	f.exactly(t, 5, 5)
 }
 
-func since(begun time.Time, at []time.Time) []string {
+func since(began time.Time, at []time.Time) []string {
 	var out []string
 	for _, when := range at {
-		out = append(out, fmt.Sprintf("%.1f s", when.Sub(begun).Seconds()))
+		out = append(out, fmt.Sprintf("%.1f s", when.Sub(began).Seconds()))
 	}
 	return out
 }
 
-// whileHalfIsRefused: EC2 throttles every other call, while nodes are bought and others leave.
+// whileHalfIsRefused: EC2 throttles every other call while nodes are launched and others terminate.
 func (f faulty) whileHalfIsRefused(t *testing.T, leaving ...faulty) {
 	t.Helper()
 	refused := &world.Answer{Call: "ec2:*", Every: 2, Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
@@ -318,11 +318,11 @@ func (f faulty) whileAllFails(t *testing.T, leaving faulty) {
 	f.scale(t, 1)
 	allRun(t, f.lab, f.name, 1, time.Minute) // so that launches have nothing to make first
 	f.lab.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Answers = []*world.Answer{lost, failed} })
-	begun := time.Now()
+	began := time.Now()
 	f.scale(t, 6)
 	leave(t, f.lab, leaving.name)
 	long := max(2*time.Minute/hurry, 20*time.Second)
-	within(t, f.lab, long+time.Minute, "the fault to last", func(context.Context) (bool, error) { return time.Since(begun) > long, nil })
+	within(t, f.lab, long+time.Minute, "the fault to last", func(context.Context) (bool, error) { return time.Since(began) > long, nil })
 	f.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Answers = nil
 		t.Logf("%d launches were carried out and not answered, %d other calls failed", lost.Spoilt(), failed.Spoilt())
@@ -338,15 +338,15 @@ func (f faulty) whileAllFails(t *testing.T, leaving faulty) {
 
 const deathNote = "Client.InternalError: Client error on launch"
 
-// replaced: the instance bought first has ended before its kubelet started. Its claim has gone, EC2's reason was told, and the
-// pod runs on another one.
+// replaced: the first instance ended before its kubelet started. Its claim is gone, an event contains EC2's reason, and the
+// pod runs on another instance.
 func (f faulty) replaced(t *testing.T) {
 	t.Helper()
 	allRun(t, f.lab, f.name, 1, 2*time.Minute)
 	f.exactly(t, 1, 2)
-	first := bought(f.lab, f.name)[0]
+	first := instancesOf(f.lab, f.name)[0]
 	if first.Alive() {
 		t.Errorf("%s did not die", first.ID)
 	}
-	f.told(t, first.Tags["karpenter.sh/nodeclaim"], "NodeNotJoining", first.ID, deathNote)
+	f.reported(t, first.Tags["karpenter.sh/nodeclaim"], "NodeNotJoining", first.ID, deathNote)
 }

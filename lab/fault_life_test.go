@@ -31,11 +31,11 @@ func onePerNode(l *lab.Lab, name string, replicas int) []string {
 	}
 }
 
-// eachHasOne checks that so many instances were ever bought for the pool, that all live, and that each has one claim and one Node.
+// eachHasOne checks that want instances were ever launched for the pool, that all live, and that each has one claim and one Node.
 func eachHasOne(t *testing.T, l *lab.Lab, name string, want int) {
 	t.Helper()
 	claims, wanted := claimsOf(t, l, name)
-	all := bought(l, name)
+	all := instancesOf(l, name)
 	for _, i := range all {
 		if id := "aws:///" + i.Zone + "/" + i.ID; !i.Alive() || !wanted[id] {
 			t.Errorf("instance %s is %s, has a claim: %t", i.ID, i.State, wanted[id])
@@ -43,7 +43,7 @@ func eachHasOne(t *testing.T, l *lab.Lab, name string, want int) {
 	}
 	nodes := nodesOf(t, l, all)
 	if len(all) != want || len(claims) != want || len(nodes) != want {
-		t.Errorf("%d instances were bought for %d claims and are %d nodes, want %d of each\n%s",
+		t.Errorf("%d instances were launched for %d claims and are %d nodes, want %d of each\n%s",
 			len(all), len(claims), len(nodes), want, l.Evidence(context.Background()))
 	}
 }
@@ -76,9 +76,9 @@ func refused(t *testing.T, l *lab.Lab, codes ...string) int {
 	return n
 }
 
-// TestAnotherTime has AWS in another time than the controller and the cluster: five minutes behind, so that what was bought
-// a moment ago looks old; then five minutes ahead, so that machines are bought in the future, and at last with credentials that AWS
-// ends long before the controller takes them for ended. Its clock never goes back, for then things would be older than their makers.
+// TestAnotherTime lets the clock of AWS differ from that of the controller and the cluster. At first AWS is five minutes behind, so that new
+// instances look old. Then it is five minutes ahead, so that instances are launched in the future. In the end AWS expires credentials long
+// before the controller considers them expired. The clock never goes back: objects would be older than their owners.
 func TestAnotherTime(t *testing.T) {
 	l := beside(t, lab.Options{})
 	t.Cleanup(func() {
@@ -112,8 +112,8 @@ func TestAnotherTime(t *testing.T) {
 	t.Cleanup(srv.Close)
 	before = refused(t, l, ended...)
 	restart(t, l, agent.Settings(srv.URL)...)
-	begun, handed := time.Now(), agent.Handed.Load()
-	within(t, l, time.Minute, "the credentials to end", func(context.Context) (bool, error) { return time.Since(begun) > agent.Life, nil })
+	began, handed := time.Now(), agent.Handed.Load()
+	within(t, l, time.Minute, "the credentials to end", func(context.Context) (bool, error) { return time.Since(began) > agent.Life, nil })
 	scale(t, l, name, "one-per-node", 3)
 	allRun(t, l, name, 3, time.Minute)
 	if refused(t, l, ended...) == before || agent.Handed.Load() <= handed {
@@ -128,7 +128,7 @@ func TestAnotherTime(t *testing.T) {
 // as long as it takes for another controller to get the lease, and some more.
 const outage = "LAB_OUTAGE"
 
-// TestAPIServerGone takes the API server away while machines are being bought.
+// TestAPIServerGone stops the API server while instances are being launched.
 func TestAPIServerGone(t *testing.T) {
 	l := shared(t)
 	long := 16 * time.Second
@@ -143,16 +143,16 @@ func TestAPIServerGone(t *testing.T) {
 	apply(t, l, onePerNode(l, name, 2)...)
 	allRun(t, l, name, 2, time.Minute)
 	scale(t, l, name, "one-per-node", 6)
-	within(t, l, time.Minute, "a machine to be bought", func(context.Context) (bool, error) { return len(bought(l, name)) > 2, nil })
+	within(t, l, time.Minute, "an instance to be launched", func(context.Context) (bool, error) { return len(instancesOf(l, name)) > 2, nil })
 	l.StopAPIServer()
-	begun := time.Now()
+	began := time.Now()
 	within(t, l, long+time.Minute, "the controller to lose its lease", func(context.Context) (bool, error) {
-		return ends.Load() > 0 && time.Since(begun) >= long, nil
+		return ends.Load() > 0 && time.Since(began) >= long, nil
 	})
-	t.Logf("the API server was gone for %.1f s; %d machines have been bought, and the controller has ended %d times",
-		time.Since(begun).Seconds(), len(bought(l, name)), ends.Load())
-	if n := len(bought(l, name)); n > 6 {
-		t.Errorf("%d machines have been bought for 6 pods", n)
+	t.Logf("the API server was gone for %.1f s; %d instances have been launched, and the controller has ended %d times",
+		time.Since(began).Seconds(), len(instancesOf(l, name)), ends.Load())
+	if n := len(instancesOf(l, name)); n > 6 {
+		t.Errorf("%d instances have been launched for 6 pods", n)
 	}
 	if err := l.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
@@ -210,8 +210,8 @@ func TestNodeRegistersTwice(t *testing.T) {
 	l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Boots = []*world.Boot{{Count: 1, Delay: 2 * time.Second}} })
 	t.Cleanup(func() { l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Boots = nil }) })
 	apply(t, l, onePerNode(l, name, 1)...)
-	within(t, l, time.Minute, "a machine to be bought", func(context.Context) (bool, error) { return len(bought(l, name)) > 0, nil })
-	i := bought(l, name)[0]
+	within(t, l, time.Minute, "an instance to be launched", func(context.Context) (bool, error) { return len(instancesOf(l, name)) > 0, nil })
+	i := instancesOf(l, name)[0]
 	twin := silentTwin(t, l, i)
 	allRun(t, l, name, 1, time.Minute)
 	twinIsReported(t, l, twin)
@@ -249,7 +249,7 @@ func twinIsReported(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 }
 
 // silentTwin makes a second Node for an instance: what is left of a registration under another name, once
-// node-lifecycle-controller has noticed that no kubelet reports for it.
+// node-lifecycle-controller has detected that no kubelet reports for it.
 func silentTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	t.Helper()
 	twin := &corev1.Node{
@@ -301,7 +301,7 @@ func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types
 	return node
 }
 
-// tearOut removes a Node at once, as somebody does who takes its finalizers off.
+// tearOut removes a Node at once, like a user who removes its finalizers.
 func tearOut(t *testing.T, l *lab.Lab, node corev1.Node) {
 	t.Helper()
 	ctx := t.Context()

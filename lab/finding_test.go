@@ -11,7 +11,7 @@ import (
 // found is a finding, as -o json has it.
 type found struct{ Check, Verdict, Cause string }
 
-// firstFinding is what joiner doctor tells first.
+// firstFinding returns the first finding of joiner doctor.
 func firstFinding(ctx context.Context, l *lab.Lab, joiner string) (found, error) {
 	printed, _, err := l.Doctor(ctx, joiner, "-o", "json")
 	if err != nil {

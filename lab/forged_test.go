@@ -84,7 +84,7 @@ func TestForgedNodes(t *testing.T) {
 		})
 	}
 	ownNodeRuns(t, l, name, i) // it is as before
-	if all := bought(l, name); len(all) != 1 {
+	if all := instancesOf(l, name); len(all) != 1 {
 		t.Errorf("%d instances were launched, want 1: %v", len(all), all)
 	}
 	nothingLeft(t, l, name)
@@ -98,7 +98,7 @@ func instanceOfPool(t *testing.T, l *lab.Lab, pool string) (out world.Instance) 
 	t.Helper()
 	within(t, l, time.Minute, "an instance of NodePool "+pool, func(context.Context) (bool, error) {
 		_, known := claimsOf(t, l, pool)
-		for _, i := range bought(l, pool) {
+		for _, i := range instancesOf(l, pool) {
 			if out = i; i.State == world.Running && known["aws:///"+i.Zone+"/"+i.ID] {
 				return true, nil
 			}

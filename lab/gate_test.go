@@ -31,7 +31,7 @@ type gate struct {
 
 	mu     sync.Mutex // held by a write that is under way
 	isShut bool
-	isOpen bool // for good
+	isOpen bool // it stays open
 	known  map[[sha256.Size]byte]bool
 	names  []string // the writes after which it closed
 }

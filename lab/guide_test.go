@@ -34,10 +34,11 @@ const (
 	guideControllerRole = "JoinerController-prod"
 )
 
-// TestGettingStarted follows the guide as a reader does who has a cluster: each command is typed into one shell as it is written, with the
-// AWS command line, kubectl, Helm and joiner. What the guide says must be there is there; the pods of the chart are run as a kubelet would,
-// with the role that the reader has given them. In the end the example's pods run, but for the one that no machine can hold. The README's
-// commands come last.
+// TestGettingStarted follows the guide as a reader does who has a cluster. It types each command into one shell as it is written, with the
+// AWS command line, kubectl, Helm and joiner, and compares the results with what the guide promises.
+//
+// It runs the pods of the chart as a kubelet would, with the role that the reader has given them. In the end the example's pods run, except
+// the one that fits no instance. The README's commands come last.
 func TestGettingStarted(t *testing.T) {
 	g := newGuideWalk(t)
 	g.mustBeThere()
@@ -60,7 +61,7 @@ func TestGettingStarted(t *testing.T) {
 	g.readme()
 	noRefusals(t, g.l, metav1.NamespaceSystem, "joiner")
 	if used := g.l.Emulator.Permissions(guideControllerRole); used["ec2:CreateFleet"] == 0 {
-		t.Errorf("the controller bought nothing as %s, it used %v", guideControllerRole, used)
+		t.Errorf("the controller launched nothing as %s, it used %v", guideControllerRole, used)
 	}
 }
 
@@ -73,28 +74,28 @@ type guideWalk struct {
 	steps   []guideStep
 	then    map[string]func(said string)      // after the commands that begin so
 	endless map[string]func(said string) bool // when Ctrl-C is pressed on those that begin so
-	planned int                               // machines that the plan of the example buys
+	planned int                               // instances that the plan of the example launches
 }
 
-var plannedMachines = regexp.MustCompile(`: (\d+) nodes? to launch for \$`)
+var plannedNodes = regexp.MustCompile(`: (\d+) nodes? to launch for \$`)
 
-// notePlan remembers how many machines the plan of the folder buys.
+// notePlan stores how many instances the plan of the folder launches.
 func (g *guideWalk) notePlan(said string) {
 	g.t.Helper()
-	found := plannedMachines.FindStringSubmatch(said)
+	found := plannedNodes.FindStringSubmatch(said)
 	if found == nil {
-		g.t.Errorf("the plan does not say how many machines it buys:\n%s", said)
+		g.t.Errorf("the plan does not say how many nodes to launch:\n%s", said)
 		return
 	}
 	g.planned, _ = strconv.Atoi(found[1])
 }
 
-// asPlanned compares what was bought for the example with its plan: in a cluster without other NodePools it is the same.
+// asPlanned compares the instances launched for the example with its plan: in a cluster without other NodePools they are equal.
 func (g *guideWalk) asPlanned() {
 	g.t.Helper()
 	claims, _ := claimsOf(g.t, g.l, "general")
 	if len(claims) != g.planned {
-		g.t.Errorf("%d NodeClaims were created for the example, and its plan buys %d machines", len(claims), g.planned)
+		g.t.Errorf("%d NodeClaims were created for the example, and its plan launches %d instances", len(claims), g.planned)
 	}
 }
 

@@ -86,7 +86,7 @@ func (s *guideShell) interrupt(step guideStep, limit time.Duration, enough func(
 
 func (s *guideShell) typed(step guideStep, limit time.Duration, enough func(string) bool) (said string, code int) {
 	s.t.Helper()
-	begun := time.Now()
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.t.Context(), limit)
 	defer cancel()
 	if _, err := s.keys.WriteString(step.text + "\x00"); err != nil {
@@ -106,7 +106,7 @@ func (s *guideShell) typed(step guideStep, limit time.Duration, enough func(stri
 			if err != nil {
 				s.t.Fatalf("%s:%d: %s\nended the shell:\n%s", s.page, step.line, step.text, s.said())
 			}
-			s.t.Logf("%5.1f s  %s", time.Since(begun).Seconds(), firstLine(step.text))
+			s.t.Logf("%5.1f s  %s", time.Since(began).Seconds(), firstLine(step.text))
 			return s.said(), n
 		case <-ctx.Done():
 			s.t.Fatalf("%s:%d: %s\nhas not ended after %s:\n%s", s.page, step.line, step.text, limit, s.said())

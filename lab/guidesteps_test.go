@@ -45,7 +45,7 @@ func stepsOf(t *testing.T, page string) []guideStep {
 		case isFence && !inside:
 			inside, fence, block, begin = true, opens, "", i+2
 			if _, ok := otherFences[fence]; fence != "sh" && !ok {
-				t.Errorf("%s:%d: nobody runs blocks of %q", page, i+1, fence)
+				t.Errorf("%s:%d: no test runs blocks of %q", page, i+1, fence)
 			}
 		case isFence:
 			if fence == "sh" {
@@ -97,7 +97,7 @@ func spansOf(t *testing.T, page, line string, at guideStep) []guideStep {
 	return out
 }
 
-// TestStepsOfPages: no command of a page is overlooked, and what nobody runs is told.
+// TestStepsOfPages: commands of a page are all found, and a block that no test runs is reported.
 func TestStepsOfPages(t *testing.T) {
 	t.Parallel()
 	page := t.TempDir() + "/page.md"

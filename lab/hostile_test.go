@@ -194,7 +194,7 @@ func planOne(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i in
 		return total(t, c.Metrics, "karpenter_scheduler_scheduling_duration_seconds_count", `controller="provisioner"`)
 	}
 	pod := labPod(namespace, fmt.Sprintf("ordinary-%d", i), "1500m")
-	before, begun, seen := plans(), time.Now(), time.Time{}
+	before, began, seen := plans(), time.Now(), time.Time{}
 	if err := l.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func planOne(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i in
 			return slices.Contains(strings.Split(n.Annotations["joiner.sh/pods"], ","), namespace+"/"+pod.Name)
 		}), nil
 	})
-	took = time.Since(begun)
+	took = time.Since(began)
 	if !seen.IsZero() {
 		ours = time.Since(seen)
 		t.Logf("%s got a place after %.1f s, %.1f s after kube-scheduler had found none", pod.Name, took.Seconds(), ours.Seconds())
@@ -229,7 +229,7 @@ func planOne(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i in
 // allAnswered waits until each pod of the tenant is bound, is planned for a node, or has a reason from the controller.
 func allAnswered(t *testing.T, l *lab.Lab, tenant string, n int) {
 	t.Helper()
-	begun := time.Now()
+	began := time.Now()
 	within(t, l, 10*time.Minute, "a place or a reason for each hostile pod", func(ctx context.Context) (bool, error) {
 		answered := map[string]string{}
 		events, err := l.Kube.EventsV1().Events(tenant).List(ctx, metav1.ListOptions{})
@@ -262,7 +262,7 @@ func allAnswered(t *testing.T, l *lab.Lab, tenant string, n int) {
 		for _, how := range answered {
 			counts[how]++
 		}
-		t.Logf("each of %d hostile pods has a place or a reason after %.1f s more: %v", n, time.Since(begun).Seconds(), counts)
+		t.Logf("each of %d hostile pods has a place or a reason after %.1f s more: %v", n, time.Since(began).Seconds(), counts)
 		return true, nil
 	})
 }

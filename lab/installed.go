@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
-	"github.com/joiner-sh/joiner/lab/machine"
+	"github.com/joiner-sh/joiner/lab/instance"
 )
 
 // addonPoll is the interval at which the lab looks for new EKS add-ons.
@@ -25,7 +25,7 @@ func (a *AddOns) daemonSet(name string) *appsv1.DaemonSet {
 		cni := addon(networkPod, "50m", "amazon-k8s-cni:v1.20.4")
 		if a.lab.IPv6 {
 			cni.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{
-				{Name: machine.EnvIPv6, Value: "true"}, {Name: machine.EnvPrefixes, Value: "true"},
+				{Name: instance.EnvIPv6, Value: "true"}, {Name: instance.EnvPrefixes, Value: "true"},
 			}
 		}
 		return cni

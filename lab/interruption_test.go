@@ -21,9 +21,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSpotInterruption takes a spot node back in the real cluster: the claim of its replacement is there before the old
-// one is deleted, no pod is asked to leave before that, and in the end all pods run on a node of another offering. SQS
-// delivers each message twice, also when it was deleted in between, and the newest first: all that happens once.
+// TestSpotInterruption interrupts a spot node in the real cluster. The claim of its replacement exists before the old claim is deleted, no pod
+// is evicted before that, and in the end all pods run on a node of another offering. SQS delivers each message twice, even when it was
+// deleted in between, and the newest first: each step happens only once.
 func TestSpotInterruption(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name := namespaced(t, l)
@@ -54,35 +54,35 @@ func TestSpotInterruption(t *testing.T) {
 	if len(claims) != 1 {
 		t.Fatalf("%d claims for three small pods", len(claims))
 	}
-	old := bought(l, name)[0]
+	old := instancesOf(l, name)[0]
 
 	history := watchHistory(t, l, name, claims[0])
-	begun := time.Now()
+	began := time.Now()
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		if !w.Recommend(now, old.ID) || !w.Interrupt(now, old.ID) {
 			t.Fatalf("%+v is no spot instance", old)
 		}
 	})
 	within(t, l, time.Minute, "the instance to be given back", func(context.Context) (bool, error) {
-		i := bought(l, name)
+		i := instancesOf(l, name)
 		return !slices.ContainsFunc(i, func(i world.Instance) bool { return i.ID == old.ID && i.Alive() }), nil
 	})
-	t.Logf("the instance was given back %.1f s after the notice, 120 s before EC2 takes it", time.Since(begun).Seconds())
+	t.Logf("the instance was terminated %.1f s after the interruption message, 120 s before EC2 takes it", time.Since(began).Seconds())
 	allRun(t, l, name, 3, time.Minute)
 
 	want := []string{"claim added", "old claim deleted", "pod deleted", "pod deleted", "pod deleted"}
 	if happened := history(); !slices.Equal(happened, want) {
 		t.Errorf("happened: %v\nwant:     %v", happened, want)
 	}
-	all := bought(l, name)
+	all := instancesOf(l, name)
 	if len(all) != 2 || all[1].Type == old.Type && all[1].Zone == old.Zone {
-		t.Errorf("bought %d instances, want one more than before and of another offering", len(all))
+		t.Errorf("launched %d instances, want one more than before and of another offering", len(all))
 	}
 	if n := total(t, c.Metrics, "karpenter_nodeclaims_disrupted_total", `nodepool="`+name+`"`); n != 1 {
 		t.Errorf("%v claims were disrupted", n)
 	}
 	if n := total(t, c.Metrics, "karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`); n != 2 {
-		t.Errorf("the notice was received %v times, want 2", n)
+		t.Errorf("the interruption message was received %v times, want 2", n)
 	}
 	within(t, l, 45*time.Second, "the queue to be empty", func(context.Context) (bool, error) {
 		var visible, hidden int
@@ -122,8 +122,8 @@ func total(t *testing.T, url, name, label string) float64 {
 	return sum
 }
 
-// watchHistory follows, from now on, the claims of a pool and the pods of the namespace of that name. What it returns
-// ends that, and tells what happened in the order of the API server's own revisions.
+// watchHistory follows, from now on, the claims of a pool and the pods of the namespace of that name. The returned function
+// ends that, and returns the changes in the order of the API server's revisions.
 func watchHistory(t *testing.T, l *lab.Lab, name string, old karpenterv1.NodeClaim) func() []string {
 	t.Helper()
 	type entry struct {

@@ -29,7 +29,7 @@ func TestIRSA(t *testing.T) {
 	}
 	unidentified(t, l, identity(account, lab.ControllerRole, ""), "No OpenIDConnect provider found in your account for https://"+host,
 		"make one: aws iam create-open-id-connect-provider --url https://"+host+" --client-id-list sts.amazonaws.com")
-	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, "somebody-else"); err != nil {
+	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, "other-account"); err != nil {
 		t.Fatal(err)
 	}
 	unidentified(t, l, identity(account, lab.ControllerRole, ""), "AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity",
@@ -63,7 +63,7 @@ func issuerOf(t *testing.T, l *lab.Lab) string {
 	return strings.TrimPrefix(issuer, "https://")
 }
 
-// unidentified starts a controller that cannot get credentials, and checks that its last words are one line that says so.
+// unidentified starts a controller that cannot get credentials, and checks that its last output is one line with the cause.
 func unidentified(t *testing.T, l *lab.Lab, settings []string, wants ...string) {
 	t.Helper()
 	c, err := l.RunController(t.Context(), program(t), append(settings, "DISABLE_LEADER_ELECTION=true")...)
@@ -85,7 +85,7 @@ func unidentified(t *testing.T, l *lab.Lab, settings []string, wants ...string) 
 	}
 }
 
-// TestSealedIRSA installs the chart as its guide says for IAM roles for service accounts, and runs its pods as the kubelet would, in a cell:
+// TestSealedIRSA installs the chart as its guide says for IAM roles for service accounts, and runs its pods as the kubelet would, in a sandbox:
 // without names, instance metadata or Pod Identity, and without keys in their environment. They start, and a pod gets its node.
 func TestSealedIRSA(t *testing.T) {
 	helm := os.Getenv(helmVariable)
@@ -109,16 +109,16 @@ func TestSealedIRSA(t *testing.T) {
 	s.template = in.podTemplate()
 	p := s.runPod("joiner-a", "")
 	if err := p.WaitReady(t.Context()); err != nil {
-		t.Fatalf("%v\nit called %q, of which nobody is there", err, s.strangers(p))
+		t.Fatalf("%v\nit called %q, which the sandbox blocks", err, s.blockedCalls(p))
 	}
 	name := namespaced(t, l)
 	apply(t, l, onePerNode(l, name, 1)...)
 	allRun(t, l, name, 1, time.Minute)
-	if strange := s.strangers(p); len(strange) > 0 {
+	if strange := s.blockedCalls(p); len(strange) > 0 {
 		t.Errorf("it called what is not there: %v", strange)
 	}
 	if l.Emulator.Calls()["sts:AssumeRoleWithWebIdentity"] == 0 {
-		t.Error("nobody asked STS for credentials")
+		t.Error("no process asked STS for credentials")
 	}
 	noRefusals(t, l, chartHome, "joiner")
 }

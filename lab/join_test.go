@@ -22,8 +22,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestControlPlane starts a machine by hand, without any controller of ours, and
-// sees the real scheduler put pods onto its node.
+// TestControlPlane starts an instance by hand, without the controller, and
+// checks that the real scheduler binds pods to its node.
 func TestControlPlane(t *testing.T) {
 	t.Parallel()
 	l := shared(t)
@@ -142,7 +142,7 @@ func TestWayToTheAPIServerIsClosed(t *testing.T) {
 	terminate(t, l, i)
 }
 
-// launch starts an instance as somebody would who writes the user data by hand.
+// launch starts an instance as a user does who writes the user data by hand.
 func launch(t *testing.T, l *lab.Lab, role, labels string, groups ...string) world.Instance {
 	t.Helper()
 	ctx := t.Context()

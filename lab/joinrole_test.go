@@ -24,9 +24,10 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestJoinRole is the case join-role: aws-auth maps the controller's role where the nodes' belongs. The controller says so before it
-// buys anything; told to buy all the same, on the claim that is late, its pool and its pod, and buys no second machine; joiner doctor,
-// as somebody who may only read, says why in its first lines; the fix, applied as it is printed, mends it.
+// TestJoinRole is the case join-role: aws-auth maps the controller's role instead of the node role.
+//
+// The controller reports that before a launch. When it is set to launch anyway, it reports the cause on the late claim, its pool and its pod,
+// and launches no second instance. joiner doctor, with read permissions only, names the cause in its first lines, and the printed fix works.
 func TestJoinRole(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{world.AuthConfigMap, world.AuthBoth} {
@@ -48,7 +49,7 @@ func joinRole(t *testing.T, l *lab.Lab) {
 		pool(name, "limits: {cpu: 4}", "{key: node.kubernetes.io/instance-type, operator: In, values: [t2.small, t2.medium, t3.small, t3.medium]}", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
 		deployment("default", "inflate", 2, "500m", "256Mi", "test: "+name))
 	want := fmt.Sprintf("node role %s is not mapped; the role that is mapped, %s, is the controller's own", lab.NodeRole, lab.ControllerRole)
-	toldAhead(t, l, name, want)
+	reportedAhead(t, l, name, want)
 	patch := []byte(`{"metadata":{"annotations":{"joiner.sh/preflight":"warn"}}}`)
 	if err := l.Client.Patch(ctx, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func joinRole(t *testing.T, l *lab.Lab) {
 			return strings.Count(l.Console(i.ID), `"Unable to register node with API server" err="Unauthorized"`) >= 2
 		}), nil
 	})
-	fix := toldLate(t, l, name, want)
+	fix := reportedLate(t, l, name, want)
 	began := time.Now()
 	printed, code, err := l.Doctor(ctx, joiner)
 	if err != nil || code != 1 {
@@ -75,14 +76,14 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	if fix != fixIn(t, printed) {
 		t.Errorf("the claim says another fix: %s", fix)
 	}
-	bought := len(l.Instances())
-	mend(t, l, fix)
+	before := len(l.Instances())
+	applyFix(t, l, fix)
 	within(t, l, time.Minute, "the pods to run", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=inflate"})
 		return err == nil && len(pods.Items) == 2 && !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning }), err
 	})
-	if n := len(l.Instances()); n != bought {
-		t.Errorf("%d machines were bought, want %d: those that were late have joined", n, bought)
+	if n := len(l.Instances()); n != before {
+		t.Errorf("%d instances were launched, want %d: the late ones have joined", n, before)
 	}
 	within(t, l, time.Minute, "joiner doctor to find nothing", func(ctx context.Context) (bool, error) {
 		printed, code, err := l.Doctor(ctx, joiner)
@@ -93,29 +94,29 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	})
 }
 
-// toldAhead waits until the cause stands on the EC2NodeClass, its pool and an event of the pods, and nothing has been bought.
-func toldAhead(t *testing.T, l *lab.Lab, name, want string) {
+// reportedAhead waits until the cause is on the EC2NodeClass, its pool and an event of the pods, and checks that nothing was launched.
+func reportedAhead(t *testing.T, l *lab.Lab, name, want string) {
 	t.Helper()
-	within(t, l, time.Minute, "the cause to be told before anything is bought", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the cause to be reported before a launch", func(ctx context.Context) (bool, error) {
 		class, pool := &awsv1.EC2NodeClass{}, &karpv1.NodePool{}
 		if err := errors.Join(l.Client.Get(ctx, client.ObjectKey{Name: name}, class), l.Client.Get(ctx, client.ObjectKey{Name: name}, pool)); err != nil {
 			return false, err
 		}
 		of, _ := class.StatusConditions().Find(awsv1.ConditionValidationSucceeded)
-		told, _ := class.StatusConditions().Find(awsv1.ConditionPreflightPassed)
+		inClass, _ := class.StatusConditions().Find(awsv1.ConditionPreflightPassed)
 		inPool, _ := pool.StatusConditions().Find(karpv1.ConditionNodeClassReady)
-		ok := of.Reason == "AUTH_5" && strings.Contains(of.Message, want) && told.Reason == "AUTH_5" && strings.Contains(inPool.Message, want)
+		ok := of.Reason == "AUTH_5" && strings.Contains(of.Message, want) && inClass.Reason == "AUTH_5" && strings.Contains(inPool.Message, want)
 		return ok && hasEvent(ctx, l, "Pod", want), nil
 	})
 	if n := len(l.Instances()); n != 0 {
-		t.Errorf("%d machines were bought before anybody was told", n)
+		t.Errorf("%d instances were launched before the cause was reported", n)
 	}
 }
 
-// toldLate waits until the cause stands on a claim and on events of it, its pool and its pods. It returns the fix.
-func toldLate(t *testing.T, l *lab.Lab, name, want string) (fix string) {
+// reportedLate waits until the cause stands on a claim and on events of it, its pool and its pods. It returns the fix.
+func reportedLate(t *testing.T, l *lab.Lab, name, want string) (fix string) {
 	t.Helper()
-	within(t, l, time.Minute, "the cause to be told of a late claim", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the cause of a late claim to be reported", func(ctx context.Context) (bool, error) {
 		var claims karpv1.NodeClaimList
 		if err := l.Client.List(ctx, &claims); err != nil || len(claims.Items) == 0 {
 			return false, err
@@ -160,9 +161,9 @@ func fixIn(t *testing.T, printed string) string {
 	return fix
 }
 
-// mend does what a fix says, by pasting it into a shell as a user would. Where a machine has not the programs for that, the two
-// forms that need them most are read word by word, and others leave the test unfinished.
-func mend(t *testing.T, l *lab.Lab, fix string) {
+// applyFix pastes a fix into a shell as a user does. Where a host lacks the programs for that, applyFix interprets the two most
+// common forms itself, and skips the test for others.
+func applyFix(t *testing.T, l *lab.Lab, fix string) {
 	t.Helper()
 	_, noKubectl := exec.LookPath("kubectl")
 	aws := exec.CommandContext(t.Context(), "aws", "--version")

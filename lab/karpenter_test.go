@@ -30,7 +30,7 @@ const (
 	theirProfile     = "lab_4242424242424242424"
 )
 
-// predecessor plays Karpenter in a lab: what it has bought, and how it has written that down.
+// predecessor emulates Karpenter in a lab: the instances that it has launched, and the objects that it has written for them.
 type predecessor struct {
 	t     *testing.T
 	l     *lab.Lab
@@ -143,10 +143,10 @@ func (p *predecessor) aws(do func(*world.World, time.Time) error) {
 	}
 }
 
-// buy makes an instance as Karpenter does, waits until it has joined, and writes claim and Node as Karpenter does.
-func (p *predecessor) buy(claim string, subnet int) {
+// launch creates an instance as Karpenter does, waits until it has joined, and writes claim and Node as Karpenter does.
+func (p *predecessor) launch(claim string, subnet int) {
 	p.t.Helper()
-	var bought world.Instance
+	var launched world.Instance
 	p.aws(func(w *world.World, now time.Time) error {
 		r := p.l.Estate.Region
 		image, data, err := p.bootable(r)
@@ -162,24 +162,24 @@ func (p *predecessor) buy(claim string, subnet int) {
 		all, err := r.Launches.RunInstances(now, world.RunRequest{TemplateName: template, SubnetID: p.l.Estate.PrivateSubnets[subnet].ID, Min: 1, Max: 1,
 			Tags: world.Tagging{"instance": p.tags(), "volume": p.tags()}})
 		if err == nil {
-			bought = all[0]
+			launched = all[0]
 		}
 		return err
 	})
 	node := &corev1.Node{}
-	within(p.t, p.l, time.Minute, "the instance "+bought.ID+" to join", func(ctx context.Context) (bool, error) {
+	within(p.t, p.l, time.Minute, "the instance "+launched.ID+" to join", func(ctx context.Context) (bool, error) {
 		var nodes corev1.NodeList
 		err := p.l.Client.List(ctx, &nodes)
 		for i := range nodes.Items {
-			if joined := slices.ContainsFunc(nodes.Items[i].Status.Conditions, isReadiness); joined && strings.HasSuffix(nodes.Items[i].Spec.ProviderID, "/"+bought.ID) {
+			if joined := slices.ContainsFunc(nodes.Items[i].Status.Conditions, isReadiness); joined && strings.HasSuffix(nodes.Items[i].Spec.ProviderID, "/"+launched.ID) {
 				node = &nodes.Items[i]
 			}
 		}
 		return node.Name != "", err
 	})
-	p.register(p.write(claim, bought, node), node.Name)
+	p.register(p.write(claim, launched, node), node.Name)
 	p.aws(func(w *world.World, now time.Time) error {
-		return p.l.Estate.Region.Tag(now, []string{bought.ID}, map[string]string{"karpenter.sh/nodeclaim": claim, "Name": node.Name}, nil)
+		return p.l.Estate.Region.Tag(now, []string{launched.ID}, map[string]string{"karpenter.sh/nodeclaim": claim, "Name": node.Name}, nil)
 	})
 }
 
@@ -235,7 +235,7 @@ spec:
 // write makes the claim.
 func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *karpenterv1.NodeClaim {
 	p.t.Helper()
-	begun := time.Now().Add(-time.Minute)
+	began := time.Now().Add(-time.Minute)
 	yes := true
 	claim := &karpenterv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -267,9 +267,9 @@ func (p *predecessor) write(name string, i world.Instance, node *corev1.Node) *k
 	claim.Status.ProviderID, claim.Status.NodeName, claim.Status.ImageID = node.Spec.ProviderID, node.Name, i.ImageID
 	claim.Status.Capacity, claim.Status.Allocatable = node.Status.Capacity, node.Status.Allocatable
 	conditions := claim.StatusConditions()
-	conditions.Start(begun)
+	conditions.Start(began)
 	for _, c := range []string{karpenterv1.ConditionLaunched, karpenterv1.ConditionRegistered, karpenterv1.ConditionInitialized, karpenterv1.ConditionConsistentStateFound, karpenterv1.ConditionReady} {
-		conditions.SetTrue(begun, c)
+		conditions.SetTrue(began, c)
 	}
 	if err := p.l.Client.Status().Update(p.t.Context(), claim); err != nil {
 		p.t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestKilledForGood: the controller is killed, and nobody starts it again. joiner doctor says so first once nobody can be on the way to take
-// its place, and nothing of it when another one acts.
-func TestKilledForGood(t *testing.T) {
+// TestControllerStaysDead: the controller is killed and not started again. joiner doctor reports that first, once no replica can be about to
+// take the Lease, and does not report it while another replica is active.
+func TestControllerStaysDead(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name, joiner := namespaced(t, l), program(t)
 	restart(t, l, "DISABLE_LEADER_ELECTION=false")

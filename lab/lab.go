@@ -130,7 +130,7 @@ type Lab struct {
 	tokens *http.Server
 	ports  *nodePorts
 	auth   *awsAuth
-	boots  *machines
+	boots  *instances
 
 	authority *pki.Authority
 	reviews   *authn.Webhook

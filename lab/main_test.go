@@ -56,12 +56,12 @@ func TestMain(m *testing.M) {
 func shared(t *testing.T) *lab.Lab {
 	t.Helper()
 	theLab.once.Do(func() {
-		begun := time.Now()
+		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		theLab.lab, theLab.err = lab.Start(ctx, lab.Options{})
 		if theLab.err == nil {
-			fmt.Printf("the lab is up after %.1f s\n", time.Since(begun).Seconds())
+			fmt.Printf("the lab is up after %.1f s\n", time.Since(began).Seconds())
 		}
 	})
 	if theLab.err != nil {
@@ -147,9 +147,9 @@ func noteUsed(l *lab.Lab) {
 	}
 }
 
-// permissionProblems compares what the controller was allowed, by all tests together, with what its policies allow, and returns how many
-// permissions nobody needed: of some of the tests that says nothing. What the policies do not allow the emulated IAM has refused, so that
-// a test has failed already.
+// permissionProblems compares the calls that IAM allowed the controller, in all tests together, with its policies. It returns how many
+// permissions no test used; after a part of the tests the number means nothing. The emulated IAM denies calls that the policies do not
+// allow, so that a test has failed already.
 func permissionProblems(l *lab.Lab) int {
 	allowed, err := l.Roles.Allowed()
 	if err != nil {

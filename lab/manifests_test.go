@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestManifestsOfKarpenter applies the manifests that users wrote for Karpenter, as they are, by server-side apply and strictly, so that
-// a field which is not there is an error: they pass all that an object passes but the last step, so that nothing is bought for them.
+// TestManifestsOfKarpenter applies manifests that users wrote for Karpenter, unchanged, by strict server-side apply, so that an unknown field
+// is an error. They pass each step of admission but the last, so that nothing is launched for them.
 func TestManifestsOfKarpenter(t *testing.T) {
 	l := shared(t)
 	files, err := filepath.Glob("../bench/conformance/testdata/manifests/*.yaml")

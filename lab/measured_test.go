@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestMeasuredCapacity: one pod fits no node of the only type by what is reckoned of it (3246Mi are allocatable), and
-// does by what its nodes have (3328Mi). Once the first is ready, the pod gets one; and what was measured is kept.
+// TestMeasuredCapacity: one pod does not fit the only type by the estimate (3246Mi are allocatable), and fits by what its nodes
+// report (3328Mi). Once the first node is ready, the pod gets one; and the measured value is kept.
 func TestMeasuredCapacity(t *testing.T) {
 	l := beside(t, lab.Options{})
 	controller(t, l)

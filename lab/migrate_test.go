@@ -23,16 +23,17 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestMigration hands a cluster over from Karpenter to Joiner and back. Nodes that Karpenter has bought, with its tags, marks and
-// templates, go on serving as they are; new pods get nodes from Joiner; a claim of Karpenter's that is deleted takes its instance
-// along; and what Joiner leaves is what Karpenter expects.
+// TestMigration hands a cluster over from Karpenter to Joiner and back.
+//
+// Nodes that Karpenter has launched, with its tags, labels and templates, stay as they are. New pods get nodes from Joiner. A deleted claim of
+// Karpenter's takes its instance along. The objects that Joiner leaves are those that Karpenter expects.
 func TestMigration(t *testing.T) {
 	l := beside(t, lab.Options{})
 	joiner := program(t)
 	name := namespaced(t, l)
 	karpenter := serveBefore(t, l, name)
-	karpenter.buy(name+"-x7k2p", 0)
-	karpenter.buy(name+"-m4c9z", 1)
+	karpenter.launch(name+"-x7k2p", 0)
+	karpenter.launch(name+"-m4c9z", 1)
 	apply(t, l, deployment(name, "one-per-node", 2, "1200m", "1Gi", "test: "+name))
 	allRun(t, l, name, 2, time.Minute)
 	before := lookAt(t, l, name)
@@ -147,7 +148,7 @@ func lookAt(t *testing.T, l *lab.Lab, name string) served {
 	for _, p := range pods.Items {
 		out.pods[p.Name] = p.Spec.NodeName
 	}
-	for _, i := range bought(l, name) {
+	for _, i := range instancesOf(l, name) {
 		out.instances[i.ID] = i
 	}
 	return out
@@ -217,7 +218,7 @@ func giveBack(t *testing.T, l *lab.Lab, name string, before served) string {
 	return claim.Name
 }
 
-// wantFitForKarpenter: what it had is marked as it was, and what Joiner has bought meanwhile carries what Karpenter looks for.
+// wantFitForKarpenter: Karpenter's objects are unchanged, and what Joiner has launched meanwhile carries what Karpenter reads.
 func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before served) {
 	t.Helper()
 	now := lookAt(t, l, p.name)

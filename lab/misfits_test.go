@@ -67,8 +67,8 @@ var misfits = map[string]misfit{
 	},
 }
 
-// TestFamiliesThatCannotJoin: what is wrong about images and user data shows before anything is bought for it, and if
-// only the image can know it, on the console.
+// TestFamiliesThatCannotJoin: errors of images and user data are reported before a launch. Those that only the image can
+// show are on the console.
 func TestFamiliesThatCannotJoin(t *testing.T) {
 	l := shared(t)
 	controller(t, l)
@@ -90,9 +90,9 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 		within(t, l, 90*time.Second, id+" to show in "+what, ok)
 	}
 	for _, id := range pools {
-		m, all := misfits[strings.TrimPrefix(id, namespace+"-")], bought(l, id)
+		m, all := misfits[strings.TrimPrefix(id, namespace+"-")], instancesOf(l, id)
 		if want := m.wantConsole != ""; len(all) > 0 != want {
-			t.Errorf("%s: bought %v; want any: %t", id, all, want)
+			t.Errorf("%s: launched %v; want any: %t", id, all, want)
 		}
 		for _, i := range all {
 			if console := l.Console(i.ID); strings.Contains(console, "kubelet[") {
@@ -128,9 +128,9 @@ func (m misfit) shows(l *lab.Lab, namespace, id string) (where string, ok func(c
 		}
 	}
 	return "the console: " + m.wantConsole, func(context.Context) (bool, error) {
-		all := bought(l, id)
+		all := instancesOf(l, id)
 		if len(all) == 0 {
-			return false, fmt.Errorf("nothing is bought")
+			return false, fmt.Errorf("nothing was launched")
 		}
 		return strings.Contains(l.Console(all[0].ID), m.wantConsole), nil
 	}

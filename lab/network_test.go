@@ -18,15 +18,15 @@ import (
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
+	"github.com/joiner-sh/joiner/lab/instance"
 	"github.com/joiner-sh/joiner/lab/kubelet"
-	"github.com/joiner-sh/joiner/lab/machine"
 )
 
 // onHost is how many pods of a node are on the host's network: the VPC CNI and kube-proxy.
 const onHost = 2
 
 // TestPodsPerNode fills nodes to the last pod where the VPC CNI does not give each pod a secondary address of any
-// interface: what the plan reckoned with, the Node has, and the CNI has addresses for.
+// interface: the Node has the capacity that the plan used, and the CNI has that number of addresses.
 func TestPodsPerNode(t *testing.T) {
 	l := beside(t, lab.Options{})
 	for _, tt := range []struct {
@@ -39,9 +39,9 @@ func TestPodsPerNode(t *testing.T) {
 		prefixes int               // that its first interface is launched with
 	}{
 		// The user says how many, as AWS's calculator does for types of less than 30 vCPUs; the CNI could do with 3*9*16.
-		{"prefixes", map[string]string{machine.EnvPrefixes: "true"}, "RESERVED_ENIS=0", "kubelet: {maxPods: 110}\n  ipPrefixCount: 1\n  ", 110, true, 1},
+		{"prefixes", map[string]string{instance.EnvPrefixes: "true"}, "RESERVED_ENIS=0", "kubelet: {maxPods: 110}\n  ipPrefixCount: 1\n  ", 110, true, 1},
 		// Two of three interfaces carry pods: 2*9 beside those of the host.
-		{"custom", map[string]string{machine.EnvCustom: "true"}, "RESERVED_ENIS=1", "", 20, false, 0},
+		{"custom", map[string]string{instance.EnvCustom: "true"}, "RESERVED_ENIS=1", "", 20, false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			setCNI(t, l, tt.cni)
@@ -58,7 +58,7 @@ func TestPodsPerNode(t *testing.T) {
 			allRun(t, l, name, want, 2*time.Minute)
 			joined := joinedAsPlanned(t, l, name, tt.pods)
 			if len(joined) != nodes {
-				t.Errorf("%d nodes were bought, want %d full ones", len(joined), nodes)
+				t.Errorf("%d nodes were launched, want %d full ones", len(joined), nodes)
 			}
 			for _, j := range joined {
 				addresses := j.kubelet.PodAddresses(tt.cni)
@@ -95,7 +95,7 @@ func TestIPv6(t *testing.T) {
 		allRun(t, l, name, pods-onHost, 2*time.Minute)
 		joined := joinedAsPlanned(t, l, name, pods)
 		if len(joined) != 1 {
-			t.Errorf("%s: %d nodes were bought, want a full one", name, len(joined))
+			t.Errorf("%s: %d nodes were launched, want a full one", name, len(joined))
 		}
 		for _, j := range joined {
 			j.isOfIPv6(t, l, prefixes)
@@ -155,7 +155,7 @@ func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joined
 	t.Helper()
 	claims, _ := claimsOf(t, l, pool)
 	instances := map[string]world.Instance{}
-	for _, i := range bought(l, pool) {
+	for _, i := range instancesOf(l, pool) {
 		instances["aws:///"+i.Zone+"/"+i.ID] = i
 	}
 	var out []joined

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// hall is a namespace with pending pods, and nodes without a kubelet behind them that take nobody else.
+// hall is a namespace with pending pods, and nodes without a kubelet that take no other pods.
 type hall struct {
 	*testing.T
 	lab  *lab.Lab
@@ -97,9 +97,9 @@ func (h *hall) within(what string, ok func() bool) {
 	within(h.T, h.lab, 30*time.Second, what, func(context.Context) (bool, error) { return ok(), nil })
 }
 
-// TestNominationsHold shows what nominations are good for: kube-scheduler keeps the room for those who have one, and all find
-// the places that were planned. Without them the small pods, which come first, mostly spread so that the large one fits
-// nowhere. Nobody but this test nominates: docs/decisions/0011.
+// TestNominationsHold shows the effect of nominations: kube-scheduler keeps the room for nominated pods, and all of them are
+// bound as planned. Without them the small pods, which come first, mostly spread so that the large one fits on
+// no node. Only this test nominates: docs/decisions/0011.
 func TestNominationsHold(t *testing.T) {
 	l := shared(t)
 	h := newHall(t, l)

@@ -41,8 +41,9 @@ var nonsenses = []nonsense{
 	},
 }
 
-// TestNonsense: a schedule of nobody, wishes that contradict each other, and a PodDisruptionBudget that selects everything keep the nodes of their
-// own pool, and a condition names them. All the while the pool beside them is served. A budget of 200% does not get past the API server.
+// TestNonsense plays invalid disruption settings: a schedule that no clock matches, contradictory settings, and a PodDisruptionBudget that
+// selects every pod. They keep the nodes of their own pool, and a condition names them, while the pool beside them is served. The API server
+// rejects a budget of 200%.
 func TestNonsense(t *testing.T) {
 	l := beside(t, lab.Options{Cluster: "nonsense"})
 	controller(t, l)
@@ -73,7 +74,7 @@ func TestNonsense(t *testing.T) {
 	})
 	for _, n := range nonsenses {
 		within(t, l, 2*time.Minute, n.name+" to say what is wrong", func(context.Context) (bool, error) {
-			text := n.told(t, l)
+			text := n.message(t, l)
 			for _, want := range n.says {
 				if !strings.Contains(text, want) {
 					return false, fmt.Errorf("it says %q, and not %q", text, want)
@@ -85,7 +86,7 @@ func TestNonsense(t *testing.T) {
 			t.Errorf("%s has %d nodes, want 2", n.name, got)
 		}
 	}
-	mendSchedule(t, l)
+	fixSchedule(t, l)
 }
 
 // halveEach has half of the pods on each node of the namespace go first when there are to be fewer: left to itself, a ReplicaSet may take all
@@ -126,8 +127,8 @@ func halfFull(l *lab.Lab, n nonsense) []string {
 	return out
 }
 
-// told is what the pool's condition says, or those of its nodes.
-func (n nonsense) told(t *testing.T, l *lab.Lab) string {
+// message returns the message of the pool's condition, or those of its nodes.
+func (n nonsense) message(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	if n.condition != "" {
 		var p karpenterv1.NodePool
@@ -159,8 +160,8 @@ func refusesBudget(t *testing.T, l *lab.Lab, name string) {
 	}
 }
 
-// mendSchedule takes the schedule of nobody away: the condition goes, and then the node.
-func mendSchedule(t *testing.T, l *lab.Lab) {
+// fixSchedule removes the invalid schedule: the condition is removed, and then the node.
+func fixSchedule(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	bad := nonsenses[0]
 	p := &karpenterv1.NodePool{}
@@ -171,8 +172,8 @@ func mendSchedule(t *testing.T, l *lab.Lab) {
 	if err := l.Client.Patch(t.Context(), p, patch); err != nil {
 		t.Fatal(err)
 	}
-	within(t, l, 2*time.Minute, "the pool that was mended to be served", func(context.Context) (bool, error) {
-		got, text := len(claimNames(t, l, bad.name)), bad.told(t, l)
+	within(t, l, 2*time.Minute, "the fixed pool to be served", func(context.Context) (bool, error) {
+		got, text := len(claimNames(t, l, bad.name)), bad.message(t, l)
 		if got != 1 || strings.Contains(text, "schedule") {
 			return false, fmt.Errorf("%d nodes; it says %q", got, text)
 		}

@@ -99,8 +99,8 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-// lives says whether a process runs; one that has ended and that nobody has
-// asked about yet does not.
+// lives reports whether a process runs; false for one that has ended and whose parent has not
+// waited for it yet.
 func lives(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

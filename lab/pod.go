@@ -49,10 +49,10 @@ type PodRun struct {
 type Pod struct {
 	*process.Process
 
-	container corev1.Container
-	strangers string
-	windows   map[int32]string // sockets, by port
-	servers   []io.Closer
+	container    corev1.Container
+	blockedCalls string
+	inbound      map[int32]string // sockets, by port
+	servers      []io.Closer
 }
 
 // Possible returns why this computer cannot run a pod as a process, or nil.
@@ -65,7 +65,7 @@ func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 	if err := os.RemoveAll(folder); err != nil {
 		return nil, fmt.Errorf("make the folder of pod %s: %w", r.Name, err)
 	}
-	p := &Pod{container: r.Pod.Spec.Containers[0], strangers: filepath.Join(pods.lab.Home, "logs", r.Name+".strangers"), windows: map[int32]string{}}
+	p := &Pod{container: r.Pod.Spec.Containers[0], blockedCalls: filepath.Join(pods.lab.Home, "logs", r.Name+".blocked-calls"), inbound: map[int32]string{}}
 	files, err := pods.files(ctx, r)
 	if err != nil {
 		return nil, err
@@ -89,12 +89,12 @@ func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 	env = append(env, identity...)
 	spec := sandbox.Spec{
 		Root: root, Program: "/joiner", Args: p.container.Args, Env: env, User: r.User, Host: r.Name,
-		Doors:   map[string]string{apiServerAddress + ":443": filepath.Join(folder, "api"), awsAddress + ":80": filepath.Join(folder, "aws")},
-		Windows: map[string]string{}, Strangers: p.strangers,
+		Outbound: map[string]string{apiServerAddress + ":443": filepath.Join(folder, "api"), awsAddress + ":80": filepath.Join(folder, "aws")},
+		Inbound:  map[string]string{}, BlockedCalls: p.blockedCalls,
 	}
 	for _, port := range p.container.Ports {
-		p.windows[port.ContainerPort] = filepath.Join(folder, strconv.Itoa(int(port.ContainerPort)))
-		spec.Windows[p.windows[port.ContainerPort]] = fmt.Sprintf("127.0.0.1:%d", port.ContainerPort)
+		p.inbound[port.ContainerPort] = filepath.Join(folder, strconv.Itoa(int(port.ContainerPort)))
+		spec.Inbound[p.inbound[port.ContainerPort]] = fmt.Sprintf("127.0.0.1:%d", port.ContainerPort)
 	}
 	if err := pods.forward(p, r, folder); err != nil {
 		return nil, err
@@ -104,12 +104,12 @@ func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 		p.Process, err = pods.lab.group.Start(process.Spec{Name: r.Name, Path: pods.lab.Self, Args: args, Attr: sandbox.Isolate})
 	}
 	if err != nil {
-		p.closeDoors()
+		p.closeServers()
 		return nil, err
 	}
 	go func() {
 		<-p.Done()
-		p.closeDoors()
+		p.closeServers()
 	}()
 	return p, nil
 }
@@ -151,37 +151,37 @@ func (pods *Pods) env(r PodRun) ([]string, error) {
 	return append(env, r.Env...), nil
 }
 
-// forward answers at the sockets that the cell's doors lead to.
+// forward serves the sockets that the outbound addresses of the sandbox lead to.
 func (pods *Pods) forward(p *Pod, r PodRun, folder string) error {
 	if r.AWS == nil {
 		r.AWS = pods.lab.Emulator
 	}
 	away, err := net.Listen("unix", filepath.Join(folder, "aws"))
 	if err != nil {
-		return fmt.Errorf("open a door to AWS: %w", err)
+		return fmt.Errorf("open the socket to AWS: %w", err)
 	}
 	server := &http.Server{Handler: r.AWS}
 	go func() { _ = server.Serve(away) }()
 	p.servers = append(p.servers, server)
 	home, err := net.Listen("unix", filepath.Join(folder, "api"))
 	if err != nil {
-		p.closeDoors()
-		return fmt.Errorf("open a door to the API server: %w", err)
+		p.closeServers()
+		return fmt.Errorf("open the socket to the API server: %w", err)
 	}
 	p.servers = append(p.servers, home)
 	go sandbox.Forward(home, "tcp", strings.TrimPrefix(pods.lab.plane.URL, "https://"))
 	return nil
 }
 
-func (p *Pod) closeDoors() {
+func (p *Pod) closeServers() {
 	for _, s := range p.servers {
 		_ = s.Close()
 	}
 }
 
-// Strangers are the calls that found nobody: "udp 53 example.com", "tcp 169.254.169.254:80".
-func (p *Pod) Strangers() ([]string, error) {
-	text, err := os.ReadFile(p.strangers)
+// BlockedCalls are the calls to an address that the sandbox does not forward: "udp 53 example.com", "tcp 169.254.169.254:80".
+func (p *Pod) BlockedCalls() ([]string, error) {
+	text, err := os.ReadFile(p.blockedCalls)
 	if err != nil {
 		return nil, fmt.Errorf("read what pod %s called: %w", p.Name, err)
 	}
@@ -194,7 +194,7 @@ func (p *Pod) Get(ctx context.Context, port, path string) (status int, body stri
 	if at < 0 {
 		return 0, "", fmt.Errorf("pod %s has no port %s", p.Name, port)
 	}
-	socket := p.windows[p.container.Ports[at].ContainerPort]
+	socket := p.inbound[p.container.Ports[at].ContainerPort]
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}

@@ -32,7 +32,7 @@ type randomWorld struct {
 	ending  map[string]bool                 // those of running that are being deleted: "namespace/name"
 	pending []*corev1.Pod
 
-	largest bool // machines come up as the dearest of what the plan lets them be, not the cheapest
+	largest bool // EC2 launches the most expensive offering that the plan allows, not the cheapest
 }
 
 // Labels and taints that worlds make up.
@@ -48,11 +48,11 @@ const (
 func worldZones() []string { return []string{"us-east-1a", "us-east-1b", "us-east-1c"} }
 func worldTeams() []string { return []string{"red", "green", "blue"} }
 
-// draw makes the world of a seed. Of what is sold it takes a few types.
-func draw(seed uint64, sold catalog.Catalog) *randomWorld {
+// draw makes the world of a seed, with a few of the types that EC2 offers.
+func draw(seed uint64, offered catalog.Catalog) *randomWorld {
 	w := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 36)), name: fmt.Sprintf("w%d", seed), ending: map[string]bool{}}
 	w.largest = w.oneIn(3)
-	w.drawMarket(sold)
+	w.drawMarket(offered)
 	for i := range 2 {
 		w.spaces = append(w.spaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("%s-%c", w.name, 'a'+i), Labels: map[string]string{"side": pick(w, "left", "right")},
@@ -94,10 +94,10 @@ func some[T any](w *randomWorld, choices []T) []T {
 	return out
 }
 
-// drawMarket has few types, so that there are many machines, and now and then EC2 is short of one.
-func (w *randomWorld) drawMarket(sold catalog.Catalog) {
-	out := catalog.Catalog{Region: sold.Region}
-	for _, t := range sold.Types {
+// drawMarket has few types, so that there are many instances, and now and then EC2 is short of one.
+func (w *randomWorld) drawMarket(offered catalog.Catalog) {
+	out := catalog.Catalog{Region: offered.Region}
+	for _, t := range offered.Types {
 		if !slices.Contains([]string{
 			"c5.large", "c5.xlarge", "c7g.large", "g4dn.xlarge", "m5.large", "m5.xlarge", "m6g.large", "r5.large", "t3.medium", "t3.small",
 		}, t.Name) {

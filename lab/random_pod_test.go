@@ -13,7 +13,7 @@ import (
 // What the stage has that pods of a world name.
 const (
 	overheadClass = "lab-overhead" // a RuntimeClass
-	urgentClass   = "lab-urgent"   // a PriorityClass whose pods go first and push nobody out
+	urgentClass   = "lab-urgent"   // a PriorityClass whose pods go first and preempt no pod
 )
 
 func (w *randomWorld) drawPod(app int) *corev1.Pod {
@@ -254,7 +254,7 @@ func (w *randomWorld) drawSelector(app int) *metav1.LabelSelector {
 
 func (w *randomWorld) drawCompany(app int) corev1.PodAffinityTerm {
 	if len(w.daemons) > 0 && w.oneIn(3) {
-		return corev1.PodAffinityTerm{ // what DaemonSets of other machines are to a zone is not planned for
+		return corev1.PodAffinityTerm{ // the plan ignores the DaemonSet pods of other nodes in a zone
 			TopologyKey: corev1.LabelHostname, NamespaceSelector: &metav1.LabelSelector{},
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"daemon": fmt.Sprint(w.IntN(len(w.daemons)))}},
 		}

@@ -30,8 +30,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// stage is where random worlds are put up one after another: the lab's API server
-// and scheduler, with nodes that nobody has bought and no kubelet behind them.
+// stage is where random worlds run one after another: the lab's API server
+// and scheduler, with nodes that have no instance and no kubelet behind them.
 type stage struct {
 	*testing.T // of the world that is up
 	lab        *lab.Lab
@@ -54,7 +54,7 @@ func newStage(t *testing.T, l *lab.Lab) *stage {
 	factory := informers.NewSharedInformerFactory(l.Kube, 0)
 	s.pods, s.nodes = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister()
 	s.claims = factory.Core().V1().PersistentVolumeClaims().Lister()
-	tell := func() {
+	wake := func() {
 		select {
 		case s.changed <- struct{}{}:
 		default:
@@ -64,7 +64,7 @@ func newStage(t *testing.T, l *lab.Lab) *stage {
 		factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer(), factory.Core().V1().PersistentVolumeClaims().Informer(),
 	} {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+			AddFunc: func(any) { wake() }, UpdateFunc: func(any, any) { wake() }, DeleteFunc: func(any) { wake() },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func newStage(t *testing.T, l *lab.Lab) *stage {
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	s.until("nobody else to have a node", func() bool { return len(s.allNodes()) == 0 })
+	s.until("the nodes of the last world to be gone", func() bool { return len(s.allNodes()) == 0 })
 
 	_, err := l.Kube.NodeV1().RuntimeClasses().Create(ctx, &nodev1.RuntimeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: overheadClass}, Handler: "lab",
@@ -195,7 +195,7 @@ func (s *stage) furnish(w *randomWorld) {
 		if _, err := kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
 			return err
 		}
-		if w.ending[idOf(p)] { // nobody is there to end it
+		if w.ending[idOf(p)] { // no kubelet ends it
 			return kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(3600))})
 		}
 		return nil
@@ -289,9 +289,9 @@ func (s *stage) daemonsRun() {
 	})
 }
 
-// tried returns why kube-scheduler found no node for the pod, empty if it did not look or found one. That it
-// knows nothing of a volume is no verdict: each world has its volumes before its pods, only the
-// scheduler's watch is behind at times, and it looks again once it has heard of the volume.
+// tried returns why kube-scheduler found no node for the pod, empty if it did not try or found one. An unknown volume is no verdict:
+// each world has its volumes before its pods, only the scheduler's watch is late at times. The scheduler
+// tries again when it has seen the volume.
 func tried(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && !volumeUnheardOf.MatchString(c.Message) {

@@ -39,14 +39,14 @@ const usualWorlds = 24
 const mostRounds = 4
 
 // TestRandomWorlds lets kube-scheduler judge plans for random clusters. A plan is
-// applied as it stands: its machines become Nodes of the real API server.
+// applied as it is: its planned NodeClaims become Nodes of the real API server.
 //
-//  1. Each pod that has a place gets it: the scheduler binds it there, whatever rules there are, in some order.
-//  2. Then another plan buys nothing, and whom it refuses the scheduler leaves Pending.
-//  3. Left to itself the scheduler packs otherwise; what it cannot place then is planned for anew,
-//     and after a few rounds nothing is left but what is refused.
+//  1. The scheduler binds each placed pod where the plan has it, whatever rules there are, in some order.
+//  2. Then another plan launches nothing, and the scheduler leaves the pods Pending that the plan refuses.
+//  3. Left to itself the scheduler packs otherwise. Joiner plans again for the pods that it cannot place then,
+//     and after a few rounds only refused pods are left.
 //
-// LAB_SEED is the seed of the first world, LAB_WORLDS how many follow. What failed is
+// LAB_SEED is the seed of the first world, LAB_WORLDS how many follow. A failed world is
 // left in a folder, which the failure names.
 func TestRandomWorlds(t *testing.T) {
 	l := shared(t)
@@ -55,7 +55,7 @@ func TestRandomWorlds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sold, err := table.Catalog("us-east-1", catalog.Settings{})
+	offered, err := table.Catalog("us-east-1", catalog.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestRandomWorlds(t *testing.T) {
 	for seed := first; seed < first+worlds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s.T = t
-			w := draw(seed, sold)
+			w := draw(seed, offered)
 			defer s.clear(w)
 			s.try(w, &sum)
 		})
@@ -91,14 +91,14 @@ func numberFrom(t *testing.T, variable string, otherwise uint64) uint64 {
 
 // tally is what all worlds come to.
 type tally struct {
-	worlds, pods, machines, placed, refused int
-	again, extra, later                     int
+	worlds, pods, instances, placed, refused int
+	again, extra, later                      int
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("%d worlds, %d pods: %d on %d new machines or old nodes, %d refused. Left to itself the scheduler packed otherwise in %d worlds, "+
-		"which took %d machines more. In %d worlds some of those that were refused had a place when it was known what the machines had become.",
-		t.worlds, t.pods, t.placed, t.machines, t.refused, t.again, t.extra, t.later)
+	return fmt.Sprintf("%d worlds, %d pods: %d on %d new instances or existing nodes, %d refused. Left to itself the scheduler packed otherwise in %d worlds, "+
+		"which took %d more instances. In %d worlds some refused pods had a place once the types and zones of the instances were known.",
+		t.worlds, t.pods, t.placed, t.instances, t.refused, t.again, t.extra, t.later)
 }
 
 // trial is one world while it is judged.
@@ -110,8 +110,8 @@ type trial struct {
 	plan     packing.Plan
 	filled   []*corev1.Pod            // pending, with what the API server fills in
 	plans    []string                 // all that were made, as scenarios
-	claims   []*karpenterv1.NodeClaim // of the machines that are up
-	bought   int
+	claims   []*karpenterv1.NodeClaim // of the instances that are up
+	launched int
 	said     []string // what was wrong
 }
 
@@ -121,7 +121,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 	x.furnish(w)
 	x.complete()
 
-	// 1. Joiner plans from manifests: nobody has looked at the pods yet.
+	// 1. Joiner plans from manifests: the scheduler has not tried the pods yet.
 	x.objects = x.look(x.filled)
 	x.snapshot = x.objects.Snapshot(kube.View{Now: time.Now(), Market: w.market})
 	x.plan = x.solve(x.snapshot)
@@ -130,7 +130,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 	}
 
 	// 2. Every pod gets the place that it was planned for.
-	names := x.buy(x.plan)
+	names := x.launch(x.plan)
 	where := placesOf(x.plan, names)
 	bound, left := x.inPlace(where)
 	for _, id := range slices.Sorted(maps.Keys(left)) {
@@ -152,7 +152,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 	sum.worlds++
 	sum.pods += len(w.pending)
 	sum.placed += len(where)
-	sum.machines += len(x.plan.Machines)
+	sum.instances += len(x.plan.Machines)
 	sum.refused += len(x.plan.Refusals)
 	sum.extra += extra
 	if rounds > 0 {
@@ -161,7 +161,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 	if later {
 		sum.later++
 	}
-	s.Logf("%d pods, %d DaemonSets and %d nodes: %d placed, %d machines bought, %d refused; %d more rounds, %d more machines",
+	s.Logf("%d pods, %d DaemonSets and %d nodes: %d placed, %d instances launched, %d refused; %d more rounds, %d more instances",
 		len(w.pending), len(w.daemons), len(w.nodes), len(where), len(x.plan.Machines), len(x.plan.Refusals), rounds, extra)
 }
 
@@ -221,8 +221,8 @@ func (x *trial) look(more []*corev1.Pod) kube.Objects {
 	return o
 }
 
-// buy makes Nodes of a plan's machines, and returns their names by those of the machines.
-func (x *trial) buy(plan packing.Plan) map[string]string {
+// launch makes Nodes of a plan's NodeClaims, and returns their names by those of the NodeClaims.
+func (x *trial) launch(plan packing.Plan) map[string]string {
 	x.Helper()
 	names, attachable := map[string]string{}, map[string]int64{}
 	var nodes []*corev1.Node
@@ -235,9 +235,9 @@ func (x *trial) buy(plan packing.Plan) map[string]string {
 		if x.largest {
 			choice = m.Offerings[len(m.Offerings)-1]
 		}
-		x.bought++
-		name := fmt.Sprintf("%s-machine-%d", x.name, x.bought)
-		node, attaches := x.machine(name, claim, choice)
+		x.launched++
+		name := fmt.Sprintf("%s-instance-%d", x.name, x.launched)
+		node, attaches := x.launchedNode(name, claim, choice)
 		claim.Name, claim.CreationTimestamp = name, metav1.Now()
 		claim.Annotations = nil // it is the scheduler's word that is asked for, not ours
 		claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, name
@@ -251,15 +251,15 @@ func (x *trial) buy(plan packing.Plan) map[string]string {
 	return names
 }
 
-// machine is the node of an instance that was bought for the claim, when its startup taints are gone.
-func (x *trial) machine(name string, claim *karpenterv1.NodeClaim, choice packing.Choice) (*corev1.Node, int64) {
+// launchedNode is the node of an instance that was launched for the claim, when its startup taints are gone.
+func (x *trial) launchedNode(name string, claim *karpenterv1.NodeClaim, choice packing.Choice) (*corev1.Node, int64) {
 	x.Helper()
 	types := x.market[x.class.Name].Types
 	i := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == choice.InstanceType })
 	t := types[i]
 	i = slices.IndexFunc(t.Offerings, func(o catalog.Offering) bool { return o.Zone == choice.Zone && o.CapacityType == choice.CapacityType })
 	if i < 0 {
-		x.Fatalf("nobody sells %v", choice)
+		x.Fatalf("EC2 does not offer %v", choice)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	for _, labels := range []map[string]string{t.Labels, t.Offerings[i].Labels(), claim.Labels} {
@@ -330,9 +330,9 @@ func pinned(p *corev1.Pod, node string) *corev1.Pod {
 	return p
 }
 
-// refuses asserts that, once the plan is carried out, another buys nothing, and that it and the
-// scheduler agree about the pods that were refused. It reports whether some of them have a place after all,
-// because a machine is larger than it had to be, or is not in a domain in which it might have been.
+// refuses asserts that, once the plan is carried out, another launches nothing, and that it and the
+// scheduler agree about the refused pods. It reports whether some of them have a place after all:
+// an instance may be larger than it had to be, or be in another domain than it might have been.
 func (x *trial) refuses() (later bool) {
 	x.Helper()
 	var refused, waiting []*corev1.Pod
@@ -349,7 +349,7 @@ func (x *trial) refuses() (later bool) {
 	after := x.solve(objects.Snapshot(kube.View{Now: time.Now().Add(time.Minute), Market: x.market}))
 	for _, m := range after.Machines {
 		if !slices.ContainsFunc(m.Pods, func(id string) bool { return isOpen(why[id]) }) {
-			x.wrong("a second plan buys a machine for %v, refused at first: %v", m.Pods, why[m.Pods[0]])
+			x.wrong("a second plan launches an instance for %v, refused at first: %v", m.Pods, why[m.Pods[0]])
 		}
 	}
 	bound, _ := x.settle(refused)
@@ -364,7 +364,7 @@ func (x *trial) refuses() (later bool) {
 	return len(bound)+len(after.Machines) > 0
 }
 
-// isOpen reports whether the reasons may be others once it is known what the machines of a plan have become:
+// isOpen reports whether the reasons may change once the instances of a plan are known:
 // a small one leaves more of a pool's limit, and one that could be in either of two domains is in one of them.
 func isOpen(reasons []packing.Reason) bool {
 	return slices.ContainsFunc(reasons, func(r packing.Reason) bool {
@@ -372,9 +372,9 @@ func isOpen(reasons []packing.Reason) bool {
 	})
 }
 
-// converge lets the scheduler place all pods as it likes, and plans anew for those that it
-// has left, until it leaves only such as are refused. It returns how often
-// that bought machines, and how many.
+// converge lets the scheduler place all pods as it likes, and plans again for the pods that it
+// has left, until it leaves only refused pods. It returns how many plans
+// launched instances, and how many.
 func (x *trial) converge() (rounds, extra int) {
 	x.Helper()
 	_, left := x.settle(x.pending)
@@ -393,7 +393,7 @@ func (x *trial) converge() (rounds, extra int) {
 			return rounds, extra
 		}
 		if rounds == mostRounds {
-			x.wrong("after %d rounds %d pods are left of which %d machines shall take some", rounds, len(left), len(plan.Machines))
+			x.wrong("after %d rounds %d pods are left, and the plan launches %d instances for some of them", rounds, len(left), len(plan.Machines))
 			return rounds, extra
 		}
 		extra += len(plan.Machines)
@@ -404,8 +404,8 @@ func (x *trial) converge() (rounds, extra int) {
 				pods = append(pods, p)
 			}
 		}
-		x.remove(pods) // or one of them may take the host port that a DaemonSet's pod needs on a new machine
-		x.buy(plan)
+		x.remove(pods) // or one of them may take the host port that a DaemonSet's pod needs on a new instance
+		x.launch(plan)
 		_, left = x.settle(pods)
 	}
 	return rounds, extra

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestReservedCapacity buys into a capacity reservation on the real cluster. Then somebody else takes what was left of it,
-// and EC2 says so only when it is asked to launch: the next node is bought on demand.
+// TestReservedCapacity launches into a capacity reservation on the real cluster. Then another user takes the rest of it.
+// EC2 reports that only at the next launch: the next node is on demand.
 func TestReservedCapacity(t *testing.T) {
 	l := beside(t, lab.Options{})
 	controller(t, l)
@@ -34,7 +34,7 @@ func TestReservedCapacity(t *testing.T) {
 	apply(t, l, manifests...)
 	allRun(t, l, name, 1, time.Minute)
 	reservedOf(t, l, name, map[string]int{made.ID: 1})
-	for _, node := range nodesOf(t, l, bought(l, name)) {
+	for _, node := range nodesOf(t, l, instancesOf(l, name)) {
 		if way, id := node.Labels[karpenterv1.LabelCapacityType], node.Labels[awsv1.LabelCapacityReservationID]; way != "reserved" || id != made.ID {
 			t.Errorf("the Node is %s, of reservation %q; want reserved, of %s", way, id, made.ID)
 		}
@@ -47,11 +47,11 @@ func TestReservedCapacity(t *testing.T) {
 	nothingLeft(t, l, name)
 }
 
-// reservedOf checks how many instances were ever bought for the pool, by the capacity reservation that they run in.
+// reservedOf checks how many instances were ever launched for the pool, by the capacity reservation that they run in.
 func reservedOf(t *testing.T, l *lab.Lab, pool string, want map[string]int) {
 	t.Helper()
 	got := map[string]int{}
-	for _, i := range bought(l, pool) {
+	for _, i := range instancesOf(l, pool) {
 		got[i.CapacityReservationID]++
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -120,7 +120,7 @@ func admitted(t *testing.T, l *lab.Lab, namespace, name string, d *appsv1.Deploy
 	}
 }
 
-// makeNamed makes what a pod names and somebody else brings: its service account and its priority class.
+// makeNamed creates the objects that a pod names and other tools create: its service account and its priority class.
 func makeNamed(t *testing.T, l *lab.Lab, pod *corev1.Pod) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.ServiceAccountName}}

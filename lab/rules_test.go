@@ -25,9 +25,9 @@ func ruled(namespace, name string, replicas int, cpu string, rules ...string) st
 	return strings.Replace(d, "      containers:\n", "      "+strings.Join(rules, "\n      ")+"\n      containers:\n", 1)
 }
 
-// TestRulesAmongPods lets kube-scheduler judge what is bought for pods that have
-// rules about one another: were one of them planned wrongly, its pod would stay
-// Pending for good.
+// TestRulesAmongPods lets kube-scheduler judge the nodes that are launched for pods that have
+// rules about one another. If the plan were wrong for one of them, that pod would stay
+// Pending.
 func TestRulesAmongPods(t *testing.T) {
 	l := shared(t)
 	controller(t, l)
@@ -59,7 +59,7 @@ func TestRulesAmongPods(t *testing.T) {
 	if len(zones["together"]) != 1 {
 		t.Errorf("together runs in zones %v, want one", zones["together"])
 	}
-	t.Logf("%d instances; spaced runs on %v", len(bought(l, name)), hosts["spaced"])
+	t.Logf("%d instances; spaced runs on %v", len(instancesOf(l, name)), hosts["spaced"])
 	nothingLeft(t, l, name)
 }
 

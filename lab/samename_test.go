@@ -23,14 +23,15 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestCaseSameName is case-3, as people see it: another cluster of the account buys under our name. The controller says so and who it is
-// on its NodePools, joiner doctor in its first lines, and what is the other's stays as it is. A controller that is set to the name of
-// another cluster changes nothing, and both say so. Two controllers of one name, side by side, are in TestCaseSameNameWhole.
+// TestCaseSameName is case-3, as users see it: another cluster of the account launches instances under the same name. The controller names
+// that cluster on its NodePools, joiner doctor names it in its first lines, and the objects of the other cluster stay as they are. A
+// controller that is set to the name of another cluster changes nothing, and both report that. TestCaseSameNameWhole has two controllers of
+// one name at the same time.
 func TestCaseSameName(t *testing.T) {
 	const name, otherUID = "samename", "0a1b2c3d-the-other-cluster"
 	l := beside(t, lab.Options{})
 	joiner := program(t)
-	theirs, karpenters := buyAs(t, l, otherUID), buyAs(t, l, "")
+	theirs, karpenters := launchAs(t, l, otherUID), launchAs(t, l, "")
 	before := tagsOf(l, theirs, karpenters)
 	running := restart(t, l)
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"), pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
@@ -39,8 +40,8 @@ func TestCaseSameName(t *testing.T) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
 	})
-	toldPool(t, l, name, "NamesakeSeen", "its uid is "+otherUID, theirs)
-	toldPool(t, l, name, "NamesakeSeen", "Karpenter may have our name", karpenters)
+	poolReports(t, l, name, "NamesakeSeen", "its uid is "+otherUID, theirs)
+	poolReports(t, l, name, "NamesakeSeen", "Karpenter may have our name", karpenters)
 
 	printed, code, err := l.Doctor(t.Context(), joiner)
 	t.Log("\n" + printed)
@@ -49,7 +50,7 @@ func TestCaseSameName(t *testing.T) {
 		t.Errorf("it ends with %d, %v, or does not say what to do", code, err)
 	}
 	if text := metricsOf(t, running); !strings.Contains(text, `joiner_identity_proven{mark="issuer"} 1`) || !strings.Contains(text, "joiner_namesake_instances 1") {
-		t.Error("the metrics do not say that the issuer proves the name, or that there is a namesake")
+		t.Error("the metrics do not say that the issuer proves the name, or that there is another cluster with the name")
 	}
 
 	refusesForeignName(t, l, joiner, name)
@@ -88,7 +89,7 @@ func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 			t.Errorf("it ends with %v, which does not say %q", err, want)
 		}
 	}
-	toldPool(t, l, pool, "WrongCluster", `EKS cluster "other"`, "issuer")
+	poolReports(t, l, pool, "WrongCluster", `EKS cluster "other"`, "issuer")
 	printed, code := ownersDoctor(t, l, joiner, "--cluster-name", other)
 	t.Log("\n" + printed)
 	firstLines(t, printed, "ID-1 broken, certain", "the EKS cluster named other is not the cluster that Kubernetes answered for")
@@ -97,8 +98,8 @@ func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 	}
 }
 
-// buyAs launches an instance that carries our cluster's name as another controller writes it: with a UID of its cluster, or without.
-func buyAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
+// launchAs launches an instance that carries our cluster's name as another controller writes it: with a UID of its cluster, or without.
+func launchAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
 	t.Helper()
 	tags := map[string]string{"eks:eks-cluster-name": l.Cluster, "kubernetes.io/cluster/" + l.Cluster: "owned",
 		"karpenter.sh/nodepool": "theirs", "karpenter.sh/nodeclaim": "theirs-1", "karpenter.k8s.aws/ec2nodeclass": "theirs"}
@@ -132,8 +133,8 @@ func tagsOf(l *lab.Lab, ids ...string) map[string]map[string]string {
 	return out
 }
 
-// toldPool waits for an event on a NodePool whose message has some words.
-func toldPool(t *testing.T, l *lab.Lab, pool, reason string, words ...string) {
+// poolReports waits for an event on a NodePool whose message has some words.
+func poolReports(t *testing.T, l *lab.Lab, pool, reason string, words ...string) {
 	t.Helper()
 	within(t, l, time.Minute, "the event "+reason+" on NodePool "+pool, func(ctx context.Context) (bool, error) {
 		events, err := l.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
@@ -147,7 +148,7 @@ func toldPool(t *testing.T, l *lab.Lab, pool, reason string, words ...string) {
 	})
 }
 
-// metricsOf is what a controller tells Prometheus now.
+// metricsOf returns the current metrics of a controller.
 func metricsOf(t *testing.T, c *lab.Controller) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Metrics, nil)

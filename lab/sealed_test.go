@@ -24,10 +24,12 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSealed runs the controllers of the chart as the kubelet would, and takes away what a cluster may not have: cluster DNS, instance
-// metadata, Pod Identity, a root file system that can be written to, a user id that is known, every capability. They start, buy a node,
-// it joins and a pod runs. Then each of the two is killed while a machine that it has launched has not been heard of: the other goes
-// on within the time of the lease, and no machine is bought twice.
+// TestSealed runs the controllers of the chart as the kubelet would, without things that a cluster may not have: cluster DNS, instance
+// metadata, Pod Identity, a writable root file system, a known user id, any capability. They start and launch a node,
+// it joins, and a pod runs.
+//
+// Then the test kills each of the two controllers after it has launched an instance and before it has the response. The other one continues
+// within the duration of the Lease, and no instance is launched twice.
 func TestSealed(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
@@ -61,14 +63,14 @@ func TestSealed(t *testing.T) {
 	}
 	eachHasOne(t, l, name, 3)
 	for _, p := range s.all {
-		if strange := s.strangers(p); len(strange) > 0 {
+		if strange := s.blockedCalls(p); len(strange) > 0 {
 			t.Errorf("pod %s called what is not there: %v", p.Name, strange)
 		}
 	}
 	noRefusals(t, l, chartHome, "joiner")
 }
 
-// sealed is an installation whose controllers run in cells.
+// sealed is an installation whose controllers run in sandboxes.
 type sealed struct {
 	*installation
 	template corev1.PodTemplateSpec
@@ -112,21 +114,21 @@ func (s *sealed) start(names ...string) {
 	}
 	for _, name := range names {
 		if err := s.pods[name].WaitReady(s.t.Context()); err != nil {
-			s.t.Fatalf("%v\nit called %q, of which nobody is there", err, s.strangers(s.pods[name]))
+			s.t.Fatalf("%v\nit called %q, which the sandbox blocks", err, s.blockedCalls(s.pods[name]))
 		}
 	}
 }
 
-func (s *sealed) strangers(p *lab.Pod) []string {
+func (s *sealed) blockedCalls(p *lab.Pod) []string {
 	s.t.Helper()
-	strange, err := p.Strangers()
+	strange, err := p.BlockedCalls()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return strange
 }
 
-// trapsWork makes sure that whoever asks for a name, or for instance metadata, is noted: that nobody was means nothing otherwise.
+// trapsWork checks that a call for a name, or for instance metadata, is written down: otherwise an empty list would prove nothing.
 func (s *sealed) trapsWork() {
 	s.t.Helper()
 	for what, p := range map[string]*lab.Pod{
@@ -134,7 +136,7 @@ func (s *sealed) trapsWork() {
 		"udp 53 aws.example.invalid": s.runPod("joiner-by-name", lab.ControllerRole, "AWS_ENDPOINT_URL=http://aws.example.invalid."),
 	} {
 		within(s.t, s.l, 30*time.Second, what+" to be called", func(context.Context) (bool, error) {
-			strange, err := p.Strangers()
+			strange, err := p.BlockedCalls()
 			if err == nil && !slices.Contains(strange, what+"\n") {
 				err = fmt.Errorf("it called %q, and says\n%s", strange, p.Tail(5))
 			}
@@ -153,7 +155,7 @@ func (s *sealed) hasNoRights(p *lab.Pod) {
 	}
 	user := int(*s.template.Spec.SecurityContext.RunAsUser)
 	if outside := os.Geteuid(); outside != 0 {
-		user = outside // what the cell calls by the other number
+		user = outside // what the sandbox calls by the other number
 	}
 	four := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%d\t", user), 4), "\t")
 	for field, want := range map[string]string{
@@ -178,8 +180,8 @@ func (s *sealed) hasNoRights(p *lab.Pod) {
 	}
 }
 
-// killedInFlight kills the controller that acts when it has launched a machine and has not been told so, and checks that the other
-// takes over in time and goes on with that machine. want is how many pods there are then, each with a node.
+// killedInFlight kills the active controller after it has launched an instance and before it has the response. It checks that the other
+// takes over in time and continues with that instance. want is the number of pods then, each with a node.
 func (s *sealed) killedInFlight(name string, want int) {
 	s.t.Helper()
 	leader, life := s.lease()
@@ -193,8 +195,8 @@ func (s *sealed) killedInFlight(name string, want int) {
 	case <-time.After(30 * time.Second):
 		s.t.Fatalf("nothing was launched\n%s", s.l.Evidence(context.Background()))
 	}
-	if now := len(bought(s.l, name)); now != want {
-		s.t.Errorf("%d machines when the controller is killed, want %d", now, want)
+	if now := len(instancesOf(s.l, name)); now != want {
+		s.t.Errorf("%d instances when the controller is killed, want %d", now, want)
 	}
 	s.pods[leader].Kill()
 	killed := time.Now()
@@ -205,8 +207,8 @@ func (s *sealed) killedInFlight(name string, want int) {
 	})
 	s.t.Logf("%s was killed; the other acts after %.1f s, the lease is for %s", leader, time.Since(killed).Seconds(), life)
 	allRun(s.t, s.l, name, want, time.Minute)
-	if now := len(bought(s.l, name)); now != want {
-		s.t.Errorf("%d machines were bought, want %d: one was bought twice", now, want)
+	if now := len(instancesOf(s.l, name)); now != want {
+		s.t.Errorf("%d instances were launched, want %d: one was launched twice", now, want)
 	}
 }
 
@@ -221,7 +223,7 @@ func (s *sealed) lease() (holder string, life time.Duration) {
 	return holder, time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// silence passes calls to AWS on. When it is asked to, it carries out the next launch and does not say so to who asked for it.
+// silence passes calls to AWS on. On request it carries out the next launch and sends no response.
 type silence struct {
 	to   http.Handler
 	held atomic.Pointer[chan struct{}]

@@ -40,7 +40,7 @@ func TestCaseStartupTaint(t *testing.T) {
 			pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
 	}
 
-	// Broken, as reported: told before there is any instance.
+	// The reported user data: the EC2NodeClass has the cause before there is any instance.
 	custom(namespace, broken)
 	message := preflightSays(t, l, namespace, metav1.ConditionFalse)
 	for _, want := range []string{"spec.userData, line 5, column ", "--kubelet-extra-args only with its value as the next word", "no node registers with the taint karpenter.sh/unregistered:NoExecute"} {
@@ -48,14 +48,14 @@ func TestCaseStartupTaint(t *testing.T) {
 			t.Errorf("the condition says %q, and not %q", message, want)
 		}
 	}
-	if all := bought(l, namespace); len(all) > 0 {
-		t.Errorf("bought before: %v", all)
+	if all := instancesOf(l, namespace); len(all) > 0 {
+		t.Errorf("launched before: %v", all)
 	}
 
 	// Such a node is made usable all the same, and is not killed for it.
 	apply(t, l, deployment(namespace, namespace, 1, "500m", "256Mi", "test: "+namespace))
 	allRun(t, l, namespace, 1, 2*time.Minute)
-	within(t, l, time.Minute, "the claim to be told of the missing taint", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the claim to report the missing taint", func(ctx context.Context) (bool, error) {
 		return taintMissing(ctx, l, namespace)
 	})
 	if err := l.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
@@ -67,9 +67,9 @@ func TestCaseStartupTaint(t *testing.T) {
 	if printed == nil {
 		t.Fatalf("the condition prints no line to write: %s", message)
 	}
-	mended := regexp.MustCompile(`--kubelet-extra-args=.*`).ReplaceAllLiteralString(broken, printed[1])
+	correct := regexp.MustCompile(`--kubelet-extra-args=.*`).ReplaceAllLiteralString(broken, printed[1])
 	fixed := "fixed-" + namespace
-	custom(fixed, mended)
+	custom(fixed, correct)
 	preflightSays(t, l, fixed, metav1.ConditionTrue)
 	apply(t, l, deployment(namespace, fixed, 1, "500m", "256Mi", "test: "+fixed))
 	within(t, l, 2*time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestStaticPool keeps a pool of two nodes that nothing runs on, replaces one that somebody deletes, and follows kubectl scale.
+// TestStaticPool keeps a pool of two nodes without pods, replaces one that a user deletes, and follows kubectl scale.
 func TestStaticPool(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name := namespaced(t, l)

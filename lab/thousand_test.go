@@ -27,10 +27,11 @@ import (
 // usualNodes is how many nodes every run of the tests has; make soak has a thousand, with ten thousand pods.
 const usualNodes = 100
 
-// TestThousandNodes: ten thousand pods wait when the controller starts, in an account with the limits of calls that every
-// account begins with. A thousand nodes are wanted at one moment, bought, not one more, all of them join, and EC2 refuses
-// almost none of the calls. (Were the controller there before the pods, kube-scheduler would set the pace: it must have
-// found no place for a pod before anybody buys one, and finds that of some hundred a second here.)
+// TestThousandNodes: ten thousand pods wait when the controller starts, in an account with the default limits of API calls. The controller
+// plans a thousand nodes at once and launches exactly those; all of them join, and EC2 throttles almost none of the calls.
+//
+// The pods are there before the controller. Otherwise kube-scheduler would set the pace: a pod must be unschedulable before a node is
+// launched for it, and kube-scheduler tries some hundred pods per second here.
 func TestThousandNodes(t *testing.T) {
 	nodes := int(numberFrom(t, "LAB_NODES", usualNodes))
 	pods := 10 * nodes
@@ -47,7 +48,7 @@ func TestThousandNodes(t *testing.T) {
 		return err == nil, err
 	})
 	crowd := follow(t, l, name)
-	// Of 1930m that pods can have, DaemonSets take 150m: ten pods fit, and never eleven, whoever comes first.
+	// Of 1930m that pods can have, DaemonSets take 150m: ten pods fit, and never eleven, in any order.
 	pour(t, l, name, pods, "177m", "128Mi")
 	crowd.wait(t, l, 5*time.Minute, fmt.Sprintf("kube-scheduler to know that %d pods have no place", pods), func(s census) bool { return s.placeless == pods })
 	c := restart(t, l)
@@ -56,14 +57,14 @@ func TestThousandNodes(t *testing.T) {
 	})
 	judgeCalls(t, l)
 	claims, wanted := claimsOf(t, l, name)
-	all := bought(l, name)
+	all := instancesOf(l, name)
 	for _, i := range all {
 		if !wanted["aws:///"+i.Zone+"/"+i.ID] {
 			t.Errorf("instance %s (%s) belongs to no claim", i.ID, i.State)
 		}
 	}
 	if len(all) != nodes || len(claims) != nodes {
-		t.Errorf("%d instances were bought for %d claims, want %d for %d", len(all), len(claims), nodes, nodes)
+		t.Errorf("%d instances were launched for %d claims, want %d for %d", len(all), len(claims), nodes, nodes)
 	}
 	t.Logf("the controller took at most %d MiB of memory", peakMemory(t, c.PID())>>20)
 }
@@ -83,7 +84,7 @@ func lighten(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// pour makes alike pods from many goroutines at once. They belong to nobody: a controller of theirs would cost the API
+// pour creates equal pods from many goroutines at once. They have no controller: one would cost the API
 // server as many events as pods.
 func pour(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string) {
 	t.Helper()
@@ -113,7 +114,7 @@ type crowd struct {
 	name  string
 	pods  corelisters.PodLister
 	nodes corelisters.NodeLister
-	begun time.Time
+	began time.Time
 }
 
 // census counts a crowd.
@@ -126,7 +127,7 @@ type census struct {
 func follow(t *testing.T, l *lab.Lab, name string) *crowd {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(l.Kube, 0)
-	c := &crowd{name: name, pods: factory.Core().V1().Pods().Lister(), nodes: factory.Core().V1().Nodes().Lister(), begun: time.Now()}
+	c := &crowd{name: name, pods: factory.Core().V1().Pods().Lister(), nodes: factory.Core().V1().Nodes().Lister(), began: time.Now()}
 	factory.Start(t.Context().Done())
 	for kind, ok := range factory.WaitForCacheSync(t.Context().Done()) {
 		if !ok {
@@ -136,10 +137,10 @@ func follow(t *testing.T, l *lab.Lab, name string) *crowd {
 	return c
 }
 
-// wait waits until ok, and tells every half minute how far it is.
+// wait waits until ok, and logs the progress every half minute.
 func (c *crowd) wait(t *testing.T, l *lab.Lab, limit time.Duration, what string, ok func(census) bool) {
 	t.Helper()
-	told, counted, s := time.Now(), time.Time{}, census{}
+	loggedAt, counted, s := time.Now(), time.Time{}, census{}
 	within(t, l, limit, what, func(context.Context) (bool, error) {
 		if time.Since(counted) > time.Second { // to count is work, too
 			var err error
@@ -151,13 +152,13 @@ func (c *crowd) wait(t *testing.T, l *lab.Lab, limit time.Duration, what string,
 		if ok(s) {
 			return true, nil
 		}
-		if time.Since(told) >= 30*time.Second {
-			told = time.Now()
-			t.Logf("after %3.0f s: %+v; %d bought", time.Since(c.begun).Seconds(), s, len(bought(l, c.name)))
+		if time.Since(loggedAt) >= 30*time.Second {
+			loggedAt = time.Now()
+			t.Logf("after %3.0f s: %+v; %d launched", time.Since(c.began).Seconds(), s, len(instancesOf(l, c.name)))
 		}
 		return false, fmt.Errorf("%+v", s)
 	})
-	t.Logf("%s: after %.1f s", what, time.Since(c.begun).Seconds())
+	t.Logf("%s: after %.1f s", what, time.Since(c.began).Seconds())
 }
 
 func (c *crowd) count() (census, error) {

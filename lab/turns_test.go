@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestPodsLeaveInTurn: a move says in which order the pods of its nodes leave. Kubernetes' own controllers make each one's successor, and kube-scheduler
-// binds it, before the next one is asked to leave, on whichever of the nodes that is.
+// TestPodsLeaveInTurn: a move contains the order in which the pods of its nodes are evicted. Kubernetes' own controllers create the successor of
+// each pod, and kube-scheduler binds it to some node, before the next pod is evicted.
 func TestPodsLeaveInTurn(t *testing.T) {
 	l := shared(t)
 	controller(t, l)
@@ -137,7 +137,7 @@ func (s *steps) note(step string) {
 	}
 }
 
-// watchSteps notes when pods of the order are asked to leave, and others of their apps are bound.
+// watchSteps records when pods of the order are evicted, and when other pods of their apps are bound.
 func watchSteps(t *testing.T, l *lab.Lab, namespace string, order []string) *steps {
 	t.Helper()
 	s := &steps{}

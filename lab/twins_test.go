@@ -36,13 +36,13 @@ func TestCaseSameNameWhole(t *testing.T) {
 	}
 	for i, w := range twins {
 		w.full(t)
-		toldPool(t, w.l, w.name, "NamesakeSeen", "its uid is "+twins[1-i].uid)
+		poolReports(t, w.l, w.name, "NamesakeSeen", "its uid is "+twins[1-i].uid)
 	}
 
 	group, undo := moveTags(t, first)
 	for _, w := range twins {
 		w.waits(t, fmt.Sprintf("%d of %d nodes drift at once", twinNodes, twinNodes), fmt.Sprintf("SecurityGroupDrift of %d", twinNodes), "it lacks "+group)
-		toldPool(t, w.l, w.name, "DriftHeld", group)
+		poolReports(t, w.l, w.name, "DriftHeld", group)
 	}
 	for _, w := range twins {
 		w.mayGo(true)
@@ -54,14 +54,14 @@ func TestCaseSameNameWhole(t *testing.T) {
 	}
 	for _, w := range twins {
 		w.mayGo(false)
-		w.rests(t, asked)
+		w.rechecks(t, asked)
 	}
 	for _, w := range twins {
 		w.mayEnd() // both at once: the tags are those of one account
 	}
 	undo(t)
 	for _, w := range twins {
-		w.isCalm(t)
+		w.isConverged(t)
 		allRun(t, w.l, w.name, twinPods/2, time.Minute)
 		w.judge(t)
 	}
@@ -124,17 +124,17 @@ func (w *twin) half(t *testing.T) {
 // restLooks is how often the security groups are looked for, every second, while nothing may happen: for drift it is looked every five.
 const restLooks = 15
 
-// rests waits until the controller has looked at its class, and so for drift, some times more; what it begins then, judge tells.
-func (w *twin) rests(t *testing.T, asked *askings) {
+// rechecks waits until the controller has scanned its class, and so checked for drift, restLooks more times. judge reports what it started.
+func (w *twin) rechecks(t *testing.T, asked *askings) {
 	t.Helper()
-	begun := asked.looked(w.l.Role)
-	within(t, w.l, time.Minute, "the controller to look some times", func(context.Context) (bool, error) {
-		return asked.looked(w.l.Role) >= begun+restLooks, nil
+	began := asked.looked(w.l.Role)
+	within(t, w.l, time.Minute, "the controller to scan some times", func(context.Context) (bool, error) {
+		return asked.looked(w.l.Role) >= began+restLooks, nil
 	})
 }
 
-// isCalm waits until nothing drifts and nothing is held.
-func (w *twin) isCalm(t *testing.T) {
+// isConverged waits until nothing drifts and nothing is held.
+func (w *twin) isConverged(t *testing.T) {
 	t.Helper()
 	within(t, w.l, 2*time.Minute, "nothing to drift any more", func(context.Context) (bool, error) {
 		says, isHeld := w.held(t)

@@ -95,7 +95,7 @@ func (w *twin) seeClaim(e watch.Event) {
 	}
 	why, _ := claim.StatusConditions().Find(karpenterv1.ConditionDisruptionReason)
 	if why.Reason == string(karpenterv1.DisruptionDrifted) {
-		w.fail("%s is replaced because it drifts, and nobody has allowed that", claim.Name)
+		w.fail("%s is replaced because it drifts, and no user has allowed that", claim.Name)
 	}
 	if _, known := w.gone[claim.Name]; known || claim.DeletionTimestamp == nil && e.Type != watch.Deleted {
 		return
@@ -111,7 +111,7 @@ func consolidations() []string {
 	return []string{string(karpenterv1.DisruptionUnderutilized), string(karpenterv1.DisruptionEmpty)}
 }
 
-// seePool notes a pool that says no more that a mass drift waits, although nobody has allowed it and nothing was undone.
+// seePool records a pool that no longer reports a held mass drift, although no user has allowed it and nothing was undone.
 func (w *twin) seePool(e watch.Event) {
 	pool, ok := e.Object.(*karpenterv1.NodePool)
 	if !ok {

@@ -149,7 +149,7 @@ func (in *installation) none(kind string) {
 	})
 }
 
-// settled waits until each of so many nodes has what every node has.
+// settled waits until each of the given number of nodes has what every node has.
 func (in *installation) settled(nodes int) {
 	in.t.Helper()
 	within(in.t, in.l, 30*time.Second, "the nodes to have all that nodes have", func(ctx context.Context) (bool, error) {

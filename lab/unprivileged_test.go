@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// nobody is a user id without an account's rights.
-const nobody = 65534
+// unprivilegedID is a user id without an account's rights.
+const unprivilegedID = 65534
 
-// TestUnprivileged runs TestSealedIRSA once more as nobody, where this one is root: who is not root makes a cell with a user namespace, in which
-// the program has the pod's user id, and not with the machine's own ids.
+// TestUnprivileged runs TestSealedIRSA once more as `nobody`, where this test runs as root. A user who is not root makes a sandbox with a user
+// namespace, in which the program has the pod's user id, and not with the host's own ids.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("this is not root, so TestSealed and TestSealedIRSA have shown it")
@@ -47,14 +47,14 @@ func TestUnprivileged(t *testing.T) {
 		if err := os.Chmod(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chown(folder, nobody, nobody); err != nil {
+		if err := os.Chown(folder, unprivilegedID, unprivilegedID); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(home, "lab.test"), "-test.v", "-test.run", "^TestSealedIRSA$", "-test.timeout", "5m")
 	cmd.Dir = work
 	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH"), helmVariable + "=" + filepath.Join(home, "helm"), "JOINER_BINARY=" + filepath.Join(home, "joiner")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivilegedID, Gid: unprivilegedID}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("as nobody: %v\n%s", err, out)
@@ -65,7 +65,7 @@ func TestUnprivileged(t *testing.T) {
 	t.Logf("as nobody:\n%s", out)
 }
 
-// copyTo copies a program, for everybody to run.
+// copyTo copies a program and lets all users run it.
 func copyTo(t *testing.T, to, from string) {
 	t.Helper()
 	in, err := os.Open(from)

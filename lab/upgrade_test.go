@@ -87,7 +87,7 @@ func (in *installation) hasNewField(c *apiextensionsv1.CustomResourceDefinition)
 // upgrade upgrades to the chart of today, and checks that the definitions are brought and that nothing happens to any node.
 func (in *installation) upgrade(pool string) {
 	in.t.Helper()
-	in.calm(pool)
+	in.idle(pool)
 	before, calls := in.fleetOf(pool), in.l.Emulator.Calls()
 	if len(before) < 5 || calls["ec2:CreateFleet"] == 0 {
 		in.t.Fatalf("only %d nodes: %v, by these calls: %v", len(before), before, calls)
@@ -158,11 +158,11 @@ func ofOurs(taints []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return strings.HasPrefix(t.Key, "node.kubernetes.io/") })
 }
 
-// calm waits until nothing is written any more that is written once a node has joined: the name of its instance is the last of it.
-func (in *installation) calm(pool string) {
+// idle waits for the last write that follows the join of a node: the name of its instance.
+func (in *installation) idle(pool string) {
 	in.t.Helper()
 	within(in.t, in.l, time.Minute, "all instances to be named after their Nodes", func(context.Context) (bool, error) {
-		all := bought(in.l, pool)
+		all := instancesOf(in.l, pool)
 		return len(all) > 0 && !slices.ContainsFunc(all, func(i world.Instance) bool { return i.Alive() && i.Tags["Name"] == "" }), nil
 	})
 }
@@ -171,7 +171,7 @@ func (in *installation) calm(pool string) {
 func (in *installation) fleetOf(pool string) map[string]string {
 	in.t.Helper()
 	claims, _ := claimsOf(in.t, in.l, pool)
-	instances := bought(in.l, pool)
+	instances := instancesOf(in.l, pool)
 	out := map[string]string{}
 	for _, c := range claims {
 		var node corev1.Node

@@ -82,7 +82,6 @@ var languageDebt = map[string]int{
 	"internal/node/lifecycle":           2,
 	"internal/node/userdata":            3,
 	"internal/scenario":                 8,
-	"lab":                               298,
 }
 
 // longestSentence is how many words a sentence of a document or a message may have.

@@ -137,7 +137,7 @@ func TestMapping(t *testing.T) {
 			entry:    func(t *testing.T, s *site) { s.entry(t, "STANDARD", "joe", "entry") },
 			wantUser: "joe", wantGroups: []string{"entry"},
 		},
-		"an entry of type EC2_LINUX for somebody who is no instance": {
+		"an entry of type EC2_LINUX for a caller that is no instance": {
 			mode: world.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "EC2_LINUX", "") },
 			wantError: "failed querying private DNS from EC2 API for node joe@example.com",
 		},

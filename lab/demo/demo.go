@@ -117,7 +117,7 @@ func (d *show) start(ctx context.Context) error {
 }
 
 func (d *show) caseOne(ctx context.Context) error {
-	d.screen.title("1  Five pods want nodegroup=karpenter; the pool may buy t2 and t3, small and medium")
+	d.screen.title("1  Five pods want nodegroup=karpenter; the pool allows t2 and t3, small and medium")
 	text := fill(d.lab, caseOne)
 	d.plans = append(d.plans, text)
 	if err := d.lab.Apply(ctx, text); err != nil {
@@ -210,7 +210,7 @@ func (d *show) alive() int {
 func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	defer d.screen.tell("")
+	defer d.screen.setStatus("")
 	tick := time.NewTicker(150 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -218,7 +218,7 @@ func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 		if wanted(s) {
 			return nil
 		}
-		d.screen.tell(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d on their way · $%s/h", s.running, s.pods, s.nodes, s.coming, s.price))
+		d.screen.setStatus(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d on their way · $%s/h", s.running, s.pods, s.nodes, s.coming, s.price))
 		if err := d.screen.failed(); err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (d *show) summary(ctx context.Context, full standing) {
 	calls, by := d.lab.AWSCalls()
 	rows := [][2]string{
 		{"pods", fmt.Sprintf("%d", full.running)},
-		{"nodes bought", fmt.Sprintf("%d: %s", full.bought, full.perType)},
+		{"nodes launched", fmt.Sprintf("%d: %s", full.launched, full.perType)},
 		{"price per hour", "$" + full.price.String()},
 	}
 	if bound, err := d.bound(ctx); err != nil {

@@ -47,13 +47,13 @@ func (s *screen) title(text string) {
 
 // step shows a step in progress. The returned function prints the step with the time that it took.
 func (s *screen) step(text string) (done func()) {
-	begun := time.Now()
+	began := time.Now()
 	if s.live {
-		s.tell("  … " + text)
+		s.setStatus("  … " + text)
 	}
 	return func() {
-		s.tell("")
-		s.print(fmt.Sprintf("  %s %-74s %s\n", s.paint(green, "✓"), text, s.paint(dim, fmt.Sprintf("%5.1f s", time.Since(begun).Seconds()))))
+		s.setStatus("")
+		s.print(fmt.Sprintf("  %s %-74s %s\n", s.paint(green, "✓"), text, s.paint(dim, fmt.Sprintf("%5.1f s", time.Since(began).Seconds()))))
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *screen) event(color, stage, text string) {
 	s.mu.Lock()
 	at := time.Since(s.since).Seconds()
 	s.mu.Unlock()
-	s.print(fmt.Sprintf("  %s  %s  %s\n", s.paint(dim, fmt.Sprintf("%5.1f s", at)), s.paint(color, fmt.Sprintf("%-7s", stage)), text))
+	s.print(fmt.Sprintf("  %s  %s  %s\n", s.paint(dim, fmt.Sprintf("%5.1f s", at)), s.paint(color, fmt.Sprintf("%-8s", stage)), text))
 }
 
 // print prints lines that stay.
@@ -89,8 +89,8 @@ func (s *screen) failed() error {
 	return s.err
 }
 
-// tell replaces the line that tells how things stand. Without a terminal there is none.
-func (s *screen) tell(text string) {
+// setStatus replaces the status line. Without a terminal there is none.
+func (s *screen) setStatus(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.live || text == s.status {

@@ -29,15 +29,15 @@ type story struct {
 	mu     sync.Mutex
 	claims map[string]*chapter // by name
 	pods   map[types.UID]*podLife
-	spent  map[string]int // instance type → how many were bought
+	spent  map[string]int // instance type → how many were launched
 }
 
 // chapter is the life of one NodeClaim.
 type chapter struct {
-	wanted                        time.Time
-	bought, joined, ready, isGone bool
-	price                         catalog.Price
-	what                          string // "t3.small  us-east-1a"
+	wanted                          time.Time
+	launched, joined, ready, isGone bool
+	price                           catalog.Price
+	what                            string // "t3.small  us-east-1a"
 }
 
 // podLife has the times at which a pod was first seen, and first seen running.
@@ -60,8 +60,8 @@ func follow(ctx context.Context, l *lab.Lab, s *screen) (*story, error) {
 	}
 	t := &story{lab: l, screen: s, claims: map[string]*chapter{}, pods: map[types.UID]*podLife{}, spent: map[string]int{}}
 	for _, kind := range []struct {
-		of   client.Object
-		tell func(object any, gone bool)
+		of     client.Object
+		notify func(object any, gone bool)
 	}{
 		{&karpenterv1.NodeClaim{}, t.claim},
 		{&corev1.Pod{}, t.pod},
@@ -71,9 +71,9 @@ func follow(ctx context.Context, l *lab.Lab, s *screen) (*story, error) {
 			return nil, fmt.Errorf("watch the cluster: %w", err)
 		}
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { kind.tell(object, false) },
-			UpdateFunc: func(_, object any) { kind.tell(object, false) },
-			DeleteFunc: func(object any) { kind.tell(object, true) },
+			AddFunc:    func(object any) { kind.notify(object, false) },
+			UpdateFunc: func(_, object any) { kind.notify(object, false) },
+			DeleteFunc: func(object any) { kind.notify(object, true) },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("watch the cluster: %w", err)
@@ -101,12 +101,12 @@ func (t *story) claim(object any, gone bool) {
 	if h == nil {
 		h = &chapter{wanted: time.Now()}
 		t.claims[c.Name] = h
-		t.screen.event(cyan, "wanted", fmt.Sprintf("%-18s %s", c.Name, wish(c)))
+		t.screen.event(cyan, "wanted", fmt.Sprintf("%-18s %s", c.Name, openTypes(c)))
 	}
 	after := fmt.Sprintf("after %.1f s", time.Since(h.wanted).Seconds())
-	if !h.bought && c.Status.ProviderID != "" {
-		h.bought = true
-		t.purchase(c, h)
+	if !h.launched && c.Status.ProviderID != "" {
+		h.launched = true
+		t.launched(c, h)
 	}
 	if !h.joined && is(c, karpenterv1.ConditionRegistered) {
 		h.joined = true
@@ -122,7 +122,7 @@ func (t *story) claim(object any, gone bool) {
 	}
 }
 
-func (t *story) purchase(c *karpenterv1.NodeClaim, h *chapter) {
+func (t *story) launched(c *karpenterv1.NodeClaim, h *chapter) {
 	i, ok := t.instance(c.Status.ProviderID)
 	if !ok {
 		return
@@ -134,7 +134,7 @@ func (t *story) purchase(c *karpenterv1.NodeClaim, h *chapter) {
 	if i.Spot {
 		way = "spot"
 	}
-	t.screen.event(yellow, "bought", fmt.Sprintf("%-18s %-42s $%s/h %s", c.Name, h.what, h.price, way))
+	t.screen.event(yellow, "launched", fmt.Sprintf("%-18s %-42s $%s/h %s", c.Name, h.what, h.price, way))
 }
 
 func (t *story) instance(providerID string) (world.Instance, bool) {
@@ -146,8 +146,8 @@ func (t *story) instance(providerID string) (world.Instance, bool) {
 	return world.Instance{}, false
 }
 
-// wish says what a claim leaves open: how many types could serve.
-func wish(c *karpenterv1.NodeClaim) string {
+// openTypes describes which instance types a NodeClaim may use.
+func openTypes(c *karpenterv1.NodeClaim) string {
 	pool := "pool " + c.Labels[karpenterv1.LabelNodePool]
 	for _, r := range c.Spec.Requirements {
 		if r.Key == corev1.LabelInstanceTypeStable && len(r.Values) > 0 {
@@ -193,7 +193,7 @@ type standing struct {
 	pods, running          int
 	nodes, coming          int
 	price                  catalog.Price
-	bought                 int
+	launched               int
 	median, worst, perType string
 }
 
@@ -215,8 +215,8 @@ func (t *story) standing() standing {
 		}
 	}
 	for _, c := range t.claims {
-		if c.bought {
-			s.bought++
+		if c.launched {
+			s.launched++
 		}
 		switch {
 		case c.isGone:

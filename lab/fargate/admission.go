@@ -25,7 +25,7 @@ type change struct {
 // matches no active profile keeps its scheduler.
 func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.deaf.Load() {
-		http.Error(w, "there is nobody here", http.StatusServiceUnavailable)
+		http.Error(w, "the webhook is down", http.StatusServiceUnavailable)
 		return
 	}
 	var review admissionv1.AdmissionReview

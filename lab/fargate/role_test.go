@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	account = "111122223333"
-	region  = "us-east-1"
-	cluster = "demo"
-	roleARN = "arn:aws:iam::" + account + ":role/execution"
-	machine = "fargate-ip-10-0-0-9.ec2.internal"
-	trust   = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"` + Service + `"},"Action":"sts:AssumeRole"}]}`
-	policy  = "arn:aws:iam::aws:policy/" + ExecutionPolicy
+	account  = "111122223333"
+	region   = "us-east-1"
+	cluster  = "demo"
+	roleARN  = "arn:aws:iam::" + account + ":role/execution"
+	nodeName = "fargate-ip-10-0-0-9.ec2.internal"
+	trust    = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"` + Service + `"},"Action":"sts:AssumeRole"}]}`
+	policy   = "arn:aws:iam::aws:policy/" + ExecutionPolicy
 )
 
 // newFargate is a Fargate beside an emulated AWS and the authenticator of a cluster that has an aws-auth or none.
@@ -112,20 +112,20 @@ func TestLetIn(t *testing.T) {
 		"a row with the user of EC2's nodes":    {world.AuthConfigMap, mapRow(roleARN, "system:node:node", groups), []step{attached}, "is let in as system:node:node"},
 		"a row without the group of proxies":    {world.AuthConfigMap, mapRow(roleARN, "system:node:{{SessionName}}", "system:nodes"), []step{attached}, "without group system:node-proxier"},
 		"no policy":                             {world.AuthAPI, nil, []step{profiled}, "lacks " + ExecutionPolicy},
-		"a role that trusts somebody else":      {world.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
+		"a role that trusts another service":    {world.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
 	} {
 		f := newFargate(t, c.mode, c.awsAuth)
 		for _, s := range c.steps {
 			f.do(t, s)
 		}
-		err := f.letIn(t.Context(), roleARN, machine)
+		err := f.letIn(t.Context(), roleARN, nodeName)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
 
-// TestAdmission: a pod that a profile selects is given to Fargate, any other is left as it is, and so is every pod while nobody answers.
+// TestAdmission: a pod that a profile selects is given to Fargate; any other pod is unchanged, and so is every pod while the webhook is down.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	f := newFargate(t, world.AuthAPI, nil)
@@ -166,6 +166,6 @@ func TestAdmission(t *testing.T) {
 	}
 	f.SetDeaf(true)
 	if got, code := review("kube-system", nil); got != "" || code != 503 {
-		t.Errorf("nobody answers: %d %s", code, got)
+		t.Errorf("the webhook is down: %d %s", code, got)
 	}
 }

@@ -54,14 +54,14 @@ func sizeOf(pod *corev1.Pod) (size, bool) {
 		if r.milli < requests.Cpu().MilliValue() || r.most < memory {
 			continue
 		}
-		sold := r.least
-		for sold < memory {
-			sold += r.step
+		memoryMiB := r.least
+		for memoryMiB < memory {
+			memoryMiB += r.step
 		}
-		if r.milli == 250 && sold == 3*512 {
-			sold = r.most // a quarter of a CPU goes with half a GiB, one or two
+		if r.milli == 250 && memoryMiB == 3*512 {
+			memoryMiB = r.most // a quarter of a CPU goes with half a GiB, one or two
 		}
-		return size{r.milli, sold}, true
+		return size{r.milli, memoryMiB}, true
 	}
 	return size{}, false
 }

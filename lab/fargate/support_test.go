@@ -38,7 +38,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestSize: the smallest size that holds the requests and what Fargate takes for itself; the sizes are those that are sold.
+// TestSize: the smallest size that holds the requests and Fargate's own overhead; only sizes that Fargate offers.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ cpu, memory, more, want string }{

@@ -105,7 +105,7 @@ func familyFaults() []Fault {
 		own(Fault{Name: "kubelet-setting-unknown", What: "AL2023: the NodeConfig sets a label that kubelets may not set", Check: "TAINT-3", Cause: "may not set the label"},
 			al2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --node-labels=node-role.kubernetes.io/worker=x\n"),
 		own(Fault{Name: "user-data-too-long", What: "the user data is longer than EC2 takes", Check: "LAUNCH-7", Cause: "bytes, and EC2 takes 16384"},
-			al2023, "#!/bin/bash\n"+strings.Repeat("# a comment that nobody reads on an instance\n", 400)),
+			al2023, "#!/bin/bash\n"+strings.Repeat("# a comment that no program reads on an instance\n", 400)),
 	}
 }
 

@@ -30,7 +30,7 @@ func classFaults() []Fault {
 			s.Lab.Emulator.Do(func(_ *world.World, _ time.Time) { s.Lab.Estate.Region.Images.Deregister(id) })
 			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: id}}
 		}),
-		class("image-name-of-nobody", "the EC2NodeClass selects images by a name that none has", "it selects no image", func(s *Scene) {
+		class("image-name-without-match", "the EC2NodeClass selects images by a name that no image has", "it selects no image", func(s *Scene) {
 			family := "Bottlerocket"
 			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{Name: "golden-" + s.Name + "-*", Owner: "self"}}
 		}),

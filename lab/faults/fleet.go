@@ -25,7 +25,7 @@ func fleetFaults() []Fault {
 	return []Fault{
 		{Name: "orphan", What: "an instance carries the cluster's name, and no NodeClaim is of it", Check: "ID-4", Cause: "no NodeClaim or Node here is of it", Hint: true, Alone: true,
 			Break: stranger(nil)},
-		{Name: "namesake", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Alone: true,
+		{Name: "same-cluster-name", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Alone: true,
 			Break: stranger(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
 		{Name: "startup-taint-stays", What: "nothing removes the NodePool's startup taint from its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true, Wait: diagnosis.Lingering,
 			Break: func(_ context.Context, s *Scene) error {
@@ -76,8 +76,8 @@ func stranger(more map[string]string) func(context.Context, *Scene) error {
 			return fmt.Errorf("launch a stranger: %w", err)
 		}
 		id := *out.Instances[0].InstanceId
-		// One that has just been launched may belong to a NodeClaim that does not say so yet.
-		if err := s.until(ctx, time.Minute, "the stranger to be old enough to be told from a new node", func(context.Context) (bool, error) {
+		// For a new instance, the NodeClaim may not have its provider ID yet.
+		if err := s.until(ctx, time.Minute, "the foreign instance to be too old for a new node", func(context.Context) (bool, error) {
 			return time.Since(*out.Instances[0].LaunchTime) > diagnosis.Unclaimed, nil
 		}); err != nil {
 			return err

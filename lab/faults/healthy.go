@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// Calm is what doctor said of scenes in which nothing is wrong.
-type Calm struct {
+// Healthy is the result of PlayHealthy: what doctor reported of scenes in which nothing is wrong.
+type Healthy struct {
 	Scenes int      // that were played
 	Asked  int      // how often doctor was asked meanwhile: before the launch, on the way and afterwards
 	Alarms []string // what it found all the same: false alarms, each once
@@ -72,18 +72,18 @@ func variants() []variant {
 	}
 }
 
-// Calm plays scenes in which nothing is wrong, those of one authentication mode side by side, and asks doctor until all their pods run.
-func (s *Stage) Calm(ctx context.Context) (Calm, error) {
-	var out Calm
+// PlayHealthy plays scenes in which nothing is wrong, those of one authentication mode in parallel, and runs doctor until all their pods run.
+func (s *Stage) PlayHealthy(ctx context.Context) (Healthy, error) {
+	var out Healthy
 	for _, mode := range []string{world.AuthBoth, world.AuthAPI, world.AuthConfigMap} {
-		if err := s.calm(ctx, mode, &out); err != nil {
+		if err := s.playHealthy(ctx, mode, &out); err != nil {
 			return out, fmt.Errorf("healthy scenes in mode %s: %w", mode, err)
 		}
 	}
 	return out, nil
 }
 
-func (s *Stage) calm(ctx context.Context, mode string, out *Calm) error {
+func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) error {
 	var scenes []*Scene
 	defer func() {
 		for _, scene := range scenes {
@@ -114,7 +114,7 @@ func (s *Stage) calm(ctx context.Context, mode string, out *Calm) error {
 		}
 	}
 	for _, scene := range scenes {
-		err := scene.until(ctx, mending, "the pods of "+scene.Name+" to run", func(ctx context.Context) (bool, error) {
+		err := scene.until(ctx, clearTakes, "the pods of "+scene.Name+" to run", func(ctx context.Context) (bool, error) {
 			err := s.listen(ctx, out)
 			running, err2 := scene.running(ctx)
 			return running, errors.Join(err, err2)
@@ -127,7 +127,7 @@ func (s *Stage) calm(ctx context.Context, mode string, out *Calm) error {
 }
 
 // listen asks doctor, and notes what it finds.
-func (s *Stage) listen(ctx context.Context, out *Calm) error {
+func (s *Stage) listen(ctx context.Context, out *Healthy) error {
 	all, err := s.ask(ctx)
 	if err != nil {
 		return err

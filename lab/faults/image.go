@@ -9,7 +9,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/lab"
-	"github.com/joiner-sh/joiner/lab/machine"
+	"github.com/joiner-sh/joiner/lab/instance"
 )
 
 // imageFaults are faults of images: another family than in the EC2NodeClass, or missing parts.
@@ -28,7 +28,7 @@ func imageFaults() []Fault {
 				return s.World(func(*world.World, time.Time) error {
 					for _, i := range s.Lab.Estate.Region.Images.All() {
 						if i.ID == s.Class.Spec.AMISelectorTerms[0].ID {
-							i.Flaws = []string{machine.FlawOldTable}
+							i.Flaws = []string{instance.FlawOldTable}
 							s.Lab.Estate.Region.Images.Register(i)
 						}
 					}
@@ -39,14 +39,14 @@ func imageFaults() []Fault {
 			Break: otherFamily("AL2023", "AL2", nil)},
 		{Name: "image-of-al2023", What: "an image of Amazon Linux 2023 with a misleading name, under AMI family AL2", Check: "BOOT-4", Cause: "does not understand the user data of AMI family AL2", After: true,
 			Break: otherFamily("AL2", "AL2023", nil)},
-		flawed(Fault{Name: "image-without-nodeadm", What: "the image has no nodeadm", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", machine.FlawNoNodeadm),
-		flawed(Fault{Name: "image-hardened", What: "the image was hardened so that nodeadm may not be run", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", machine.FlawLockedNodeadm),
-		flawed(Fault{Name: "image-without-bootstrap", What: "the image has no bootstrap.sh", Check: "BOOT-4", Cause: "does not understand the user data"}, "AL2", machine.FlawNoBootstrap),
-		flawed(Fault{Name: "image-without-kubelet", What: "the image has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2023", machine.FlawNoKubelet),
-		flawed(Fault{Name: "image-without-kubelet-al2", What: "the image of Amazon Linux 2 has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2", machine.FlawNoKubelet),
-		flawed(Fault{Name: "image-without-containerd", What: "the image has no containerd, which nodeadm calls", Check: "BOOT-6", Cause: "nodeadm fails on the instance"}, "AL2023", machine.FlawNoContainerd),
-		flawed(Fault{Name: "clock-wrong", What: "the image has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2023", machine.FlawWrongClock),
-		flawed(Fault{Name: "clock-wrong-al2", What: "the image of Amazon Linux 2 has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2", machine.FlawWrongClock),
+		flawed(Fault{Name: "image-without-nodeadm", What: "the image has no nodeadm", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", instance.FlawNoNodeadm),
+		flawed(Fault{Name: "image-hardened", What: "the image was hardened so that nodeadm may not be run", Check: "BOOT-5", Cause: "has no nodeadm"}, "AL2023", instance.FlawLockedNodeadm),
+		flawed(Fault{Name: "image-without-bootstrap", What: "the image has no bootstrap.sh", Check: "BOOT-4", Cause: "does not understand the user data"}, "AL2", instance.FlawNoBootstrap),
+		flawed(Fault{Name: "image-without-kubelet", What: "the image has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2023", instance.FlawNoKubelet),
+		flawed(Fault{Name: "image-without-kubelet-al2", What: "the image of Amazon Linux 2 has no kubelet", Check: "BOOT-14", Cause: "has no kubelet"}, "AL2", instance.FlawNoKubelet),
+		flawed(Fault{Name: "image-without-containerd", What: "the image has no containerd, which nodeadm calls", Check: "BOOT-6", Cause: "nodeadm fails on the instance"}, "AL2023", instance.FlawNoContainerd),
+		flawed(Fault{Name: "clock-wrong", What: "the image has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2023", instance.FlawWrongClock),
+		flawed(Fault{Name: "clock-wrong-al2", What: "the image of Amazon Linux 2 has no time service, and its clock is hours off", Check: "BOOT-3", Cause: "clock is wrong"}, "AL2", instance.FlawWrongClock),
 	}
 }
 

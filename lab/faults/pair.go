@@ -66,7 +66,7 @@ func (s *Stage) playPair(ctx context.Context, scenes []*Scene, p *Pair) error {
 		}
 		for _, f := range []Fault{p.One, p.Other} {
 			if !slices.ContainsFunc(all, f.is) {
-				return false, fmt.Errorf("%s is not among the findings, of which the first is %s", f.Name, told(all))
+				return false, fmt.Errorf("%s is not among the findings, of which the first is %s", f.Name, firstOf(all))
 			}
 		}
 		return true, nil

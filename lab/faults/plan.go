@@ -14,7 +14,7 @@ import (
 func planFaults() []Fault {
 	const none = "no NodePool gives its nodes that label"
 	return []Fault{
-		{Name: "label-that-nobody-has", What: "pods select a label that no NodePool gives its nodes", Check: "ARCH-4", Cause: none, NeedsPods: true, Smoke: true,
+		{Name: "label-without-nodepool", What: "pods select a label that no NodePool gives its nodes", Check: "ARCH-4", Cause: none, NeedsPods: true, Smoke: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pods.Spec.Template.Spec.NodeSelector["pod-type"] = s.Name
 				return nil
@@ -55,12 +55,12 @@ func planFaults() []Fault {
 				s.require(In("karpenter.k8s.aws/instance-family", "m5", "c5"))
 				return nil
 			}},
-		{Name: "type-that-is-not-sold", What: "the NodePool asks for an instance type that the region does not have", Check: "ARCH-1", Cause: "no instance type is left after the requirement node.kubernetes.io/instance-type In [m5.huge]",
+		{Name: "type-not-offered", What: "the NodePool asks for an instance type that the region does not have", Check: "ARCH-1", Cause: "no instance type is left after the requirement node.kubernetes.io/instance-type In [m5.huge]",
 			Break: func(_ context.Context, s *Scene) error {
 				s.require(In(corev1.LabelInstanceTypeStable, "m5.huge"))
 				return nil
 			}},
-		{Name: "more-cores-than-sold", What: "the NodePool asks for more cores than any instance type has", Check: "ARCH-1", Cause: "karpenter.k8s.aws/instance-cpu Gt [4000]",
+		{Name: "more-cores-than-offered", What: "the NodePool asks for more cores than any instance type has", Check: "ARCH-1", Cause: "karpenter.k8s.aws/instance-cpu Gt [4000]",
 			Break: func(_ context.Context, s *Scene) error {
 				s.require(karpv1.Requirement{Key: "karpenter.k8s.aws/instance-cpu", Operator: corev1.NodeSelectorOpGt, Values: []string{"4000"}})
 				return nil

@@ -26,8 +26,8 @@ const Limit = 2 * time.Minute
 const (
 	// fixTakes is how long pods may take to run after a fix was pasted, without the time to run the commands of the fix.
 	fixTakes = time.Minute
-	// mending is how long doctor may take to find nothing once pods run.
-	mending = 90 * time.Second
+	// clearTakes is how long doctor may take to find nothing once pods run.
+	clearTakes = 90 * time.Second
 )
 
 // Stage is a lab with a controller, in which faults are played.
@@ -116,7 +116,7 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 	if r.ByHand = f.Edit != nil && strings.HasPrefix(fix, "kubectl edit "); r.ByHand {
 		err = f.Edit(ctx, scene)
 	} else {
-		err = s.mend(ctx, fix)
+		err = s.applyFix(ctx, fix)
 	}
 	if err != nil {
 		return fmt.Errorf("the fix %q: %w", fix, err)
@@ -125,7 +125,7 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 		return fmt.Errorf("after the fix %q: %w", fix, err)
 	}
 	r.Ran = time.Since(began)
-	err = scene.until(ctx, mending, "doctor to find nothing", func(ctx context.Context) (bool, error) {
+	err = scene.until(ctx, clearTakes, "doctor to find nothing", func(ctx context.Context) (bool, error) {
 		all, err := s.ask(ctx)
 		if bad := slices.IndexFunc(all, Found.Bad); bad >= 0 {
 			err = fmt.Errorf("it finds %s: %s", all[bad].Check, all[bad].Cause)
@@ -199,8 +199,8 @@ func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix
 			if len(all) > 0 && all[0].Bad() && all[0].Check != f.Check { // a first finding that is only suspicious is not counted as wrong
 				r.wrong(all[0])
 			}
-			// What cannot be told without an instance is waited for with one.
-			return false, errors.Join(s.ensurePods(ctx, scene), fmt.Errorf("it is %s", told(all)))
+			// A cause that is not visible without an instance needs the pods, which get one.
+			return false, errors.Join(s.ensurePods(ctx, scene), fmt.Errorf("it is %s", firstOf(all)))
 		}
 		r.First, r.Early, r.After, fix = true, launched.IsZero(), time.Since(began), all[0].Fix
 		if !launched.IsZero() {
@@ -246,7 +246,7 @@ func (r Result) when() string {
 	return fmt.Sprintf("%.1f s after the launch", r.After.Seconds())
 }
 
-func told(all []Found) string {
+func firstOf(all []Found) string {
 	if len(all) == 0 {
 		return "nothing at all"
 	}

@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // Summary contains the numbers of a report.
 type Summary struct {
-	Faults, First, AtAll, Early, Mended int
-	ByHand                              int           // mended in an editor, as the fix says
-	Misled                              int           // faults before whose cause another one was told first
+	Faults, First, AtAll, Early, Pasted int
+	ByHand                              int           // fixed in the editor that the fix opens
+	Misled                              int           // faults before whose cause doctor reported another one first
 	Median, Worst                       time.Duration // from the launch until found
 	RanMedian, RanWorst                 time.Duration // from the fix until pods ran
 	Pairs, Both                         int
@@ -21,13 +22,13 @@ type Summary struct {
 
 // Summary computes the numbers.
 func (r Report) Summary() Summary {
-	s := Summary{Faults: len(r.Results), Pairs: len(r.Pairs), Alarms: len(r.Calm.Alarms)}
+	s := Summary{Faults: len(r.Results), Pairs: len(r.Pairs), Alarms: len(r.Healthy.Alarms)}
 	var times, ran []time.Duration
 	for _, one := range r.Results {
 		s.First += count(one.First)
 		s.AtAll += count(one.First || one.AtAll)
 		s.Early += count(one.First && one.Early)
-		s.Mended += count(one.Fixed && !one.ByHand)
+		s.Pasted += count(one.Fixed && !one.ByHand)
 		s.ByHand += count(one.Fixed && one.ByHand)
 		s.Misled += count(len(one.Wrong) > 0)
 		if one.First && !one.Early {
@@ -74,7 +75,7 @@ func (r Report) Short() []string {
 			out = append(out, fmt.Sprintf("%s and %s: %v", p.One.Name, p.Other.Name, p.Err))
 		}
 	}
-	for _, alarm := range r.Calm.Alarms {
+	for _, alarm := range r.Healthy.Alarms {
 		out = append(out, "false alarm: "+alarm)
 	}
 	return out
@@ -82,37 +83,48 @@ func (r Report) Short() []string {
 
 // Markdown returns the report for docs/diagnosis-report.md.
 func (r Report) Markdown() string {
-	s := r.Summary()
 	var b strings.Builder
-	fmt.Fprintf(&b, `# What joiner doctor finds
+	b.WriteString(`# What joiner doctor finds
 
-`+"`make diagnosis-report`"+` writes this page. Each fault is injected in a lab: a real control plane, an emulated AWS, and the running controller. The test breaks something and runs
-`+"`joiner doctor`"+`, with read permissions only, until its first finding is the fault. Then it pastes the printed fix into a shell. Pods must run, and
+` + "`make diagnosis-report`" + ` writes this page. Each fault is injected in a lab: a real control plane, an emulated AWS, and the running controller. The test breaks something and runs
+` + "`joiner doctor`" + `, with read permissions only, until its first finding is the fault. Then it pastes the printed fix into a shell. Pods must run, and
 doctor must find nothing more. *found* counts from the launch of the first instance; some causes are known before a launch. *pods run after the fix* counts from the paste, with pods
 already waiting; it includes the commands of the fix, and an instance's boot, which takes less than a second in the lab.
 
 | what | number |
 |---|---|
-| faults | %d |
-| found first | %d |
-| found at all | %d |
-| found before anything was launched | %d |
-| seconds from the launch until found, of the others | median %.1f, worst %.1f |
-| another cause reported first | %d |
-| fixed by pasting the printed command into a shell | %d |
-| fixed in the editor that the printed command opens | %d |
-| seconds from pasting the fix until pods run | median %.1f, worst %.1f |
-| two faults at once, pairs drawn with seed %d | both found in %d of %d |
-| healthy scenes | %d, while doctor was asked %d times |
-| false alarms: findings worse than fine in healthy scenes | %d |
-| time for all of it, in %d labs side by side | %s |
-
-`, s.Faults, s.First, s.AtAll, s.Early, s.Median.Seconds(), s.Worst.Seconds(), s.Misled, s.Mended, s.ByHand, s.RanMedian.Seconds(), s.RanWorst.Seconds(), r.Seed, s.Both, s.Pairs, r.Calm.Scenes, r.Calm.Asked, s.Alarms,
-		r.Labs, r.Took.Round(time.Second))
+`)
+	for _, row := range r.numbers() {
+		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
+	}
+	b.WriteString("\n")
 	r.writeFaults(&b)
 	r.writePairs(&b)
 	writeUntried(&b)
 	return b.String()
+}
+
+// numbers returns the rows of the report's first table.
+func (r Report) numbers() [][2]string {
+	s := r.Summary()
+	seconds := func(median, worst time.Duration) string {
+		return fmt.Sprintf("median %.1f, worst %.1f", median.Seconds(), worst.Seconds())
+	}
+	return [][2]string{
+		{"faults", strconv.Itoa(s.Faults)},
+		{"found first", strconv.Itoa(s.First)},
+		{"found at all", strconv.Itoa(s.AtAll)},
+		{"found before anything was launched", strconv.Itoa(s.Early)},
+		{"seconds from the launch until found, of the others", seconds(s.Median, s.Worst)},
+		{"another cause reported first", strconv.Itoa(s.Misled)},
+		{"fixed by pasting the printed command into a shell", strconv.Itoa(s.Pasted)},
+		{"fixed in the editor that the printed command opens", strconv.Itoa(s.ByHand)},
+		{"seconds from pasting the fix until pods run", seconds(s.RanMedian, s.RanWorst)},
+		{fmt.Sprintf("two faults at once, pairs drawn with seed %d", r.Seed), fmt.Sprintf("both found in %d of %d", s.Both, s.Pairs)},
+		{"healthy scenes", fmt.Sprintf("%d, while doctor was asked %d times", r.Healthy.Scenes, r.Healthy.Asked)},
+		{"false alarms: findings worse than fine in healthy scenes", strconv.Itoa(s.Alarms)},
+		{fmt.Sprintf("time for all of it, in %d labs side by side", r.Labs), r.Took.Round(time.Second).String()},
+	}
 }
 
 func (r Report) writeFaults(b *strings.Builder) {

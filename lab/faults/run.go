@@ -28,7 +28,7 @@ type Plan struct {
 type Report struct {
 	Results []Result // in the order of the faults
 	Pairs   []Pair
-	Calm    Calm
+	Healthy Healthy
 	Seed    uint64
 	Labs    int
 	Took    time.Duration
@@ -46,8 +46,8 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 		if p.NoCalm {
 			return
 		}
-		if r.Calm, err = s.Calm(ctx); err != nil {
-			r.Calm.Alarms = append(r.Calm.Alarms, "not played to the end: "+err.Error())
+		if r.Healthy, err = s.PlayHealthy(ctx); err != nil {
+			r.Healthy.Alarms = append(r.Healthy.Alarms, "not played to the end: "+err.Error())
 		}
 	}
 	// Start the longest jobs first.
@@ -137,7 +137,7 @@ func (r Result) line() string {
 	if r.Err != nil {
 		return fmt.Sprintf("FAIL  %s: %v", r.Fault.Name, r.Err)
 	}
-	return fmt.Sprintf("ok    %s: found %s, mended", r.Fault.Name, r.when())
+	return fmt.Sprintf("ok    %s: found %s, fixed", r.Fault.Name, r.when())
 }
 
 func (p Pair) line() string {

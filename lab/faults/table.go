@@ -24,7 +24,7 @@ func Untried() map[string]string {
 		"NET-7":   "the emulated VPC has no firewalls besides groups and network ACLs, and what else is in the way has a check of its own",
 		"READY-3": late,
 		"RUN-1":   "the controller fixes every fault, and this fault removes the controller: a separate test in the lab stops it",
-		"TAINT-5": "the API server notes only who wrote a node's taints last, and in a lab that is one of Kubernetes' own controllers before anybody has looked",
+		"TAINT-5": "the API server notes only who wrote a node's taints last, and in a lab that is one of Kubernetes' own controllers before a check reads it",
 	}
 }
 

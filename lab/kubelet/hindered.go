@@ -13,14 +13,14 @@ import (
 // Names in images whose behavior the lab emulates.
 const (
 	storageDriver = "aws-ebs-csi-driver" // asks the metadata service where it is
-	devicePlugin  = "k8s-device-plugin"  // tells the kubelet of its devices
+	devicePlugin  = "k8s-device-plugin"  // registers its devices with the kubelet
 )
 
 // hindered is the delay until an event reports why a pod does not start.
 const hindered = 5 * time.Second
 
-// telling is how often an event says the same of a pod.
-const telling = 10 * time.Second
+// reportInterval is the interval of events with the same reason for a pod.
+const reportInterval = 10 * time.Second
 
 // hindrance returns the error with which a pod's program would end at each start on this node; empty if it runs.
 func (k *Kubelet) hindrance(pod *corev1.Pod) string {
@@ -96,12 +96,12 @@ func (k *Kubelet) helped(pod *corev1.Pod) {
 	}
 }
 
-// tellHindrance writes the event by which people find out.
-func (k *Kubelet) tellHindrance(pod *corev1.Pod, state *podState, message string, at time.Time) {
-	if at.Sub(state.told) < telling {
+// reportHindrance writes the event by which people find out.
+func (k *Kubelet) reportHindrance(pod *corev1.Pod, state *podState, message string, at time.Time) {
+	if at.Sub(state.reportedAt) < reportInterval {
 		return
 	}
-	state.told = at
+	state.reportedAt = at
 	now := metav1.NewTime(at)
 	_, err := k.client.Events(pod.Namespace).Create(k.ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},

@@ -127,7 +127,7 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": k.machineLabels()}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": k.instanceLabels()}})
 	if err != nil {
 		return nil, err
 	}
@@ -140,12 +140,12 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 func (k *Kubelet) labels() map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, k.Labels)
-	maps.Copy(labels, k.machineLabels())
+	maps.Copy(labels, k.instanceLabels())
 	return labels
 }
 
-// machineLabels returns the labels that a kubelet detects by itself. Source: updateDefaultLabels in pkg/kubelet/kubelet_node_status.go.
-func (k *Kubelet) machineLabels() map[string]string {
+// instanceLabels returns the labels that a kubelet detects by itself. Source: updateDefaultLabels in pkg/kubelet/kubelet_node_status.go.
+func (k *Kubelet) instanceLabels() map[string]string {
 	return map[string]string{
 		corev1.LabelHostname: k.NodeName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: k.Arch,
 		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": k.Arch,

@@ -56,8 +56,8 @@ func (k *Kubelet) giveAddress(pod *corev1.Pod, state *podState) bool {
 	return true
 }
 
-// tellNoAddress writes the event by which people find out.
-func (k *Kubelet) tellNoAddress(pod *corev1.Pod) {
+// reportNoAddress writes the event by which people find out.
+func (k *Kubelet) reportNoAddress(pod *corev1.Pod) {
 	now := metav1.Now()
 	_, err := k.client.Events(pod.Namespace).Create(k.ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},

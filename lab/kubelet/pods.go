@@ -16,13 +16,13 @@ import (
 // podState is a kubelet's state of a pod that the watch does not show yet. One worker at a time processes a pod; other workers read its
 // state under the kubelet's lock, so it is also written under the lock.
 type podState struct {
-	seen     time.Time
-	started  time.Time // zero until it runs
-	stopping time.Time // zero until its deletion is seen
-	ended    bool      // its last phase is written, or it is deleted
-	requests corev1.ResourceList
-	address  string    // that the network plug-in gave it; empty until then
-	told     time.Time // when it was last said why it does not start
+	seen       time.Time
+	started    time.Time // zero until it runs
+	stopping   time.Time // zero until its deletion is seen
+	ended      bool      // its last phase is written, or it is deleted
+	requests   corev1.ResourceList
+	address    string    // that the network plug-in gave it; empty until then
+	reportedAt time.Time // time of the last event that says why it does not start
 }
 
 // syncPod advances a pod of this node, and returns the delay until the next call; zero means when the pod changes.
@@ -88,12 +88,12 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 	}
 	if message := k.hindrance(pod); message != "" {
 		if now.Sub(state.seen) > hindered {
-			k.tellHindrance(pod, state, message, now)
+			k.reportHindrance(pod, state, message, now)
 		}
 		return time.Second
 	}
 	if !k.giveAddress(pod, state) {
-		k.tellNoAddress(pod)
+		k.reportNoAddress(pod)
 		return noAddressRetry
 	}
 	again := k.write(pod, k.running(pod, state.address, now), func(written bool) {

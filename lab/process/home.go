@@ -23,13 +23,13 @@ func NewHome() (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One lab at a time makes or removes folders: between making a folder and
-	// locking it, it looks like one that nobody holds.
-	door, err := lockFile(filepath.Join(base, "door"), syscall.LOCK_EX)
+	// One lab at a time makes or removes folders: between the creation of a folder and
+	// its lock, the folder looks unused.
+	baseLock, err := lockFile(filepath.Join(base, "door"), syscall.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("lock the folder of labs: %w", err)
 	}
-	defer door.Close()
+	defer baseLock.Close()
 	sweep(base)
 	if err := hasRoom(os.TempDir()); err != nil { // checked after old folders were removed
 		return nil, err

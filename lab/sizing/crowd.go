@@ -23,7 +23,7 @@ const (
 	namespace    = "crowd"
 	poolName     = "crowd"
 	instanceType = "m5.4xlarge"
-	burstPerNode = 10             // of the pods that come at one moment, so many fill a machine
+	burstPerNode = 10             // pods of a burst that fill one node
 	batch        = 500            // nodes that are made at once
 	copyMark     = "sizing/copy"  // label of nodes that are copies of the first: no DaemonSet is for them
 	burstMark    = "sizing/burst" // label of the pods that come at one moment

@@ -32,11 +32,11 @@ func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 				return 0, fmt.Errorf("empty a node: %w", err)
 			}
 		}
-		begun := time.Now()
+		began := time.Now()
 		if err := c.leaves(ctx, c.claimName(number)); err != nil {
 			return 0, err
 		}
-		took := time.Since(begun)
+		took := time.Since(began)
 		c.say(fmt.Sprintf("  An empty node is on its way out after %.1f s", took.Seconds()))
 		longest = max(longest, took)
 		if err := rest(ctx, emptyPause); err != nil {
@@ -48,16 +48,16 @@ func (c *crowd) empty(ctx context.Context) (time.Duration, error) {
 
 // leaves waits until the NodeClaim is being deleted or has been deleted.
 func (c *crowd) leaves(ctx context.Context, name string) error {
-	deadline, told := time.Now().Add(emptyLimit), ""
+	deadline, printed := time.Now().Add(emptyLimit), ""
 	for {
 		claim := &karpenterv1.NodeClaim{}
 		err := c.lab.Client.Get(ctx, types.NamespacedName{Name: name}, claim)
 		if apierrors.IsNotFound(err) || err == nil && claim.DeletionTimestamp != nil {
 			return nil
 		}
-		if stays, ok := claim.StatusConditions().Find(karpenterv1.ConditionDisruptable); ok && stays.Message != told {
-			told = stays.Message
-			c.say("  An empty node stays: " + told)
+		if stays, ok := claim.StatusConditions().Find(karpenterv1.ConditionDisruptable); ok && stays.Message != printed {
+			printed = stays.Message
+			c.say("  An empty node stays: " + printed)
 		}
 		if err != nil || time.Now().After(deadline) {
 			return fmt.Errorf("wait for the empty node of %s to leave: %v\n%s", name, err, c.lab.Evidence(ctx))

@@ -86,11 +86,11 @@ func waiting(name string) *corev1.Pod {
 
 // burst creates pods at the same time, and returns how long it took until all of them ran on the expected number of new nodes.
 func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, error) {
-	before, err := c.machines(ctx)
+	before, err := c.countNodes(ctx)
 	if err != nil {
 		return 0, err
 	}
-	begun := time.Now()
+	began := time.Now()
 	if err := c.pour(ctx, pods); err != nil {
 		return 0, err
 	}
@@ -110,10 +110,10 @@ func (c *crowd) burst(ctx context.Context, pods, nodes int) (time.Duration, erro
 	if err != nil {
 		return 0, err
 	}
-	took := time.Since(begun)
-	after, err := c.machines(ctx)
+	took := time.Since(began)
+	after, err := c.countNodes(ctx)
 	if err == nil && after-before != nodes {
-		c.say(fmt.Sprintf("  %d nodes were bought, and not %d", after-before, nodes))
+		c.say(fmt.Sprintf("  %d nodes were launched, want %d", after-before, nodes))
 	}
 	return took, err
 }
@@ -142,8 +142,8 @@ func (c *crowd) pour(ctx context.Context, pods int) error {
 	}
 }
 
-// machines counts the Nodes.
-func (c *crowd) machines(ctx context.Context) (int, error) {
+// countNodes counts the Nodes.
+func (c *crowd) countNodes(ctx context.Context) (int, error) {
 	nodes, err := c.lab.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return 0, fmt.Errorf("count nodes: %w", err)

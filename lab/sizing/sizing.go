@@ -86,7 +86,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
 
 	// 1. The controller starts, and reads the cluster.
 	m := Measured{Size: s}
-	begun := time.Now()
+	began := time.Now()
 	run, err := l.RunController(ctx, p.Joiner, "DISABLE_LEADER_ELECTION=true", fmt.Sprintf("MEMORY_LIMIT=%d", s.Memory<<20))
 	if err != nil {
 		return Measured{}, err
@@ -95,7 +95,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Measured, error) {
 	if err := ready(ctx, run); err != nil {
 		return Measured{}, err
 	}
-	m.Ready = time.Since(begun)
+	m.Ready = time.Since(began)
 	p.Say(fmt.Sprintf("  The controller is ready after %.1f s", m.Ready.Seconds()))
 	if err := rest(ctx, settle); err != nil {
 		return Measured{}, err

@@ -18,7 +18,7 @@ import (
 func playFault() *cobra.Command {
 	undo := false
 	cmd := &cobra.Command{
-		Use: "fault NAME", Short: "break the running lab, of several that which KUBECONFIG names, for joiner doctor to find out; `lab fault list` tells the names",
+		Use: "fault NAME", Short: "inject a fault into the running lab, which joiner doctor then finds; KUBECONFIG selects one of several labs; `lab fault list` lists the faults",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.ExactArgs(1)(cmd, args); err != nil {
 				return err
@@ -39,7 +39,7 @@ func playFault() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&undo, "undo", false, "put right what the fault broke, and delete its objects")
+	cmd.Flags().BoolVar(&undo, "undo", false, "undo the fault, and delete its objects")
 	cmd.AddCommand(&cobra.Command{
 		Use: "list", Short: "list all faults: name, the check that finds it, and what it does", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return listFaults(cmd.OutOrStdout()) },
@@ -122,9 +122,9 @@ func chosen(names []string) ([]faults.Fault, error) {
 // conclude prints the numbers, and returns an error if a requirement is not met.
 func conclude(out io.Writer, r faults.Report) error {
 	s := r.Summary()
-	fmt.Fprintf(out, "%d faults: %d found first, %d at all, %d before the launch, %d mended; median %.1f s, worst %.1f s\n",
-		s.Faults, s.First, s.AtAll, s.Early, s.Mended, s.Median.Seconds(), s.Worst.Seconds())
-	fmt.Fprintf(out, "pairs: both found in %d of %d; false alarms in %d healthy scenes: %d\n", s.Both, s.Pairs, r.Calm.Scenes, s.Alarms)
+	fmt.Fprintf(out, "%d faults: %d found first, %d at all, %d before the launch, %d fixed by pasting; median %.1f s, worst %.1f s\n",
+		s.Faults, s.First, s.AtAll, s.Early, s.Pasted, s.Median.Seconds(), s.Worst.Seconds())
+	fmt.Fprintf(out, "pairs: both found in %d of %d; false alarms in %d healthy scenes: %d\n", s.Both, s.Pairs, r.Healthy.Scenes, s.Alarms)
 	short := r.Short()
 	for _, line := range short {
 		fmt.Fprintln(out, cmp.Or(line, "?"))

@@ -43,8 +43,8 @@ func main() {
 
 // run runs the command that args name, and returns the exit code.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	begun := false
-	cmd := root(&begun)
+	isParsed := false
+	cmd := root(&isParsed)
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(errs)
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	switch {
 	case err == nil, ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return exitOK
-	case begun:
+	case isParsed:
 		fmt.Fprintf(errs, "lab: %v\n", err)
 		return exitFailed
 	}
@@ -60,12 +60,12 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return exitBadInput
 }
 
-// root returns the command lab. It notes in begun that a command line was understood.
-func root(begun *bool) *cobra.Command {
+// root returns the command lab. It sets isParsed once a command line was understood.
+func root(isParsed *bool) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "lab", Short: "A Kubernetes control plane beside an emulated AWS, on this machine",
+		Use: "lab", Short: "A Kubernetes control plane beside an emulated AWS, on this host",
 		SilenceUsage: true, SilenceErrors: true,
-		PersistentPreRun: func(*cobra.Command, []string) { *begun = true },
+		PersistentPreRun: func(*cobra.Command, []string) { *isParsed = true },
 	}
 	cmd.AddCommand(up(), kubeconfig(), showDemo(), playFault(), diagnosisReport(), measureSizes())
 	return cmd
@@ -89,7 +89,7 @@ func showDemo() *cobra.Command {
 	o := demo.Options{}
 	keep := false
 	cmd := &cobra.Command{
-		Use: "demo", Short: "show the main job: pods go from Pending to Running on bought nodes, and nodes leave", Args: withJoiner(&o.Joiner),
+		Use: "demo", Short: "show the main job: pods go from Pending to Running on new nodes, and empty nodes are removed", Args: withJoiner(&o.Joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if keep {
 				o.Keep = func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error {

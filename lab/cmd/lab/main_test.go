@@ -84,7 +84,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// TestChoose: of several labs that run, only the one that somebody has named is broken.
+// TestChoose: when several labs run, `lab fault` breaks only the one that the user has named.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -129,7 +129,7 @@ func TestConclude(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{1: "1 thing is not as it has to be", 2: "2 things are not as they have to be"} {
 		var out bytes.Buffer
-		if err := conclude(&out, faults.Report{Calm: faults.Calm{Alarms: []string{"a", "b"}[:n]}}); err == nil || err.Error() != want {
+		if err := conclude(&out, faults.Report{Healthy: faults.Healthy{Alarms: []string{"a", "b"}[:n]}}); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -58,7 +58,7 @@ func measureSizes() *cobra.Command {
 	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; built from the source around the working folder when left out")
 	cmd.Flags().StringVarP(&path, "output", "o", "", "write the table into this page, between its marks")
 	cmd.Flags().IntSliceVar(&nodes, "nodes", []int{100, 500, 1000, 2000, 5000}, "how many nodes the clusters have")
-	cmd.Flags().DurationVar(&p.Rest, "rest", time.Minute, "how long the controller is watched at rest")
+	cmd.Flags().DurationVar(&p.Rest, "rest", time.Minute, "how long the idle controller is measured")
 	return cmd
 }
 

@@ -42,7 +42,7 @@ func up() *cobra.Command {
 	cmd.Flags().StringVar(&f.Region, "region", "us-east-1", "AWS region; one of the embedded catalog")
 	cmd.Flags().StringVar(&f.AuthMode, "authentication-mode", world.AuthBoth, strings.Join(authModes[:2], ", ")+" or "+authModes[2])
 	cmd.Flags().StringVar(&f.joiner, "joiner", "", "also run this joiner program as the controller")
-	cmd.Flags().BoolVar(&f.lifelike, "lifelike", false, "let machines and pods take some time, as in life")
+	cmd.Flags().BoolVar(&f.lifelike, "lifelike", false, "let instances and pods take some time to start, as in reality")
 	return cmd
 }
 

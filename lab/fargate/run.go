@@ -1,0 +1,209 @@
+package fargate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/lab/authn"
+	"github.com/joiner-sh/joiner/lab/kubelet"
+)
+
+// CapacityAnnotation is where Fargate writes on a pod the capacity of its node.
+const CapacityAnnotation = "CapacityProvisioned"
+
+// patience is how long Fargate waits for an instance to become a ready node.
+const patience = 30 * time.Second
+
+// run handles one pod on Fargate from its creation until life ends. The clean-up continues until ctx ends.
+func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
+	profile, s, refusal := f.judge(pod)
+	if refusal != "" {
+		f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", refusal)
+		return
+	}
+	var place world.FargatePlace
+	var err error
+	f.Emulator.Do(func(w *world.World, _ time.Time) {
+		place, err = w.Region(f.Account, f.Region).Network.TakeFargatePlace(profile.SubnetIDs)
+	})
+	if err != nil {
+		f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", err.Error())
+		return
+	}
+	defer f.Emulator.Do(func(w *world.World, _ time.Time) { w.Region(f.Account, f.Region).Network.GiveFargatePlace(place) })
+	node := "fargate-" + place.Name
+	if err := f.letIn(life, profile.Role, node); err != nil {
+		f.log("pod=%s/%s profile=%s error=%q", pod.Namespace, pod.Name, profile.Name, err)
+		f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", fmt.Sprintf(blocked, profile.Name))
+		return
+	}
+	f.keep(ctx, life, pod, f.settings(life, place, profile.Role, s))
+}
+
+// judge returns the profile that selected the pod for Fargate, and the size of its node, or the reason why the pod has none.
+func (f *Fargate) judge(pod *corev1.Pod) (world.FargateProfile, size, string) {
+	name := pod.Labels[ProfileLabel]
+	if name == "" {
+		return world.FargateProfile{}, size{}, "Misconfigured Fargate Profile: pod does not have profile label " + ProfileLabel
+	}
+	all := f.profiles()
+	i := slices.IndexFunc(all, func(p world.FargateProfile) bool { return p.Name == name && p.Status == world.ProfileActive })
+	if i < 0 {
+		return world.FargateProfile{}, size{}, "Misconfigured Fargate Profile: fargate profile " + name + " is not active"
+	}
+	if why := unsupported(pod); why != "" {
+		return all[i], size{}, why
+	}
+	s, ok := sizeOf(pod)
+	if !ok {
+		return all[i], s, tooLarge
+	}
+	return all[i], s, ""
+}
+
+// settings returns the settings of the kubelet on a pod's node.
+func (f *Fargate) settings(life context.Context, place world.FargatePlace, role string, s size) kubelet.Settings {
+	node := "fargate-" + place.Name
+	return kubelet.Settings{
+		NodeName: node, ProviderID: "aws:///" + place.Zone.Name + "/fargate/" + node, IP: place.IP, OwnNetwork: true,
+		Labels: map[string]string{
+			ComputeType: Value, corev1.LabelTopologyZone: place.Zone.Name, corev1.LabelTopologyRegion: f.Region,
+		},
+		Taints:   []corev1.Taint{{Key: ComputeType, Value: Value, Effect: corev1.TaintEffectNoSchedule}},
+		Capacity: s.capacity(), Allocatable: s.capacity(),
+		Arch: "amd64", OSImage: "Amazon Linux 2", KernelVersion: "5.10.238-234.956.amzn2.x86_64", Version: f.Version,
+		Server: f.Server, CA: f.CA,
+		Token:   f.tokens(life, role, node),
+		Leaving: func() { f.close(life, node) },
+		Say:     func(line string) { f.log("node=%s kubelet=%q", node, line) },
+	}
+}
+
+// tokens returns a function that creates a node's tokens and caches each while it is valid.
+func (f *Fargate) tokens(ctx context.Context, role, node string) func() (string, error) {
+	var mu sync.Mutex
+	var token string
+	var made time.Time
+	return func() (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if token != "" && time.Since(made) < authn.TokenLife-time.Minute {
+			return token, nil
+		}
+		next, err := f.token(ctx, role, node)
+		if err != nil {
+			return "", err
+		}
+		token, made = next, time.Now()
+		return token, nil
+	}
+}
+
+// keep starts a pod's node, binds the pod to it, and removes the node with the pod.
+func (f *Fargate) keep(ctx, life context.Context, pod *corev1.Pod, s kubelet.Settings) {
+	if !pause(life, f.Launch) {
+		return
+	}
+	k, err := f.Fleet.Start(life, s)
+	if err != nil {
+		f.log("pod=%s/%s error=%q", pod.Namespace, pod.Name, err)
+		return
+	}
+	defer f.forget(ctx, s.NodeName)
+	defer k.Stop()
+	if err := f.bind(life, pod, s); err != nil {
+		if life.Err() == nil {
+			f.log("pod=%s/%s error=%q", pod.Namespace, pod.Name, err)
+			f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", "Pod provisioning timed out (will retry) for pod: "+pod.Namespace+"/"+pod.Name)
+		}
+		return
+	}
+	<-life.Done()
+}
+
+// bind waits until the node is ready and binds the pod to it.
+func (f *Fargate) bind(life context.Context, pod *corev1.Pod, s kubelet.Settings) error {
+	err := wait.PollUntilContextTimeout(life, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		node, err := f.Kube.CoreV1().Nodes().Get(ctx, s.NodeName, metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}), nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for node %s: %w", s.NodeName, err)
+	}
+	provisioned := size{s.Capacity.Cpu().MilliValue(), s.Capacity.Memory().Value() >> 20}.String()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{CapacityAnnotation: provisioned}}})
+	if err != nil {
+		return fmt.Errorf("note the size of pod %s: %w", pod.Name, err)
+	}
+	pods := f.Kube.CoreV1().Pods(pod.Namespace)
+	if _, err := pods.Patch(life, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("note the size of pod %s: %w", pod.Name, err)
+	}
+	err = pods.Bind(life, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: s.NodeName},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("bind pod %s: %w", pod.Name, err)
+	}
+	// Fargate emits this event for every pod when logging is not configured. The event is harmless.
+	f.emit(life, pod, corev1.EventTypeWarning, "LoggingDisabled", `Disabled logging because aws-logging configmap was not found. configmap "aws-logging" not found`)
+	f.emit(life, pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned "+pod.Namespace+"/"+pod.Name+" to "+s.NodeName)
+	return nil
+}
+
+// close keeps kube-scheduler from a node whose pod is about to be gone: as soon as the pod is gone, the node has room for another.
+func (f *Fargate) close(ctx context.Context, node string) {
+	_, err := f.Kube.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+	if err != nil {
+		f.log("node=%s error=%q", node, err)
+	}
+}
+
+// forget deletes the Node of a removed Fargate node.
+func (f *Fargate) forget(ctx context.Context, node string) {
+	if ctx.Err() != nil {
+		return // and so is the cluster
+	}
+	if err := f.Kube.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
+		f.log("node=%s error=%q", node, err)
+	}
+}
+
+// emit writes an event of a pod.
+func (f *Fargate) emit(ctx context.Context, pod *corev1.Pod, kind, reason, message string) {
+	now := metav1.Now()
+	_, err := f.Kube.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Reason:         reason, Message: message, Type: kind, Source: corev1.EventSource{Component: Scheduler},
+		ReportingController: Scheduler, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}, metav1.CreateOptions{})
+	if err != nil && ctx.Err() == nil {
+		f.log("pod=%s/%s event=%s error=%q", pod.Namespace, pod.Name, reason, err)
+	}
+}
+
+// pause waits, and returns false when the context ends meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,287 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/lab/kubelet"
+)
+
+// around is what an instance of the tests finds around it.
+type around struct {
+	credentials error
+	cluster     Cluster
+}
+
+func (a around) Credentials() error { return a.credentials }
+func (a around) Cluster(name string) (Cluster, error) {
+	if a.cluster.Endpoint == "" {
+		return Cluster{}, fmt.Errorf("An error occurred (AccessDeniedException) when calling the DescribeCluster operation: %s", name)
+	}
+	return a.cluster, nil
+}
+
+func bootWith(t *testing.T, family, userData string, a around, alter ...func(*Instance)) (*kubelet.Settings, string) {
+	t.Helper()
+	table, err := catalog.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, ok := table.Facts("m5.large")
+	if !ok {
+		t.Fatal("the catalog has no m5.large")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var console strings.Builder
+	i := Instance{
+		ID: "i-0123456789abcdef0", Region: "us-east-1", Zone: "us-east-1a", PrivateIP: "192.168.1.7",
+		PrivateDNSName: "ip-192-168-1-7.ec2.internal", UserData: []byte(userData), RootGiB: 20,
+		Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: family, Architecture: "x86_64", Version: "1.36"}, Facts: facts,
+	}
+	for _, f := range alter {
+		f(&i)
+	}
+	s := Boot(ctx, i, a, func(line string) { console.WriteString(line + "\n") })
+	return s, console.String()
+}
+
+const al2Script = `MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="//"
+
+--//
+Content-Type: text/x-shellscript; charset="us-ascii"
+
+#!/bin/bash -xe
+exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1
+/etc/eks/bootstrap.sh 'demo' --apiserver-endpoint 'https://127.0.0.1:6443' --b64-cluster-ca 'Q0E=' \
+--dns-cluster-ip '10.100.0.10' \
+--use-max-pods false \
+--kubelet-extra-args '--node-labels="karpenter.sh/nodepool=default,nodegroup=karpenter" --register-with-taints="karpenter.sh/unregistered:NoExecute" --max-pods=29'
+--//--
+`
+
+const nodeConfigPart = `MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="//"
+
+--//
+Content-Type: application/node.eks.aws
+
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster:
+    name: demo
+    apiServerEndpoint: https://127.0.0.1:6443
+    certificateAuthority: Q0E=
+    cidr: 10.100.0.0/16
+  kubelet:
+    config:
+      maxPods: 29
+      registerWithTaints:
+      - {key: karpenter.sh/unregistered, effect: NoExecute}
+    flags:
+    - --node-labels="karpenter.sh/nodepool=default"
+--//--
+`
+
+func TestBoot(t *testing.T) {
+	unregistered := []corev1.Taint{{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}}
+	bootstrap := "#!/bin/bash\n/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E= "
+	tests := map[string]struct {
+		family, userData string
+		around           around
+		wantTaints       []corev1.Taint
+		wantLabels       map[string]string
+		wantNoKubelet    bool
+		wantConsole      []string
+		wantInOrder      []string // likewise, one after another
+	}{
+		"AL2 as Karpenter writes it": {
+			family: "AL2", userData: al2Script,
+			wantTaints:  unregistered,
+			wantLabels:  map[string]string{"karpenter.sh/nodepool": "default", "nodegroup": "karpenter"},
+			wantConsole: []string{"/etc/eks/bootstrap.sh demo --apiserver-endpoint"},
+		},
+		"AL2 asks EKS for what it is not given": {
+			family: "AL2", userData: "#!/bin/bash\n/etc/eks/bootstrap.sh demo",
+			around: around{cluster: Cluster{Endpoint: "https://127.0.0.1:6443", CA: "Q0E="}},
+		},
+		"case-4: the = form is a positional argument": {
+			family: "AL2", userData: bootstrap + `--kubelet-extra-args='--register-with-taints="karpenter.sh/unregistered:NoExecute"'`,
+		},
+		"case-4: the form that works": {
+			family: "AL2", userData: bootstrap + `--kubelet-extra-args '--register-with-taints karpenter.sh/unregistered:NoExecute'`,
+			wantTaints: unregistered,
+		},
+		"a second call: the kubelet runs since the first": {
+			family: "AL2", userData: bootstrap + "--kubelet-extra-args --node-labels=call=1\n" + strings.TrimPrefix(bootstrap, "#!/bin/bash\n") +
+				"--kubelet-extra-args --node-labels=call=2\n",
+			wantLabels: map[string]string{"call": "1"},
+		},
+		"AL2: the kubelet's configuration changed before": {
+			family: "AL2", userData: "#!/bin/bash -e\nF=/etc/kubernetes/kubelet/kubelet-config.json\n" +
+				"jq '.registerWithTaints=[{\"key\":\"own\",\"effect\":\"NoExecute\"}] | .systemReserved.cpu=\"100m\"' $F > /tmp/k && mv /tmp/k $F\n" + bootstrap,
+			wantTaints: []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}},
+		},
+		"AL2: the kubelet's configuration read and written in one line": {
+			family: "AL2", userData: "#!/bin/bash -e\nF=/etc/kubernetes/kubelet/kubelet-config.json\nif true; then\n" +
+				"  echo \"it is $(uname -m)\" > /dev/console\n  echo \"$(jq '.registerWithTaints=[{\"key\":\"own\",\"effect\":\"NoExecute\"}]' $F)\" > $F\nfi\n" + bootstrap,
+			wantTaints:  []corev1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}},
+			wantConsole: []string{"it is x86_64"},
+		},
+		"AL2: the kubelet's configuration lost, as jq writes what it reads": {
+			family: "AL2", userData: "#!/bin/bash\nF=/etc/kubernetes/kubelet/kubelet-config.json\njq .maxPods=3 $F > $F\n" + bootstrap, wantNoKubelet: true,
+			wantConsole: []string{"parse error: unexpected end of JSON input"},
+		},
+		"AL2: the kubelet's configuration spoilt before": {
+			family: "AL2", userData: "#!/bin/bash\n: > /etc/kubernetes/kubelet/kubelet-config.json\n" + bootstrap, wantNoKubelet: true,
+			wantConsole: []string{"parse error: unexpected end of JSON input"},
+		},
+		"a variable from an earlier line": {
+			family: "AL2", userData: "#!/bin/sh\nPOOL=a\nif [ -d /etc/eks ]; then LABELS=\"pool=$POOL,arch=$(uname -m)\"; fi\n" +
+				"/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E= --kubelet-extra-args \"--node-labels=$LABELS\"",
+			wantLabels: map[string]string{"pool": "a", "arch": "x86_64"},
+		},
+		"bad quote": {
+			family: "AL2", userData: "#!/bin/bash\necho before\n/etc/eks/bootstrap.sh 'demo --apiserver-endpoint https://127.0.0.1:6443\n",
+			wantNoKubelet: true,
+			wantConsole:   []string{"before", "unexpected EOF while looking for matching `''", "Failed to run module scripts-user"},
+		},
+		"no credentials": {
+			family: "AL2", userData: al2Script, around: around{credentials: errors.New("it has no instance profile")},
+			wantNoKubelet: true,
+			wantConsole:   []string{"Unable to locate credentials", "PrivateDnsName is not available"},
+		},
+		"AL2 does not know NodeConfig": {
+			family: "AL2", userData: nodeConfigPart, wantNoKubelet: true,
+			wantConsole: []string{"Unhandled unknown content-type (application/node.eks.aws)"},
+		},
+		"no shebang": {
+			family: "AL2", userData: "echo hello", wantNoKubelet: true,
+			wantConsole: []string{"Unhandled non-multipart (text/x-not-multipart) userdata"},
+		},
+		"unknown kubelet flag": {
+			family: "AL2", userData: bootstrap + `--kubelet-extra-args '--no-such-flag'`, wantNoKubelet: true,
+			wantConsole: []string{"failed to parse kubelet flag: unknown flag: --no-such-flag"},
+		},
+		"label of Kubernetes' own": {
+			family: "AL2", userData: bootstrap + `--kubelet-extra-args '--node-labels=node-role.kubernetes.io/worker=true'`, wantNoKubelet: true,
+			wantConsole: []string{"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels"},
+		},
+		"a program that is not there": {
+			family: "AL2", userData: "#!/bin/bash -e\nwget2 http://example.com/x\n" + strings.TrimPrefix(bootstrap, "#!/bin/bash\n"), wantNoKubelet: true,
+			wantConsole: []string{"wget2: command not found", "exit status 127"},
+		},
+		"a script without end": {
+			family: "AL2", userData: "#!/bin/bash\nwhile true; do :; done", wantNoKubelet: true,
+			wantConsole: []string{"the lab stopped it"},
+		},
+		"AL2023 as Karpenter writes it": {
+			family: "AL2023", userData: nodeConfigPart, wantTaints: unregistered,
+			wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
+		},
+		"AL2023 without a service range": {
+			family: "AL2023", userData: strings.Replace(nodeConfigPart, "    cidr: 10.100.0.0/16\n", "", 1), wantNoKubelet: true,
+			wantConsole: []string{"CIDR is missing in cluster configuration", "Failed to start nodeadm-config.service"},
+		},
+		"AL2023 with AL2's script": {
+			family: "AL2023", userData: al2Script, wantNoKubelet: true,
+			wantConsole: []string{"bootstrap.sh has been removed from AL2023-based EKS AMIs", "could not find NodeConfig within UserData"},
+		},
+		"AL2023 with a value that no kubelet reads": {
+			family: "AL2023", userData: strings.Replace(nodeConfigPart, "maxPods: 29", "maxPods: many", 1), wantNoKubelet: true,
+			wantConsole: []string{"failed to load kubelet config file"},
+		},
+		"AL2023: NodeConfig and shell, in whatever order": {
+			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n", "--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho first\n"+
+				"--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\necho second\n--//\n", 1),
+			wantTaints: unregistered, wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
+			wantInOrder: []string{"Loading configuration..", "first", "second", "Starting daemon.."},
+		},
+		"AL2023: a script that fails keeps no node from joining": {
+			family: "AL2023", userData: strings.Replace(nodeConfigPart, "--//\n", "--//\nContent-Type: text/x-shellscript\n\n#!/bin/bash\nexit 3\n--//\n", 1),
+			wantTaints: unregistered, wantLabels: map[string]string{"karpenter.sh/nodepool": "default"},
+			wantInOrder: []string{"exit status 3", "Failed to run module scripts-user", "Starting daemon.."},
+		},
+		"AL2023 without credentials": {
+			family: "AL2023", userData: nodeConfigPart, around: around{credentials: errors.New("it has no instance profile")}, wantNoKubelet: true,
+			wantConsole: []string{"no EC2 IMDS role found"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, console := bootWith(t, tt.family, tt.userData, tt.around)
+			for _, want := range tt.wantConsole {
+				if !strings.Contains(console, want) {
+					t.Errorf("the console does not say %q", want)
+				}
+			}
+			rest := console
+			for _, want := range tt.wantInOrder {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Errorf("the console does not say %q, or not after what it should follow", want)
+				}
+				rest = after
+			}
+			if (s == nil) != tt.wantNoKubelet {
+				t.Errorf("kubelet starts: %t, want %t", s != nil, !tt.wantNoKubelet)
+			}
+			if s != nil {
+				if diff := cmp.Diff(append([]corev1.Taint{}, tt.wantTaints...), s.Taints); diff != "" {
+					t.Errorf("taints (-want +got):\n%s", diff)
+				}
+				labels := map[string]string{}
+				for k, v := range tt.wantLabels {
+					labels[k] = v
+				}
+				got := s.Labels
+				if got == nil {
+					got = map[string]string{}
+				}
+				if diff := cmp.Diff(labels, got); diff != "" {
+					t.Errorf("labels (-want +got):\n%s", diff)
+				}
+				if s.ProviderID != "aws:///us-east-1a/i-0123456789abcdef0" || s.NodeName != "ip-192-168-1-7.ec2.internal" || !s.ExternalCloud {
+					t.Errorf("provider id %q, name %q, external cloud %t", s.ProviderID, s.NodeName, s.ExternalCloud)
+				}
+			}
+			if t.Failed() {
+				t.Logf("console:\n%s", console)
+			}
+		})
+	}
+}
+
+// TestNodeOffersWhatWasPlanned holds what a node of ours reports against what
+// the catalog promises of it: less would leave pods without a place.
+func TestNodeOffersWhatWasPlanned(t *testing.T) {
+	t.Parallel()
+	s, console := bootWith(t, "AL2023", nodeConfigPart, around{})
+	if s == nil {
+		t.Fatal(console)
+	}
+	// karpenter-aws.md, Appendix A: m5.large allocatable 1930m, 7238320128, 29 pods.
+	if cpu := s.Allocatable.Cpu().MilliValue(); cpu != 1930 {
+		t.Errorf("allocatable cpu is %dm, want 1930m", cpu)
+	}
+	if memory := s.Allocatable.Memory().Value(); memory < 7238320128 || memory > 7238320128*21/20 {
+		t.Errorf("allocatable memory is %d, want up to a twentieth above 7238320128", memory)
+	}
+	if disk := s.Allocatable.StorageEphemeral().Value(); disk < 18253611008*99/100 {
+		t.Errorf("allocatable disk is %d, want about 18253611008", disk)
+	}
+	if pods := s.Allocatable.Pods().Value(); pods != 29 {
+		t.Errorf("allocatable pods are %d, want 29", pods)
+	}
+}

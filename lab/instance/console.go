@@ -1,0 +1,53 @@
+package instance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// sayKernel prints what comes before anything of ours.
+func (b *boot) sayKernel() {
+	arch := b.Image.Architecture
+	b.say(fmt.Sprintf("[    0.000000] Linux version %s.%s (mockbuild@ip-10-0-38-203) #1 SMP", b.Image.kernel(), arch))
+	b.say(fmt.Sprintf("[    0.000000] DMI: Amazon EC2 %s/, BIOS 1.0 10/16/2017", b.Facts.Name))
+	b.say(fmt.Sprintf("[    0.213004] Memory: %dK/%dK available", b.memoryKiB(), b.Facts.MemoryMiB*1024))
+	b.say(fmt.Sprintf("[    2.730115] systemd[1]: Detected architecture %s.", strings.ReplaceAll(arch, "_", "-")))
+}
+
+// cloudInit prints a line as cloud-init does.
+func (b *boot) cloudInit(format string, args ...any) {
+	b.say(fmt.Sprintf("[%12.6f] cloud-init[2211]: ", b.up()) + fmt.Sprintf(format, args...))
+}
+
+// unit prints a line as a systemd unit's journal goes to the console.
+func (b *boot) unit(unit, line string) {
+	b.say(fmt.Sprintf("[%12.6f] %s: %s", b.up(), unit, line))
+}
+
+// up is how long ago the instance started, as it would say: a boot here takes
+// less time than there.
+func (b *boot) up() float64 { return 9 + time.Since(b.born).Seconds() }
+
+func stamp() string { return time.Now().UTC().Format("Mon, 02 Jan 2006 15:04:05 +0000") }
+
+func (i Image) kernel() string {
+	switch i.Family {
+	case "AL2023":
+		return "6.1.155-176.282.amzn2023"
+	case "Bottlerocket":
+		return "6.12.46"
+	}
+	return "5.10.245-241.976.amzn2"
+}
+
+// system is what the image calls itself: PRETTY_NAME of its os-release.
+func (i Image) system() string {
+	switch i.Family {
+	case "AL2023":
+		return "Amazon Linux 2023.9.20251110"
+	case "Bottlerocket":
+		return "Bottlerocket OS " + i.release() + " (" + i.flavour() + ")"
+	}
+	return "Amazon Linux 2"
+}

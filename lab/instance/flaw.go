@@ -1,0 +1,99 @@
+package instance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The flaws that an image can have. Instances of an EC2NodeClass that selects such an image never join.
+const (
+	FlawNoNodeadm     = "no-nodeadm"     // nodeadm is not there, as in an image that was made from plain Amazon Linux 2023
+	FlawLockedNodeadm = "locked-nodeadm" // nodeadm is there and may not be run, as where hardening mounted /usr/bin without exec
+	FlawNoBootstrap   = "no-bootstrap"   // there is no /etc/eks/bootstrap.sh
+	FlawNoKubelet     = "no-kubelet"     // there is no kubelet
+	FlawNoContainerd  = "no-containerd"  // nodeadm finds no containerd
+	FlawWrongClock    = "wrong-clock"    // no time service: the clock is hours off
+	FlawOldTable      = "old-table"      // eni-max-pods.txt is older than the instance type
+)
+
+// Flaws are all flaws of images.
+func Flaws() []string {
+	return []string{FlawNoNodeadm, FlawLockedNodeadm, FlawNoBootstrap, FlawNoKubelet, FlawNoContainerd, FlawWrongClock, FlawOldTable}
+}
+
+func (i Image) has(flaw string) bool { return slices.Contains(i.Flaws, flaw) }
+
+// lacksNodeadm says, as systemd does, that nodeadm cannot be started; false if it can.
+// Source: https://github.com/awslabs/amazon-eks-ami/issues/2123.
+func (b *boot) lacksNodeadm() bool {
+	why := "No such file or directory"
+	switch {
+	case b.Image.has(FlawLockedNodeadm):
+		why = "Permission denied"
+	case !b.Image.has(FlawNoNodeadm):
+		return false
+	}
+	for _, unit := range []string{"nodeadm-config", "nodeadm-run"} {
+		b.unit("systemd[1]", unit+".service: Failed to locate executable /usr/bin/nodeadm: "+why)
+		b.unit("(nodeadm)[1748]", unit+".service: Failed at step EXEC spawning /usr/bin/nodeadm: "+why)
+		b.unit("systemd[1]", unit+".service: Main process exited, code=exited, status=203/EXEC")
+		b.unit("systemd[1]", "Failed to start "+unit+".service - EKS Nodeadm.")
+	}
+	return true
+}
+
+// errNoKubelet is what nodeadm gets when it asks the kubelet for its version.
+var errNoKubelet = errors.New("fork/exec /usr/bin/kubelet: no such file or directory")
+
+// errNoContainerd is what nodeadm gets when it asks containerd for its version. Source: nodeadm/internal/containerd/version.go of amazon-eks-ami.
+var errNoContainerd = errors.New(`exec: "containerd": executable file not found in $PATH`)
+
+// errExpired is what AWS answers to what was signed at another time.
+var errExpired = errors.New("https response error StatusCode: 400, RequestID: 5f3c1a0e-8f0c-4a9a-b6a4-0d9b1c7e2f11, api error RequestExpired: Request has expired.")
+
+// describe is the image's call of ec2:DescribeInstances, for the name of the node.
+func (b *boot) describe() error {
+	if err := b.around.Credentials(); err != nil {
+		return fmt.Errorf("get identity: get credentials: failed to refresh cached credentials, no EC2 IMDS role found: %w", err)
+	}
+	if b.Image.has(FlawWrongClock) {
+		return errExpired
+	}
+	return nil
+}
+
+// noMetadata boots an image whose metadata service does not answer: it has no user data, no credentials and no name.
+// Source: cloudinit/sources/DataSourceEc2.py; the client of the metadata service in the AWS SDK for Go.
+func (b *boot) noMetadata() {
+	const failed = "operation error ec2imds: GetUserData, http response error StatusCode: 403, request to EC2 IMDS failed"
+	switch b.Image.Family {
+	case "Bottlerocket":
+		b.unit("early-boot-config[1325]", "Provider error: Failed to fetch user data: IMDS request failed: Error retrieving response: Response status 403 Forbidden when GETting http://169.254.169.254/2021-07-15/user-data")
+		b.failed("Bottlerocket userdata configuration system", "early-boot-config", "Bottlerocket initial configuration complete", "Kubelet")
+		return
+	case "AL2023":
+		b.cloudInit("DataSourceEc2.py[WARNING]: IMDS's HTTP endpoint is probably disabled")
+		b.nodeadm("nodeadm-config", "fatal", "Command failed", fmt.Sprintf(`"error":%q`, failed))
+		b.unit("systemd[1]", "Failed to start nodeadm-config.service - EKS Nodeadm Config.")
+	default:
+		b.cloudInit("DataSourceEc2.py[WARNING]: IMDS's HTTP endpoint is probably disabled")
+	}
+	b.cloudInit("Cloud-init v. 22.2.2 finished at %s. Datasource DataSourceNone.  Up %.2f seconds", stamp(), b.up())
+	b.cloudInit("cc_final_message.py[WARNING]: Used fallback datasource")
+}
+
+// architectureOf returns the architecture that the name of a file or an address contains, in EC2's words; empty if it contains none.
+func architectureOf(name string) string {
+	name = strings.ToLower(name)
+	for _, known := range [][2]string{{"arm64", "arm64"}, {"aarch64", "arm64"}, {"amd64", "x86_64"}, {"x86_64", "x86_64"}, {"x86-64", "x86_64"}} {
+		if strings.Contains(name, known[0]) {
+			return known[1]
+		}
+	}
+	return ""
+}
+
+// executable is how a downloaded program begins in the make-believe files; its architecture follows.
+const executable = "\x7fELF "

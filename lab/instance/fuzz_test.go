@@ -1,0 +1,101 @@
+package instance
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+const joiningConfig = `apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster:
+    name: demo
+    apiServerEndpoint: https://127.0.0.1:6443
+    certificateAuthority: Q0E=
+    cidr: 10.100.0.0/16
+`
+
+// FuzzBoot: whatever the user data, an instance boots or fails to, and the lab goes on.
+func FuzzBoot(f *testing.F) {
+	f.Add(0, joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n")
+	f.Add(0, joiningConfig+"  kubelet:\n    config: {maxPods: -1, clusterDNS: 5, evictionHard: [], registerWithTaints: {}, logging: 1}\n")
+	f.Add(0, joiningConfig+"  kubelet:\n    flags: ['--feature-gates=A=b', '--max-pods', '--v=x', '--node-labels==']\n")
+	f.Add(0, "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"\"\n\n----\n")
+	f.Add(1, "#!/bin/bash\n/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1 --b64-cluster-ca Q0E= --kubelet-extra-args '--feature-gates=X=true'\n")
+	f.Add(1, "#!/bin/bash\nwhile :; do :; done &\n${a[b]} $((1/0)) <<EOF\n")
+	f.Add(2, rocketSettings+"[settings.kernel.sysctl]\n\"a\" = 1\n")
+	f.Add(2, "[settings]\nkubernetes = 5\n")
+	f.Add(2, "[settings.kubernetes]\napi-server = 5\ncluster-certificate = 7\n")
+	f.Add(2, rocketSettings+"[settings.kubernetes.kube-reserved]\ncpu = \"-9999999999999999999\"\n")
+	f.Add(2, "\x1f\x8b")
+	for _, userData := range corpus(f) {
+		f.Add(0, userData)
+		f.Add(2, userData)
+	}
+	table, err := catalog.Embedded()
+	if err != nil {
+		f.Fatal(err)
+	}
+	facts, _ := table.Facts("m5.large")
+	f.Fuzz(func(t *testing.T, family int, userData string) {
+		families := []string{"AL2023", "AL2", "Bottlerocket"}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		Boot(ctx, Instance{
+			ID: "i-0123456789abcdef0", Region: "us-east-1", Zone: "us-east-1a", PrivateIP: "192.168.1.7",
+			PrivateDNSName: "ip-192-168-1-7.ec2.internal", UserData: []byte(userData), RootGiB: 20, Facts: facts,
+			Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: families[uint(family)%3], Architecture: "x86_64", Version: "1.36"},
+		}, around{}, func(line string) {
+			if strings.HasPrefix(line, "lab: the boot panics") {
+				t.Error(line)
+			}
+		})
+	})
+}
+
+// corpus is the user data of the product's tests.
+func corpus(t testing.TB) (out []string) {
+	t.Helper()
+	files, err := filepath.Glob("../../internal/node/userdata/reading/testdata/reports/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for doc := range strings.SplitSeq(string(data), "\n---\n") {
+			var class struct {
+				Spec struct {
+					UserData string `json:"userData"`
+				} `json:"spec"`
+			}
+			if yaml.Unmarshal([]byte(doc), &class) == nil && class.Spec.UserData != "" {
+				out = append(out, class.Spec.UserData)
+			}
+		}
+	}
+	return out
+}
+
+// TestGatesOfOthers: the kubelet panics on a feature gate that it does not know. The console has it, and the lab goes on.
+func TestGatesOfOthers(t *testing.T) {
+	t.Parallel()
+	s, console := bootWith(t, "AL2023", joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n", around{})
+	if s != nil || !strings.Contains(console, "unrecognized feature gate: InstanceIdNodeName") || strings.Contains(console, "lab: the boot panics") {
+		t.Errorf("%v\n%s", s, console)
+	}
+	s, console = bootWith(t, "AL2023", joiningConfig+"  featureGates:\n    InstanceIdNodeName: true\n", around{})
+	if s == nil || s.NodeName != "i-0123456789abcdef0" {
+		t.Errorf("with nodeadm's gate: %v\n%s", s, console)
+	}
+}

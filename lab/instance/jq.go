@@ -1,0 +1,85 @@
+package instance
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+// jq plays what user data does with jq to the kubelet's configuration: it assigns
+// values to paths, ".a.b=VALUE | .c=VALUE", and prints all of it. A bare "." only prints.
+func jq(f *files, args []string, in io.Reader, out, errs io.Writer) int {
+	var words []string
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			words = append(words, arg)
+		}
+	}
+	if len(words) == 0 || len(words) > 2 {
+		fmt.Fprintln(errs, "Usage: jq [OPTIONS] FILTER [FILE]")
+		return 2
+	}
+	if len(words) == 2 {
+		data, ok := f.read(path.Clean(words[1]))
+		if !ok {
+			fmt.Fprintf(errs, "jq: error: Could not open file %s: No such file or directory\n", words[1])
+			return 2
+		}
+		in = strings.NewReader(string(data))
+	}
+	var document any
+	if in == nil {
+		return 0
+	}
+	if err := json.NewDecoder(io.LimitReader(in, maxFile)).Decode(&document); err != nil {
+		if err == io.EOF {
+			return 0 // nothing comes of nothing
+		}
+		fmt.Fprintf(errs, "parse error: %v\n", err)
+		return 2
+	}
+	for step := range strings.SplitSeq(words[0], "|") {
+		if problem := assign(&document, strings.TrimSpace(step)); problem != "" {
+			fmt.Fprintf(errs, "jq: error: %s\n", problem)
+			return 5
+		}
+	}
+	text, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		fmt.Fprintf(errs, "jq: error: %v\n", err)
+		return 5
+	}
+	fmt.Fprintf(out, "%s\n", text)
+	return 0
+}
+
+// assign carries out one step of a filter, and says what is wrong with it.
+func assign(document *any, step string) (problem string) {
+	if step == "." {
+		return ""
+	}
+	left, right, ok := strings.Cut(step, "=")
+	left, isPath := strings.CutPrefix(strings.TrimSpace(left), ".")
+	var value any
+	if !ok || !isPath || json.Unmarshal([]byte(right), &value) != nil {
+		return "the lab knows .a.b=VALUE only, and not " + step
+	}
+	keys := strings.Split(left, ".")
+	at, ok := (*document).(map[string]any)
+	for i, key := range keys {
+		if !ok {
+			return fmt.Sprintf("Cannot index that with %q", key)
+		}
+		if i == len(keys)-1 {
+			at[key] = value
+			break
+		}
+		if at[key] == nil {
+			at[key] = map[string]any{}
+		}
+		at, ok = at[key].(map[string]any)
+	}
+	return ""
+}

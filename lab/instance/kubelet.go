@@ -1,0 +1,147 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	kubeletscheme "k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
+	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/util/codec"
+
+	"github.com/joiner-sh/joiner/lab/kubelet"
+)
+
+// startKubelet reads flags and configuration with the kubelet's own code and
+// returns what a kubelet started with them does. The error is the one that the
+// kubelet would end with.
+func (b *boot) startKubelet() (settings *kubelet.Settings, err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			settings, err = nil, panicked{fmt.Sprint(broken)}
+		}
+	}()
+	config, err := b.kubeletConfig()
+	if err != nil {
+		return nil, err
+	}
+	flags := options.NewKubeletFlags()
+	set := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	flags.AddFlags(set)
+	options.AddKubeletConfigFlags(set, config) // a flag wins over the file
+	if err := set.Parse(b.kubelet.args); err != nil {
+		return nil, fmt.Errorf("failed to parse kubelet flag: %w", err)
+	}
+	if stray := set.Args(); len(stray) > 0 {
+		return nil, fmt.Errorf("unknown command %+s", stray[0])
+	}
+	if err := options.ValidateKubeletFlags(flags); err != nil {
+		return nil, fmt.Errorf("failed to validate kubelet flags: %w", err)
+	}
+	config.FailCgroupV1 = false // the check looks at this computer, which does not matter
+	if err := validation.ValidateKubeletConfiguration(config, utilfeature.DefaultMutableFeatureGate); err != nil {
+		return nil, fmt.Errorf("failed to validate kubelet configuration, error: %w, path: %s", err, "/etc/kubernetes/kubelet/config.json")
+	}
+	if b.swap && config.FailSwapOn {
+		return nil, errSwap
+	}
+	capacity, allocatable, err := b.resources(config)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.ToLower(flags.HostnameOverride)
+	if name == "" {
+		name = b.PrivateDNSName
+	}
+	return &kubelet.Settings{
+		NodeName: name, ProviderID: config.ProviderID, IP: flags.NodeIP, ClusterDNS: config.ClusterDNS, PodAddresses: b.podAddresses,
+		Labels: flags.NodeLabels, Taints: taints(config), ExternalCloud: flags.CloudProvider == "external",
+		Capacity: capacity, Allocatable: allocatable,
+		Arch: b.arch(), OSImage: b.Image.system(), KernelVersion: b.Image.kernel() + "." + b.Image.Architecture,
+		Version: "v" + b.Image.Version + ".3-eks-3025e55",
+		Server:  b.kubelet.server, CA: b.kubelet.ca, Proxy: b.kubelet.proxy,
+	}, nil
+}
+
+// panicked is what the kubelet's own code panics with. The kubelet ends with it, for instance on a feature gate that it does not know.
+type panicked struct{ text string }
+
+func (p panicked) Error() string { return p.text }
+
+// errSwap is the kubelet's. Source: pkg/kubelet/cm/container_manager_linux.go.
+var errSwap = errors.New("failed to run Kubelet: running with swap on is not supported, please disable swap or set --fail-swap-on flag to false: " +
+	"[Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority /swapfile                               file\t\t2097148\t\t0\t\t-2]")
+
+// kubeletConfig reads the kubelet's configuration file, or what holds without one.
+func (b *boot) kubeletConfig() (*kubeletconfig.KubeletConfiguration, error) {
+	if len(b.kubelet.config) == 0 {
+		return options.NewKubeletConfiguration()
+	}
+	_, codecs, err := kubeletscheme.NewSchemeAndCodecs(serializer.EnableStrict)
+	if err != nil {
+		return nil, fmt.Errorf("read kubelet configuration: %w", err)
+	}
+	config, err := codec.DecodeKubeletConfiguration(context.Background(), codecs, b.kubelet.config)
+	if err != nil {
+		return nil, fmt.Errorf("failed to load kubelet config file, path: /etc/kubernetes/kubelet/config.json, error: %w", err)
+	}
+	return config, nil
+}
+
+func taints(config *kubeletconfig.KubeletConfiguration) []corev1.Taint {
+	return append([]corev1.Taint{}, config.RegisterWithTaints...)
+}
+
+func (b *boot) arch() string {
+	if b.Image.Architecture == "arm64" {
+		return "arm64"
+	}
+	return "amd64"
+}
+
+// words splits a line as systemd splits $VARIABLE in ExecStart: at spaces, with
+// quotes respected and then removed.
+// Source: systemd.service(5), "Command lines".
+func words(line string) []string {
+	var out []string
+	var word strings.Builder
+	inWord, quote := false, rune(0)
+	escaped := false
+	for _, c := range line {
+		switch {
+		case escaped:
+			word.WriteRune(c)
+			escaped = false
+		case c == '\\' && quote != '\'':
+			escaped, inWord = true, true
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(c)
+		case c == '"' || c == '\'':
+			quote, inWord = c, true
+		case strings.ContainsRune(" \t\r\n", c):
+			if inWord {
+				out = append(out, word.String())
+				word.Reset()
+			}
+			inWord = false
+		default:
+			word.WriteRune(c)
+			inWord = true
+		}
+	}
+	if inWord {
+		out = append(out, word.String())
+	}
+	return out
+}

@@ -1,0 +1,361 @@
+package instance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxOutput is how much a script may print, as the console keeps no more.
+const maxOutput = 64 << 10
+
+// program stands in for a program of the image. It returns its exit code.
+type program func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
+
+// sandbox runs shell scripts with make-believe programs and files.
+type sandbox struct {
+	boot     *boot
+	programs map[string]program // by path or name
+	files    *files
+	console  *lines
+}
+
+func (b *boot) sandbox() *sandbox {
+	s := &sandbox{boot: b, programs: map[string]program{}, files: newFiles()}
+	s.console = &lines{left: maxOutput, say: func(line string) { b.cloudInit("%s", line) }}
+	for name, p := range b.utilities(s.files) {
+		s.programs[name] = p
+	}
+	return s
+}
+
+// run runs one script. Statements before a syntax error are carried out, as a
+// shell reads no further than it must.
+func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
+	text := strings.ReplaceAll(string(script), "\r\n", "\n")
+	first, _, _ := strings.Cut(text, "\n")
+	if !strings.HasPrefix(first, "#!") {
+		return fmt.Errorf("exec format error: %q", firstBytes(script, 24))
+	}
+	if !strings.Contains(first, "sh") {
+		s.boot.cloudInit("the lab runs shell scripts only, and takes this one as done: %s", first)
+		return nil
+	}
+	runner, err := s.runner(first)
+	if err != nil {
+		return err
+	}
+	err = s.runStatements(ctx, runner, name, text)
+	s.console.flush()
+	var exit interp.ExitStatus
+	switch {
+	case errors.As(err, &exit):
+		return fmt.Errorf("exit status %d", uint8(exit))
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.New("the lab stopped it: it ran for longer than " + limit.String())
+	}
+	return err
+}
+
+func (s *sandbox) runStatements(ctx context.Context, runner *interp.Runner, name, text string) (err error) {
+	var sinks []*sink
+	defer func() { err = errors.Join(err, s.drain(ctx, sinks)) }()
+	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
+	for statement, err := range parser.StmtsSeq(strings.NewReader(text)) {
+		if err != nil {
+			s.boot.cloudInit("%s: %s", name, bashError(err))
+			return interp.ExitStatus(2)
+		}
+		readFirst(statement)
+		sinks = append(sinks, s.divert(statement, len(sinks))...)
+		if err := runner.Run(ctx, statement); err != nil || runner.Exited() {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFirst makes `echo "$(jq . FILE)" > FILE` read the file before it is written anew, as a shell does. The interpreter
+// here opens it first: so the words go to another file, which then takes the place of the one.
+func readFirst(statement *syntax.Stmt) {
+	syntax.Walk(statement, func(node syntax.Node) bool {
+		s, ok := node.(*syntax.Stmt)
+		if !ok || len(s.Redirs) != 1 || s.Redirs[0].Op != syntax.RdrOut || strings.HasPrefix(s.Redirs[0].Word.Lit(), "/dev/") {
+			return true
+		}
+		call, ok := s.Cmd.(*syntax.CallExpr)
+		if !ok || len(call.Args) < 2 || !slices.Contains([]string{"echo", "printf"}, call.Args[0].Lit()) || !substitutes(call) {
+			return true
+		}
+		const aside = "/tmp/.words"
+		target := s.Redirs[0].Word
+		s.Redirs[0].Word = literal(aside)
+		s.Cmd = &syntax.Block{Stmts: []*syntax.Stmt{
+			{Cmd: call, Redirs: s.Redirs},
+			{Cmd: &syntax.CallExpr{Args: []*syntax.Word{literal("mv"), literal(aside), target}}},
+		}}
+		s.Redirs = nil
+		return false
+	})
+}
+
+// substitutes says whether a command's words hold $(…).
+func substitutes(call *syntax.CallExpr) (found bool) {
+	syntax.Walk(call, func(node syntax.Node) bool {
+		_, is := node.(*syntax.CmdSubst)
+		found = found || is
+		return !found
+	})
+	return found
+}
+
+func literal(word string) *syntax.Word {
+	return &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: word}}}
+}
+
+// sink is what a script sends to >(…): the commands inside, which read it, and
+// the make-believe file where it is kept until the script has ended. A pipe
+// between them would need one of this computer's, and would never end after
+// `exec >`.
+type sink struct {
+	file     string
+	commands []*syntax.Stmt
+}
+
+// divert replaces each >(…) in a statement by the file of a sink.
+func (s *sandbox) divert(statement *syntax.Stmt, n int) []*sink {
+	var sinks []*sink
+	syntax.Walk(statement, func(node syntax.Node) bool {
+		redirect, ok := node.(*syntax.Redirect)
+		if !ok || redirect.Word == nil || len(redirect.Word.Parts) != 1 {
+			return true
+		}
+		inner, ok := redirect.Word.Parts[0].(*syntax.ProcSubst)
+		if !ok || inner.Op != syntax.CmdOut {
+			return true
+		}
+		file := fmt.Sprintf("/dev/fd/%d", 63-n-len(sinks))
+		sinks = append(sinks, &sink{file: file, commands: inner.Stmts})
+		redirect.Word.Parts[0] = &syntax.Lit{Value: file}
+		return false
+	})
+	return sinks
+}
+
+// drain runs the commands of sinks over what was sent to them.
+func (s *sandbox) drain(ctx context.Context, sinks []*sink) error {
+	for _, k := range sinks {
+		data, _ := s.files.read(k.file)
+		runner, err := s.runner("", interp.StdIO(bytes.NewReader(data), s.console, s.console))
+		if err != nil {
+			return err
+		}
+		for _, statement := range k.commands {
+			if err := runner.Run(ctx, statement); err != nil {
+				break // it is not the script that failed
+			}
+		}
+	}
+	return nil
+}
+
+// bashError puts a syntax error into bash's words.
+func bashError(err error) string {
+	var syntaxError syntax.ParseError
+	if !errors.As(err, &syntaxError) {
+		return err.Error()
+	}
+	for _, quote := range []string{"'", "\"", "`"} {
+		if strings.Contains(syntaxError.Text, "without closing quote `"+quote) {
+			return fmt.Sprintf("line %d: unexpected EOF while looking for matching `%s'", syntaxError.Pos.Line(), quote)
+		}
+	}
+	return fmt.Sprintf("line %d: syntax error: %s", syntaxError.Pos.Line(), syntaxError.Text)
+}
+
+func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.Runner, error) {
+	b := s.boot
+	options := []interp.RunnerOption{
+		interp.Env(expand.ListEnviron("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "PWD=/",
+			"INSTANCE_ID="+b.ID)),
+		interp.Dir("/"),
+		interp.StdIO(nil, s.console, s.console),
+		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return s.exec }),
+		interp.OpenHandler(s.open),
+		interp.StatHandler(s.stat),
+		interp.ReadDirHandler2(s.files.readDir),
+		interp.AccessHandler(func(ctx context.Context, name string, _ interp.AccessMode) error {
+			_, err := s.stat(ctx, name, true)
+			return err
+		}),
+	}
+	if _, flags, ok := strings.Cut(shebang, " "); ok && strings.HasPrefix(flags, "-") {
+		options = append(options, interp.Params(strings.Fields(flags)...))
+	}
+	runner, err := interp.New(append(options, more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("start shell: %w", err)
+	}
+	return runner, nil
+}
+
+// exec runs a program: a stand-in, a script that an earlier command wrote, or
+// nothing.
+func (s *sandbox) exec(ctx context.Context, args []string) error {
+	h := interp.HandlerCtx(ctx)
+	if arch, ok := s.downloaded(ctx, args[0]); ok {
+		if arch != s.boot.Image.Architecture {
+			fmt.Fprintf(h.Stderr, "line %d: %s: cannot execute binary file: Exec format error\n", h.Pos.Line(), args[0])
+			return interp.ExitStatus(126)
+		}
+		return nil
+	}
+	p := s.programs[args[0]]
+	if p == nil {
+		p = s.programs[path.Base(args[0])]
+	}
+	if p == nil || strings.Contains(args[0], "/") && s.programs[args[0]] == nil && !standardPath(args[0]) {
+		why := "command not found"
+		if strings.Contains(args[0], "/") {
+			why = "No such file or directory"
+		}
+		fmt.Fprintf(h.Stderr, "line %d: %s: %s\n", h.Pos.Line(), args[0], why)
+		return interp.ExitStatus(127)
+	}
+	if code := p(args[1:], h.Stdin, h.Stdout, h.Stderr); code != 0 {
+		return interp.ExitStatus(uint8(code))
+	}
+	return nil
+}
+
+// downloaded finds a program that a script has fetched, and says for which architecture it is.
+func (s *sandbox) downloaded(ctx context.Context, name string) (arch string, ok bool) {
+	places := []string{absolute(ctx, name)}
+	if !strings.Contains(name, "/") {
+		places = []string{"/usr/local/bin/" + name, "/usr/bin/" + name}
+	}
+	for _, place := range places {
+		if data, found := s.files.read(place); found {
+			if arch, ok = strings.CutPrefix(string(data), executable); ok {
+				return arch, true
+			}
+		}
+	}
+	return "", false
+}
+
+func standardPath(name string) bool {
+	switch path.Dir(name) {
+	case "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin":
+		return true
+	}
+	return false
+}
+
+func (s *sandbox) open(ctx context.Context, name string, flag int, _ os.FileMode) (io.ReadWriteCloser, error) {
+	name = absolute(ctx, name)
+	switch name {
+	case "/dev/null":
+		return nothing{}, nil
+	case "/dev/console", "/dev/tty", "/dev/tty1", "/dev/kmsg", "/dev/stdout", "/dev/stderr":
+		return console{s.console}, nil
+	}
+	return s.files.open(name, flag)
+}
+
+func (s *sandbox) stat(ctx context.Context, name string, _ bool) (fs.FileInfo, error) {
+	name = absolute(ctx, name)
+	if _, ok := s.programs[name]; ok {
+		return info{name: path.Base(name), mode: 0o755}, nil
+	}
+	if standardPath(name) {
+		if _, ok := s.programs[path.Base(name)]; ok {
+			return info{name: path.Base(name), mode: 0o755}, nil
+		}
+	}
+	return s.files.stat(name)
+}
+
+func absolute(ctx context.Context, name string) string {
+	if !path.IsAbs(name) {
+		name = path.Join(interp.HandlerCtx(ctx).Dir, name)
+	}
+	return path.Clean(name)
+}
+
+// lines cuts what is written into lines, and stops at a limit.
+type lines struct {
+	mu   sync.Mutex
+	rest []byte
+	left int
+	say  func(string)
+}
+
+// Write takes output. It never fails: a program gets no error from a full console.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(p)
+	if len(p) > l.left {
+		p = p[:l.left]
+	}
+	l.left -= len(p)
+	l.rest = append(l.rest, p...)
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		if i < 0 {
+			return n, nil
+		}
+		l.say(string(l.rest[:i]))
+		l.rest = l.rest[i+1:]
+	}
+}
+
+func (l *lines) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.rest) > 0 {
+		l.say(string(l.rest))
+		l.rest = nil
+	}
+}
+
+// console is an open /dev/console.
+type console struct{ io.Writer }
+
+func (console) Read([]byte) (int, error) { return 0, io.EOF }
+func (console) Close() error             { return nil }
+
+// nothing is an open /dev/null.
+type nothing struct{}
+
+func (nothing) Read([]byte) (int, error)    { return 0, io.EOF }
+func (nothing) Write(p []byte) (int, error) { return len(p), nil }
+func (nothing) Close() error                { return nil }
+
+// info describes a make-believe file.
+type info struct {
+	name string
+	size int64
+	mode fs.FileMode
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return i.size }
+func (i info) Mode() fs.FileMode  { return i.mode }
+func (i info) ModTime() time.Time { return time.Time{} }
+func (i info) IsDir() bool        { return i.mode.IsDir() }
+func (i info) Sys() any           { return nil }

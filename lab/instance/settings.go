@@ -1,0 +1,278 @@
+package instance
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// reading says what is wrong with a value of Bottlerocket's settings, in the
+// words of its API.
+type reading func(value any) error
+
+// settingsModel is what the images for EKS know right below [settings]. The
+// product has tables of its own (package userdata), on purpose: one misreading cannot hide on both sides.
+// Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
+func settingsModel() map[string]reading {
+	model := systemModel()
+	model["kubernetes"] = object(kubernetesModel())
+	for _, name := range []string{"container-runtime-plugins", "kubelet-device-plugins", "xfs"} {
+		model[name] = object(nil)
+	}
+	return model
+}
+
+// kubernetesModel is what they know below [settings.kubernetes].
+// Source: settings-extensions/kubernetes of bottlerocket-settings-sdk.
+func kubernetesModel() map[string]reading {
+	i32, percent := number("i32", -1<<31, 1<<31-1), number("a percentage", 0, 100)
+	resources := every(oneOf("cpu", "memory", "ephemeral-storage", "pid"), quantity)
+	signals := oneOf("memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available")
+	return map[string]reading{
+		"allowed-unsafe-sysctls": list(text), "api-server": text, "authentication-mode": oneOf("aws", "tls"), "bootstrap-token": text,
+		"cloud-provider": oneOf("external", "aws", ""), "cluster-certificate": encoded, "cluster-dns-ip": oneOrMore(address),
+		"cluster-domain": text, "cluster-name": text, "container-log-max-files": i32, "container-log-max-size": quantity,
+		"container-log-max-workers": i32, "container-log-monitor-interval": duration, "cpu-cfs-quota-enforced": boolean,
+		"cpu-manager-policy": oneOf("none", "static"), "cpu-manager-policy-options": list(text),
+		"cpu-manager-reconcile-period": duration, "credential-providers": object(nil), "device-ownership-from-security-context": boolean,
+		"event-burst": i32, "event-qps": i32, "eviction-hard": every(signals, signalLimit), "eviction-max-pod-grace-period": number("i32", 0, 1<<31-1),
+		"eviction-soft": every(signals, signalLimit), "eviction-soft-grace-period": every(signals, duration),
+		"hostname-override": hostname, "hostname-override-source": oneOf("private-dns-name", "instance-id"), "ids-per-pod": number("i64", 0, 1<<62),
+		"image-gc-high-threshold-percent": orInText(percent), "image-gc-low-threshold-percent": orInText(percent),
+		"image-maximum-gc-age": duration, "image-minimum-gc-age": duration, "kube-api-burst": i32, "kube-api-qps": i32,
+		"kube-reserved": resources, "kubelet-extra-config": encoded, "log-level": number("u8", 0, 255),
+		"max-parallel-image-pulls": i32, "max-pods": number("u32", 0, 1<<32-1), "memory-manager-policy": oneOf("None", "Static"),
+		"memory-manager-reserved-memory": object(nil), "memory-swap-behavior": oneOf("LimitedSwap", "NoSwap"), "node-ip": address,
+		"node-labels": every(labelKey, labelValue), "node-taints": every(labelKey, oneOrMore(taint)), "pod-infra-container-image": text,
+		"pod-pids-limit": number("i64", -1, 1<<62), "provider-id": text, "registry-burst": i32, "registry-qps": i32,
+		"reserved-cpus": text, "seccomp-default": boolean, "server-certificate": encoded, "server-key": encoded,
+		"server-tls-bootstrap": boolean, "shutdown-grace-period": duration, "shutdown-grace-period-for-critical-pods": duration,
+		"single-process-oom-kill": boolean, "standalone-mode": boolean, "static-pods": object(nil), "static-pods-enabled": boolean,
+		"system-reserved": resources, "topology-manager-policy": oneOf("none", "restricted", "best-effort", "single-numa-node"),
+		"topology-manager-policy-options": object(nil), "topology-manager-scope": oneOf("container", "pod"),
+	}
+}
+
+// object reads a table whose keys are those of the model; without a model, any table.
+func object(model map[string]reading) reading {
+	return func(value any) error {
+		table, ok := value.(map[string]any)
+		if !ok {
+			return wrongType(value, "a map")
+		}
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			read, known := model[key]
+			switch {
+			case model == nil:
+			case !known:
+				return refusal("unknown field `%s`, expected one of `%s`", key, strings.Join(slices.Sorted(maps.Keys(model)), "`, `"))
+			default:
+				if err := read(table[key]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// every reads a table of any keys.
+func every(key, value reading) reading {
+	return func(all any) error {
+		table, ok := all.(map[string]any)
+		if !ok {
+			return wrongType(all, "a map")
+		}
+		for _, k := range slices.Sorted(maps.Keys(table)) {
+			if err := key(k); err != nil {
+				return err
+			}
+			if err := value(table[k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func list(element reading) reading {
+	return func(value any) error {
+		all, ok := value.([]any)
+		if !ok {
+			return wrongType(value, "a sequence")
+		}
+		for _, v := range all {
+			if err := element(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func oneOrMore(element reading) reading {
+	return func(value any) error {
+		if _, ok := value.([]any); ok {
+			return list(element)(value)
+		}
+		return element(value)
+	}
+}
+
+func text(value any) error {
+	if _, ok := value.(string); !ok {
+		return wrongType(value, "a string")
+	}
+	return nil
+}
+
+func boolean(value any) error {
+	if _, ok := value.(bool); !ok {
+		return wrongType(value, "a boolean")
+	}
+	return nil
+}
+
+func number(kind string, least, most int64) reading {
+	return func(value any) error {
+		n, ok := value.(int64)
+		switch {
+		case !ok:
+			return wrongType(value, kind)
+		case n < least || n > most:
+			return refusal("invalid value: integer `%d`, expected %s", n, kind)
+		}
+		return nil
+	}
+}
+
+func oneOf(variants ...string) reading {
+	return func(value any) error {
+		s, ok := value.(string)
+		switch {
+		case !ok:
+			return wrongType(value, "a string")
+		case !slices.Contains(variants, s):
+			return refusal("unknown variant `%s`, expected one of `%s`", s, strings.Join(variants, "`, `"))
+		}
+		return nil
+	}
+}
+
+// orInText reads a number, or one that is written as text.
+func orInText(read reading) reading {
+	return func(value any) error {
+		s, ok := value.(string)
+		if !ok {
+			return read(value)
+		}
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return refusal("Unable to deserialize into IntegerPercent: Invalid value '%s'", s)
+		}
+		return read(n)
+	}
+}
+
+// that reads text which has to have a form.
+func that(kind string, valid func(string) bool) reading {
+	return func(value any) error {
+		s, ok := value.(string)
+		switch {
+		case !ok:
+			return wrongType(value, "a string")
+		case !valid(s):
+			return refusal("Unable to deserialize into %s: Invalid value '%s'", kind, s)
+		}
+		return nil
+	}
+}
+
+var (
+	hostNames  = regexp.MustCompile(`^[0-9a-z.-]{1,253}$`)
+	taintForms = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?:[A-Za-z0-9]{1,253}$`)
+)
+
+func hostname(value any) error { return that("ValidLinuxHostname", hostNames.MatchString)(value) }
+
+func taint(value any) error { return that("KubernetesTaintValue", taintForms.MatchString)(value) }
+
+func labelKey(value any) error {
+	return that("KubernetesLabelKey", func(s string) bool { return len(validation.IsQualifiedName(s)) == 0 })(value)
+}
+
+func labelValue(value any) error {
+	return that("KubernetesLabelValue", func(s string) bool { return len(validation.IsValidLabelValue(s)) == 0 })(value)
+}
+
+func quantity(value any) error { return that("KubernetesQuantityValue", isQuantity)(value) }
+
+func duration(value any) error {
+	return that("KubernetesDurationValue", func(s string) bool {
+		d, err := time.ParseDuration(s)
+		return err == nil && d >= 0
+	})(value)
+}
+
+// signalLimit reads an amount, or a percentage of what there is.
+func signalLimit(value any) error {
+	return that("KubernetesThresholdValue", func(s string) bool {
+		percent, ok := strings.CutSuffix(s, "%")
+		if !ok {
+			return isQuantity(s)
+		}
+		share, err := strconv.ParseFloat(percent, 64)
+		return err == nil && share >= 0 && share <= 100
+	})(value)
+}
+
+func address(value any) error {
+	return that("IpAddr", func(s string) bool {
+		_, err := netip.ParseAddr(s)
+		return err == nil
+	})(value)
+}
+
+func encoded(value any) error {
+	return that("ValidBase64", func(s string) bool {
+		_, err := base64.StdEncoding.DecodeString(s)
+		return err == nil
+	})(value)
+}
+
+func isQuantity(s string) bool {
+	_, err := resource.ParseQuantity(s)
+	return err == nil
+}
+
+// wrongType is what a value of another type leads to.
+func wrongType(value any, want string) error {
+	got := "map"
+	switch v := value.(type) {
+	case string:
+		got = fmt.Sprintf("string %q", v)
+	case int64:
+		got = fmt.Sprintf("integer `%d`", v)
+	case float64:
+		got = fmt.Sprintf("floating point `%v`", v)
+	case bool:
+		got = fmt.Sprintf("boolean `%t`", v)
+	case []any:
+		got = "sequence"
+	}
+	return refusal("invalid type: %s, expected %s", got, want)
+}
+
+// refusal is an error in the words of Bottlerocket's API.
+func refusal(format string, args ...any) error {
+	return fmt.Errorf("Json deserialize error: "+format, args...)
+}

@@ -1,0 +1,146 @@
+package instance
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/textproto"
+	"strings"
+)
+
+// maxUserData bounds what user data may unpack to.
+const maxUserData = 1 << 20
+
+// part is one part of user data as cloud-init sees it.
+type part struct {
+	kind string // content type: "text/x-shellscript"
+	name string // file name, or "part-001"
+	body []byte
+}
+
+// Kinds of parts that mean something to an instance.
+const (
+	kindShell      = "text/x-shellscript"
+	kindNodeConfig = "application/node.eks.aws"
+	kindPlain      = "text/x-not-multipart"
+)
+
+// split takes user data apart as cloud-init does: gzip is undone wherever it is
+// found, archives are opened, and what has no type is known by how it starts.
+func split(data []byte) ([]part, error) {
+	data, err := gunzip(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, nil
+	}
+	head, body, ok := archive(data)
+	if !ok {
+		return []part{{kind: sniff(data), name: "part-001", body: data}}, nil
+	}
+	_, params, err := mime.ParseMediaType(head.Get("Content-Type"))
+	if err != nil {
+		return nil, fmt.Errorf("read the archive's content type: %w", err)
+	}
+	if params["boundary"] == "" {
+		return nil, errors.New("the archive's content type names no boundary")
+	}
+	return splitArchive(multipart.NewReader(bytes.NewReader(body), params["boundary"]))
+}
+
+// archive says whether data is a MIME archive, and parts its headers from its body.
+func archive(data []byte) (textproto.MIMEHeader, []byte, bool) {
+	text := strings.ReplaceAll(string(data), "\r\n", "\n")
+	head, body, ok := strings.Cut(text, "\n\n")
+	if !ok {
+		return nil, nil, false
+	}
+	headers := textproto.MIMEHeader{}
+	last := ""
+	for _, line := range strings.Split(head, "\n") {
+		if last != "" && (strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")) {
+			headers.Set(last, headers.Get(last)+" "+strings.TrimSpace(line))
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return nil, nil, false
+		}
+		last = strings.TrimSpace(name)
+		headers.Set(last, strings.TrimSpace(value))
+	}
+	kind := strings.ToLower(headers.Get("Content-Type"))
+	return headers, []byte(body), strings.HasPrefix(kind, "multipart/")
+}
+
+func splitArchive(reader *multipart.Reader) ([]part, error) {
+	var parts []part
+	for {
+		p, err := reader.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return parts, nil
+		}
+		if err != nil {
+			return parts, fmt.Errorf("read part %d of the archive: %w", len(parts)+1, err)
+		}
+		body, err := readPart(p)
+		if err != nil {
+			return parts, fmt.Errorf("read part %d of the archive: %w", len(parts)+1, err)
+		}
+		kind, _, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
+		if err != nil || kind == "text/plain" {
+			kind = sniff(body)
+		}
+		name := p.FileName()
+		if name == "" {
+			name = fmt.Sprintf("part-%03d", len(parts)+1)
+		}
+		parts = append(parts, part{kind: kind, name: name, body: body})
+	}
+}
+
+func readPart(p *multipart.Part) ([]byte, error) {
+	var source io.Reader = p
+	if strings.EqualFold(p.Header.Get("Content-Transfer-Encoding"), "base64") {
+		source = base64.NewDecoder(base64.StdEncoding, p)
+	}
+	body, err := io.ReadAll(io.LimitReader(source, maxUserData))
+	if err != nil {
+		return nil, err
+	}
+	return gunzip(body)
+}
+
+// sniff returns the type of a part from its first line, as cloud-init does.
+func sniff(body []byte) string {
+	switch {
+	case bytes.HasPrefix(body, []byte("#!")):
+		return kindShell
+	case bytes.HasPrefix(body, []byte("#cloud-config")):
+		return "text/cloud-config"
+	case bytes.HasPrefix(body, []byte("#cloud-boothook")):
+		return "text/cloud-boothook"
+	}
+	return kindPlain
+}
+
+func gunzip(data []byte) ([]byte, error) {
+	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		return data, nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("unpack user data: %w", err)
+	}
+	out, err := io.ReadAll(io.LimitReader(r, maxUserData))
+	if err != nil {
+		return nil, fmt.Errorf("unpack user data: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,257 @@
+package instance
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// utilities returns the programs of the images that user data commonly calls. Each
+// acts as in a real image, as far as its effect is visible in emulated files.
+func (b *boot) utilities(f *files) map[string]program {
+	done := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 }
+	programs := map[string]program{
+		"cat":       func(args []string, in io.Reader, out, err io.Writer) int { return cat(f, args, in, out, err) },
+		"tee":       func(args []string, in io.Reader, out, _ io.Writer) int { return tee(f, args, in, out) },
+		"logger":    func(args []string, in io.Reader, _, err io.Writer) int { return logger(args, in, err) },
+		"mkdir":     func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.makeFolder) },
+		"rm":        func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.remove) },
+		"touch":     func(args []string, _ io.Reader, _, _ io.Writer) int { return touch(f, args) },
+		"cp":        func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "cp", args, err) },
+		"mv":        func(args []string, _ io.Reader, _, err io.Writer) int { return carry(f, "mv", args, err) },
+		"jq":        func(args []string, in io.Reader, out, err io.Writer) int { return jq(f, args, in, out, err) },
+		"base64":    encodeOrDecode,
+		"curl":      func(args []string, in io.Reader, out, err io.Writer) int { return b.curl(f, args, in, out, err) },
+		"swapon":    func([]string, io.Reader, io.Writer, io.Writer) int { b.swap = true; return 0 },
+		"mkswap":    done,
+		"fallocate": b.fallocate,
+		"hostname":  printer(b.PrivateDNSName),
+		"uname":     b.uname,
+		"nproc":     printer(fmt.Sprint(b.Facts.Processor.VCPUs)),
+		"date":      printer(time.Now().UTC().Format(time.UnixDate)),
+		"id":        printer("uid=0(root) gid=0(root) groups=0(root)"),
+		"whoami":    printer("root"),
+	}
+	for _, name := range []string{
+		"sleep", "chmod", "chown", "sync", "sysctl", "systemctl", "mount", "umount", "swapoff", "modprobe", "yum", "dnf", "rpm",
+		"update-ca-trust", "iptables", "useradd", "groupadd", "usermod", "amazon-linux-extras", "cloud-init", "chronyc", "setenforce",
+	} {
+		programs[name] = done
+	}
+	return programs
+}
+
+func printer(line string) program {
+	return func(_ []string, _ io.Reader, out, _ io.Writer) int {
+		fmt.Fprintln(out, line)
+		return 0
+	}
+}
+
+func (b *boot) uname(args []string, _ io.Reader, out, _ io.Writer) int {
+	architecture := b.Image.Architecture
+	if architecture == "arm64" {
+		architecture = "aarch64"
+	}
+	switch strings.Join(args, "") {
+	case "-m", "-p", "-i":
+		fmt.Fprintln(out, architecture)
+	case "-r":
+		fmt.Fprintln(out, b.Image.kernel()+"."+architecture)
+	default:
+		fmt.Fprintln(out, "Linux")
+	}
+	return 0
+}
+
+func cat(f *files, args []string, in io.Reader, out, errs io.Writer) int {
+	if len(args) == 0 {
+		args = []string{"-"}
+	}
+	code := 0
+	for _, name := range args {
+		if name == "-" {
+			copyAll(out, in)
+			continue
+		}
+		data, ok := f.read(path.Clean(name))
+		if !ok {
+			fmt.Fprintf(errs, "cat: %s: No such file or directory\n", name)
+			code = 1
+		}
+		_, _ = out.Write(data)
+	}
+	return code
+}
+
+func tee(f *files, args []string, in io.Reader, out io.Writer) int {
+	add := false
+	var names []string
+	for _, arg := range args {
+		if arg == "-a" {
+			add = true
+		} else if !strings.HasPrefix(arg, "-") {
+			names = append(names, path.Clean(arg))
+		}
+	}
+	var all bytes.Buffer
+	copyAll(io.MultiWriter(out, &all), in)
+	for _, name := range names {
+		if name != "/dev/console" && f.write(name, all.Bytes(), add) != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+// logger writes to the journal, and with -s to standard error too.
+func logger(args []string, in io.Reader, errs io.Writer) int {
+	loud := false
+	for _, arg := range args {
+		loud = loud || arg == "-s"
+	}
+	if !loud {
+		errs = io.Discard
+	}
+	copyAll(errs, in)
+	return 0
+}
+
+func touch(f *files, args []string) int {
+	for _, name := range args {
+		if f.write(path.Clean(name), nil, true) != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+// carry is cp, or mv, of one file to another.
+func carry(f *files, name string, args []string, errs io.Writer) int {
+	var paths []string
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			paths = append(paths, path.Clean(arg))
+		}
+	}
+	if len(paths) != 2 {
+		fmt.Fprintf(errs, "%s: missing file operand\n", name)
+		return 1
+	}
+	data, ok := f.read(paths[0])
+	if !ok {
+		fmt.Fprintf(errs, "%s: cannot stat '%s': No such file or directory\n", name, paths[0])
+		return 1
+	}
+	if to, err := f.stat(paths[1]); err == nil && to.IsDir() {
+		paths[1] = path.Join(paths[1], path.Base(paths[0]))
+	}
+	if err := f.write(paths[1], data, false); err != nil {
+		fmt.Fprintf(errs, "%s: cannot create regular file '%s': No such file or directory\n", name, paths[1])
+		return 1
+	}
+	if name == "mv" && paths[0] != paths[1] {
+		f.remove(paths[0])
+	}
+	return 0
+}
+
+func eachPath(args []string, do func(string)) int {
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			do(path.Clean(arg))
+		}
+	}
+	return 0
+}
+
+func encodeOrDecode(args []string, in io.Reader, out, errs io.Writer) int {
+	for _, arg := range args {
+		if arg == "-d" || arg == "--decode" {
+			if _, err := io.Copy(out, base64.NewDecoder(base64.StdEncoding, in)); err != nil {
+				fmt.Fprintln(errs, "base64: invalid input")
+				return 1
+			}
+			return 0
+		}
+	}
+	encoder := base64.NewEncoder(base64.StdEncoding, out)
+	copyAll(encoder, in)
+	_ = encoder.Close()
+	fmt.Fprintln(out)
+	return 0
+}
+
+// curl reaches the metadata service. It also reaches programs that are to be stored in a file and whose address contains their architecture,
+// and nothing else.
+func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) int {
+	url, file := "", ""
+	for i, arg := range args {
+		switch {
+		case strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://"):
+			url = arg
+		case arg == "--output" && i+1 < len(args), strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, "o") && i+1 < len(args):
+			file = path.Clean(args[i+1])
+		}
+	}
+	if arch := architectureOf(url); arch != "" && file != "" {
+		if err := f.write(file, []byte(executable+arch), false); err != nil {
+			fmt.Fprintf(errs, "curl: (23) Failed to open the file %s: No such file or directory\n", file)
+			return 23
+		}
+		return 0
+	}
+	item, ok := strings.CutPrefix(url, "http://169.254.169.254/latest/")
+	if !ok {
+		fmt.Fprintf(errs, "curl: (28) Failed to connect to %s: the lab has no network beyond the metadata service\n", url)
+		return 28
+	}
+	answers := map[string]string{
+		"api/token":                             "AQAEAGVk",
+		"meta-data/instance-id":                 b.ID,
+		"meta-data/instance-type":               b.Facts.Name,
+		"meta-data/local-ipv4":                  b.PrivateIP,
+		"meta-data/local-hostname":              b.PrivateDNSName,
+		"meta-data/hostname":                    b.PrivateDNSName,
+		"meta-data/placement/availability-zone": b.Zone,
+		"meta-data/placement/region":            b.Region,
+	}
+	answer, ok := answers[strings.TrimSuffix(item, "/")]
+	if !ok {
+		fmt.Fprintln(errs, "curl: (22) The requested URL returned error: 404 Not Found")
+		return 22
+	}
+	fmt.Fprint(out, answer)
+	return 0
+}
+
+// fallocate makes a file of a size, if the disk has room for it.
+func (b *boot) fallocate(args []string, _ io.Reader, _, errs io.Writer) int {
+	for i, arg := range args {
+		if arg != "-l" || i+1 == len(args) {
+			continue
+		}
+		size, err := resource.ParseQuantity(strings.TrimSuffix(args[i+1], "B"))
+		if err != nil {
+			fmt.Fprintln(errs, "fallocate: invalid length value specified")
+			return 1
+		}
+		if size.Value() >= b.RootGiB*1e9 {
+			fmt.Fprintln(errs, "fallocate: fallocate failed: No space left on device")
+			return 1
+		}
+	}
+	return 0
+}
+
+func copyAll(to io.Writer, from io.Reader) {
+	if from != nil {
+		_, _ = io.Copy(to, io.LimitReader(from, maxFile))
+	}
+}

@@ -1,0 +1,341 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/lab/authn"
+	"github.com/joiner-sh/joiner/lab/instance"
+	"github.com/joiner-sh/joiner/lab/kubelet"
+)
+
+// instances boots the instances of the emulated EC2 that start to run, and stops
+// them when they end.
+type instances struct {
+	lab *Lab
+
+	ready chan struct{} // closed once kubelets can start
+	done  sync.WaitGroup
+
+	mu       sync.Mutex
+	clusters []*Lab             // that have nodes of these instances, the lab itself first
+	running  map[string]running // by instance id
+	// kubelets are how the kubelets of instances were started, also of those that have ended.
+	kubelets map[string]kubelet.Settings
+}
+
+// running is an instance that is up.
+type running struct {
+	stop    context.CancelFunc
+	kubelet chan struct{} // holds a token when its kubelet is to start anew
+}
+
+func newInstances(l *Lab) *instances {
+	return &instances{lab: l, clusters: []*Lab{l}, ready: make(chan struct{}), running: map[string]running{}, kubelets: map[string]kubelet.Settings{}}
+}
+
+// open lets instances continue that started before the lab was up.
+func (m *instances) open() { close(m.ready) }
+
+// wait waits for instances to stop; the lab's context has ended.
+func (m *instances) wait() { m.done.Wait() }
+
+// changed is called by the emulator for each instance that changes state. It never blocks.
+func (m *instances) changed(i world.Instance) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch i.State {
+	case world.Running:
+		if _, ok := m.running[i.ID]; ok || m.lab.ctx.Err() != nil {
+			return
+		}
+		ctx, cancel := context.WithCancel(m.lab.ctx)
+		up := running{stop: cancel, kubelet: make(chan struct{}, 1)}
+		m.running[i.ID] = up
+		m.done.Add(1)
+		go m.run(ctx, i, up.kubelet)
+	case world.ShuttingDown, world.Terminated:
+		if up, ok := m.running[i.ID]; ok {
+			up.stop()
+			delete(m.running, i.ID)
+		}
+		if i.State == world.Terminated {
+			for _, l := range m.clusters {
+				l.cloud.terminated(i)
+			}
+		}
+	}
+}
+
+// Kubelet returns how the kubelet of an instance was started; false if none was.
+func (l *Lab) Kubelet(id string) (kubelet.Settings, bool) {
+	l.boots.mu.Lock()
+	defer l.boots.mu.Unlock()
+	s, ok := l.boots.kubelets[id]
+	return s, ok
+}
+
+// RestartKubelet starts the kubelet of an instance anew, as systemd does. It does nothing where none runs.
+func (l *Lab) RestartKubelet(id string) {
+	l.boots.mu.Lock()
+	defer l.boots.mu.Unlock()
+	if up, ok := l.boots.running[id]; ok {
+		select {
+		case up.kubelet <- struct{}{}:
+		default: // it is about to
+		}
+	}
+}
+
+// run boots one instance and runs its kubelet until the instance ends.
+func (m *instances) run(ctx context.Context, i world.Instance, again <-chan struct{}) {
+	defer m.done.Done()
+	select {
+	case <-m.ready:
+	case <-ctx.Done():
+		return
+	}
+	up := time.NewTimer(m.lab.Pace.Boot)
+	defer up.Stop()
+	say := func(line string) { m.lab.Emulator.AppendConsole(i.ID, line+"\n") }
+	settings, err := m.boot(ctx, i, say)
+	if err != nil {
+		say(fmt.Sprintf("lab: %v", err))
+	}
+	if settings == nil {
+		return
+	}
+	select {
+	case <-up.C:
+	case <-ctx.Done():
+		return
+	}
+	settings.Say = func(line string) {
+		say(fmt.Sprintf("[%12.6f] kubelet[1893]: %s", time.Since(i.ChangedAt).Seconds(), line))
+	}
+	settings.Token = m.tokenOf(ctx, i)
+	settings.Reach = m.reachOf(i)
+	m.mu.Lock()
+	m.kubelets[i.ID] = *settings
+	m.mu.Unlock()
+	for ctx.Err() == nil {
+		k, err := m.fleetOf(settings.Server).Start(ctx, *settings)
+		if err != nil {
+			say(fmt.Sprintf("lab: %v", err))
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-again:
+		}
+		k.Stop()
+	}
+}
+
+// boot gathers what the instance is and runs its user data. It returns nil when
+// no kubelet starts.
+func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)) (*kubelet.Settings, error) {
+	var image world.Image
+	var stock world.Stock
+	var known, isOffered, silent bool
+	m.lab.Emulator.Do(func(w *world.World, _ time.Time) {
+		image, known = w.Region(i.Account, i.Region).Images.ByID(i.ImageID)
+		stock, isOffered = w.Market(i.Region).Stock(i.Type)
+		silent = w.Silent(i.ID)
+	})
+	if silent {
+		return nil, nil
+	}
+	if !known || !isOffered {
+		return nil, fmt.Errorf("image %s or type %s is gone", i.ImageID, i.Type)
+	}
+	settings := instance.Boot(ctx, instance.Instance{
+		ID: i.ID, Region: i.Region, Zone: i.Zone, PrivateIP: i.PrivateIP, PrivateDNSName: i.PrivateDNSName, IPv6: i.IPv6,
+		UserData: []byte(i.UserData), RootGiB: podVolume(i, image.Family), Facts: stock.Facts, NoMetadata: i.Metadata.Endpoint == "disabled",
+		Image: instance.Image{Name: image.Name, Family: image.Family, Architecture: image.Architecture, Version: image.Version, Flaws: image.Flaws},
+	}, surroundings{m.lab, i}, say)
+	if settings != nil {
+		settings.HopLimit, settings.Devices = 1, devicesOf(stock.Facts)
+		if hops := i.Metadata.HopLimit; hops != nil {
+			settings.HopLimit = *hops
+		}
+	}
+	return settings, nil
+}
+
+// devicesOf returns the devices that NVIDIA's device plug-in finds on an instance.
+func devicesOf(f catalog.Facts) corev1.ResourceList {
+	count := int64(0)
+	for _, gpu := range f.GPUs {
+		if gpu.Manufacturer == "NVIDIA" {
+			count += gpu.Count
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return corev1.ResourceList{catalog.ResourceNVIDIA: *resource.NewQuantity(count, resource.DecimalSI)}
+}
+
+// podVolume is the size of the volume that holds pods: Bottlerocket's second,
+// everyone else's root.
+func podVolume(i world.Instance, family string) int64 {
+	device := "/dev/xvda"
+	if family == "Bottlerocket" {
+		device = "/dev/xvdb"
+	}
+	size := int64(20)
+	for _, v := range i.Volumes {
+		if v.Device == device {
+			size = v.SizeGiB
+		}
+	}
+	return size
+}
+
+// tokenOf makes tokens for an instance's kubelet and keeps each for as long as
+// `aws eks get-token` says that it is good: 14 minutes.
+func (m *instances) tokenOf(ctx context.Context, i world.Instance) func() (string, error) {
+	var mu sync.Mutex
+	var token string
+	var made time.Time
+	return func() (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if token != "" && time.Since(made) < authn.TokenLife-time.Minute {
+			return token, nil
+		}
+		next, err := m.lab.token(ctx, i.ID)
+		if err != nil {
+			return "", err
+		}
+		token, made = next, time.Now()
+		return token, nil
+	}
+}
+
+// reachOf says whether an instance's way to the API server is open, looking at
+// security groups and routes at most once a second.
+func (m *instances) reachOf(i world.Instance) func() error {
+	var mu sync.Mutex
+	var answer error
+	var asked time.Time
+	return func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(asked) > time.Second {
+			m.lab.Emulator.Do(func(w *world.World, _ time.Time) { answer = blocked(w.Region(i.Account, i.Region), m.lab.Cluster, i) })
+			asked = time.Now()
+		}
+		return answer
+	}
+}
+
+// blocked says what stops packets from an instance to the API server's port 443.
+// A closed firewall and a missing route look the same from inside.
+func blocked(r *world.Region, cluster string, i world.Instance) error {
+	c, err := r.EKS.Cluster(cluster)
+	if err != nil {
+		return nil // it is of another place
+	}
+	if err := unresolved(r, c); err != nil {
+		return err
+	}
+	open := false
+	for _, id := range i.SecurityGroupIDs {
+		if g := r.Network.SecurityGroup(id); g != nil && letsOut(g, 443) {
+			open = true
+		}
+	}
+	if !open || !routed(r, i) || !passed(r, i) || !admitted(r, c, i) {
+		return errors.New("dial tcp: i/o timeout")
+	}
+	return nil
+}
+
+// passed says whether the network ACL of the instance's subnet lets out what it sends to the API server, and in what comes back.
+func passed(r *world.Region, i world.Instance) bool {
+	s := r.Network.Subnet(i.SubnetID)
+	if s == nil {
+		return true
+	}
+	const chosen = 40000 // a port that Linux chooses for the near end of a connection
+	n := r.Network.NetworkACL(s)
+	return n == nil || n.Lets(true, 443) && n.Lets(false, chosen)
+}
+
+func letsOut(g *world.SecurityGroup, port int64) bool {
+	for _, rule := range g.Egress {
+		if rule.Protocol == "-1" || rule.Protocol == "tcp" && rule.From <= port && port <= rule.To {
+			return true
+		}
+	}
+	return false
+}
+
+// routed says whether the instance's subnet has a way out, by its own route
+// table or by the main one.
+func routed(r *world.Region, i world.Instance) bool {
+	var table *world.RouteTable
+	for _, t := range r.Network.RouteTables() {
+		if t.VPCID != i.VPCID {
+			continue
+		}
+		for _, subnet := range t.SubnetIDs {
+			if subnet == i.SubnetID {
+				table = t
+			}
+		}
+		if t.Main && table == nil {
+			table = t
+		}
+	}
+	if table == nil {
+		return true
+	}
+	for _, route := range table.Routes {
+		if route.Destination != "0.0.0.0/0" || route.Gone {
+			continue
+		}
+		// Who has no public address is not known to an internet gateway.
+		return i.PublicIP != "" || !strings.HasPrefix(route.Target, "igw-")
+	}
+	return false
+}
+
+// surroundings are what an instance finds around it while it boots.
+type surroundings struct {
+	lab      *Lab
+	instance world.Instance
+}
+
+// Credentials says why the instance has none.
+func (s surroundings) Credentials() error {
+	_, _, _, err := s.lab.Emulator.Credentials(s.instance.ID)
+	return err
+}
+
+// Cluster describes a cluster of the instance's region.
+func (s surroundings) Cluster(name string) (instance.Cluster, error) {
+	if err := s.Credentials(); err != nil {
+		return instance.Cluster{}, err
+	}
+	var out instance.Cluster
+	var err error
+	s.lab.Emulator.Do(func(w *world.World, _ time.Time) {
+		var c *world.Cluster
+		if c, err = w.Region(s.instance.Account, s.instance.Region).EKS.Cluster(name); err == nil {
+			out = instance.Cluster{Endpoint: c.Endpoint, CA: c.CA, CIDR: c.ServiceCIDR}
+		}
+	})
+	return out, err
+}
