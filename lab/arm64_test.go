@@ -231,7 +231,7 @@ func podRuns(t *testing.T, l *lab.Lab, app string) {
 	})
 }
 
-// firstLines makes sure that what is printed fits on a screen, and that its first three lines have some words.
+// firstLines checks that the printed text fits on a screen, and that its first three lines contain some words.
 func firstLines(t *testing.T, printed string, words ...string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(printed), "\n")

@@ -47,8 +47,8 @@ func (m *instances) serve(l *Lab) {
 	m.clusters = append(m.clusters, l)
 }
 
-// forsake ends that: the cluster goes.
-func (m *instances) forsake(l *Lab) {
+// unserve removes a cluster that is being closed.
+func (m *instances) unserve(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters = slices.DeleteFunc(m.clusters, func(other *Lab) bool { return other == l })

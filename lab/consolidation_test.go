@@ -87,8 +87,8 @@ func TestConsolidation(t *testing.T) {
 	if float64(paid) > 1.05*float64(floor) {
 		t.Errorf("what is left costs %s an hour, and the pods that run could not be had below %s", paid, floor)
 	}
-	t.Logf("%d nodes became %d in %.0f s, for %s an hour where no fleet is below %s; %d pods moved, the longest waited %.1f s; at most %d nodes were leaving at once, in %d looks",
-		before, len(rested), took.Seconds(), paid, floor, o.moved, o.longest.Seconds(), o.most, o.looks)
+	t.Logf("%d nodes became %d in %.0f s, for %s an hour where no fleet is below %s; %d pods moved, the longest waited %.1f s; at most %d nodes were leaving at once, in %d scans",
+		before, len(rested), took.Seconds(), paid, floor, o.moved, o.longest.Seconds(), o.most, o.scans)
 }
 
 // priced returns what the pool's instances cost per hour, and a lower bound: no set of instances of their type costs less for the pods of the
@@ -159,7 +159,7 @@ func scaleAll(t *testing.T, l *lab.Lab, namespace string, replicas int) {
 	}
 }
 
-// observer looks at a pool ten times a second.
+// observer scans a pool ten times a second.
 type observer struct {
 	replicas int // of each app
 
@@ -169,14 +169,14 @@ type observer struct {
 	longest time.Duration              // that one waited
 	moved   int                        // pods that came after the first scan
 	movedOf map[string]int             // of them, by app
-	looks   int                        // at the nodes
+	scans   int                        // of the nodes
 	since   time.Time                  // the first of them
 	out     int                        // nodes that leave, or are not ready, at the last scan
 	most    int
 	broken  []string
 }
 
-// observe begins to look, until the test ends.
+// observe starts an observer that scans until the test ends.
 func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	t.Helper()
 	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, began: map[string]time.Time{}, movedOf: map[string]int{}, since: time.Now()}
@@ -192,7 +192,7 @@ func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				o.look(ctx, l, name)
+				o.scan(ctx, l, name)
 			}
 		}
 	}()
@@ -236,8 +236,8 @@ func (o *observer) pod(object any, isFirst, isGone bool) {
 	}
 }
 
-// look counts the nodes that leave: never may one begin to that is more than the budget allows.
-func (o *observer) look(ctx context.Context, l *lab.Lab, name string) {
+// scan counts the nodes that are terminating: their number may never exceed the budget.
+func (o *observer) scan(ctx context.Context, l *lab.Lab, name string) {
 	var claims karpenterv1.NodeClaimList
 	var nodes corev1.NodeList
 	pool := client.MatchingLabels{karpenterv1.LabelNodePool: name}
@@ -270,7 +270,7 @@ func (o *observer) look(ctx context.Context, l *lab.Lab, name string) {
 	if allowed := int(math.Ceil(looseBudget * float64(total))); out > o.out && out > allowed {
 		o.broken = append(o.broken, fmt.Sprintf("%s: %d of %d nodes are leaving or not ready, %d may", time.Now().Format(time.TimeOnly), out, total, allowed))
 	}
-	o.looks, o.out, o.most = o.looks+1, out, max(o.most, out)
+	o.scans, o.out, o.most = o.scans+1, out, max(o.most, out)
 }
 
 // isAtRest reports whether no node leaves and no pod waits.
@@ -280,7 +280,7 @@ func (o *observer) isAtRest() bool {
 	return o.out == 0 && len(o.began) == 0
 }
 
-// judge fails the test for what was broken.
+// judge fails the test for each recorded violation.
 func (o *observer) judge(t *testing.T) {
 	t.Helper()
 	o.mu.Lock()
@@ -299,7 +299,7 @@ func (o *observer) judge(t *testing.T) {
 			t.Errorf("pods of %s moved %d times, and there are %d; each may move %d times an hour", app, n, o.replicas, movesEach)
 		}
 	}
-	if least := int(2 * time.Since(o.since).Seconds()); o.looks < least {
-		t.Errorf("the nodes were looked at %d times only, want %d at least", o.looks, least)
+	if least := int(2 * time.Since(o.since).Seconds()); o.scans < least {
+		t.Errorf("the nodes were scanned %d times only, want at least %d", o.scans, least)
 	}
 }

@@ -81,7 +81,7 @@ func controller(t *testing.T, l *lab.Lab) *lab.Controller {
 	return restart(t, l)
 }
 
-// restart kills the lab's controller, if one runs, and starts one anew.
+// restart kills the lab's controller, if one runs, and starts a new one.
 func restart(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
 	t.Helper()
 	killController(l)

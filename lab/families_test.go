@@ -207,7 +207,7 @@ func isHeldBack(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
 }
 
-// fill puts what is known now where words stand for it.
+// fill replaces the placeholders of the expected texts with values that are known only now.
 func (j *joining) fill(cluster *ekstypes.Cluster) {
 	kernelArch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[j.arch]
 	words := strings.NewReplacer("ARCH", j.image, "KERNEL_ARCH", kernelArch, "CLUSTER", *cluster.Name, "ENDPOINT", *cluster.Endpoint,

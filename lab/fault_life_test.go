@@ -162,8 +162,8 @@ func TestAPIServerGone(t *testing.T) {
 	nothingLeft(t, l, name)
 }
 
-// keepController runs a controller until the test is over, and starts it anew whenever it ends, as a
-// Deployment does. It returns how often it has ended.
+// keepController runs a controller until the end of the test, and restarts it whenever it ends, as a
+// Deployment does. It returns a counter of its ends.
 func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 {
 	t.Helper()
 	now, ends := restart(t, l, settings...), &atomic.Int32{}
@@ -248,7 +248,7 @@ func twinIsReported(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	}
 }
 
-// silentTwin makes a second Node for an instance: what is left of a registration under another name, once
+// silentTwin creates a second Node for an instance, like the rest of a registration under another name after
 // node-lifecycle-controller has detected that no kubelet reports for it.
 func silentTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	t.Helper()

@@ -80,7 +80,7 @@ current-context: gate
 	return g
 }
 
-// before is the gate before one server. nameOf names a write, and returns nothing for what only looks.
+// before puts the gate in front of a server. nameOf returns the name of a write; empty for a read.
 func (g *gate) before(server http.Handler, nameOf func(*http.Request, []byte) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method == http.MethodGet {

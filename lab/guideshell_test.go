@@ -27,7 +27,8 @@ type guideShell struct {
 	out    string        // file with what the command at hand says
 }
 
-// guideLoop reads commands, each ended by a zero byte, and says how each ended. They are not subshells', so that what they set stays.
+// guideLoop reads commands, each ended by a zero byte, and prints how each ended. It does not run them in subshells, so that later commands see
+// their variables.
 const guideLoop = `while IFS= read -r -d '' __step <&3; do eval "$__step" >"$__out" 2>&1 </dev/null 3<&- 4>&-; echo $? >&4; done`
 
 // newGuideShell starts a shell in a folder with nothing but an environment.
@@ -97,8 +98,8 @@ func (s *guideShell) typed(step guideStep, limit time.Duration, enough func(stri
 		line, _ := s.codes.ReadString('\n') // none, if the shell is gone
 		ended <- strings.TrimSpace(line)
 	}()
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
 	for {
 		select {
 		case line := <-ended:
@@ -110,7 +111,7 @@ func (s *guideShell) typed(step guideStep, limit time.Duration, enough func(stri
 			return s.said(), n
 		case <-ctx.Done():
 			s.t.Fatalf("%s:%d: %s\nhas not ended after %s:\n%s", s.page, step.line, step.text, limit, s.said())
-		case <-look.C:
+		case <-poll.C:
 			if enough != nil && enough(s.said()) {
 				s.press()
 				enough = nil // once, as a reader does
@@ -158,7 +159,8 @@ func firstLine(text string) string {
 	return line
 }
 
-// checkoutLike makes a folder that looks like the root of this checkout, but for what is built: what is written there stays there.
+// checkoutLike creates a folder that looks like the root of this checkout without built files: files that commands write there do not reach
+// the checkout.
 func checkoutLike(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("..")

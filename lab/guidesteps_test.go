@@ -20,7 +20,7 @@ type guideStep struct {
 // guidePrograms are whose commands a page's prose has, too: a span of code that begins with one of them, and goes on, is a command.
 var guidePrograms = []string{"aws", "bin/joiner", "bin/lab", "go", "helm", "joiner", "kubectl", "make", "terraform"}
 
-// otherFences are blocks that are no commands, and who reads them instead.
+// otherFences maps the languages of blocks that contain no commands to the tests that read them.
 var otherFences = map[string]string{
 	"":    "a drawing, or what a command prints",
 	"hcl": "a call of the Terraform module: hack/deploy plans the module",

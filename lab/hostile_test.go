@@ -29,7 +29,7 @@ const (
 	mostPlans = 5
 )
 
-// hostiles are pods of a tenant that cost the solver much, by what they ask for too much of.
+// hostiles are pods of a tenant that cost the solver much time, by the field that they overuse.
 var hostiles = map[string]func(pod *corev1.Pod, i int){
 	"preferred-anti-affinity": func(pod *corev1.Pod, i int) {
 		for j, term := range hostileTerms(i) {

@@ -349,7 +349,7 @@ func (l *Lab) StartAPIServer(ctx context.Context) error { return l.plane.StartAP
 // Logs returns the path of a log: "kube-apiserver", "joiner", "authenticator".
 func (l *Lab) Logs(name string) string { return filepath.Join(l.Home, "logs", name+".log") }
 
-// Token makes the token by which an instance shows the cluster who it is.
+// token returns a token with which an instance authenticates to the cluster.
 func (l *Lab) token(ctx context.Context, instance string) (string, error) {
 	access, secret, session, err := l.Emulator.Credentials(instance)
 	if err != nil {
@@ -365,7 +365,7 @@ func (l *Lab) Close() {
 	switch {
 	case l.boots == nil:
 	case l.Beside != nil:
-		l.boots.forsake(l)
+		l.boots.unserve(l)
 	default:
 		l.boots.wait()
 	}

@@ -69,8 +69,8 @@ func documents(t *testing.T, file string) []*unstructured.Unstructured {
 	}
 }
 
-// TestWhatHasNoEffectIsSaid: a controller that begins to act says of what is there, in one line each, what of it has no effect, and then
-// of what comes; the objects have events.
+// TestWhatHasNoEffectIsSaid: a controller that starts logs one line for each object with fields that have no effect, and then
+// one for each new object; the objects have events.
 func TestWhatHasNoEffectIsSaid(t *testing.T) {
 	l := beside(t, lab.Options{})
 	pool := func(name string) string {

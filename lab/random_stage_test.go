@@ -346,7 +346,7 @@ func (s *stage) create(pods []*corev1.Pod) {
 
 func idOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// remove deletes, at once, what was last created of the pods, if there is any of it.
+// remove deletes, at once, the last created version of each pod, if there is one.
 func (s *stage) remove(pods []*corev1.Pod) {
 	s.Helper()
 	all(s, pods, func(ctx context.Context, asked *corev1.Pod) error {

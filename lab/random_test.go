@@ -122,7 +122,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 	x.complete()
 
 	// 1. Joiner plans from manifests: the scheduler has not tried the pods yet.
-	x.objects = x.look(x.filled)
+	x.objects = x.read(x.filled)
 	x.snapshot = x.objects.Snapshot(kube.View{Now: time.Now(), Market: w.market})
 	x.plan = x.solve(x.snapshot)
 	if got := len(x.snapshot.Pods); got != len(w.pending) {
@@ -202,8 +202,8 @@ func (x *trial) complete() {
 	x.filled = filled
 }
 
-// look returns the cluster as it is, with these pods besides.
-func (x *trial) look(more []*corev1.Pod) kube.Objects {
+// read returns the objects of the cluster, with these pods added.
+func (x *trial) read(more []*corev1.Pod) kube.Objects {
 	x.Helper()
 	core, storage := x.lab.Kube.CoreV1(), x.lab.Kube.StorageV1()
 	o := kube.Objects{
@@ -345,7 +345,7 @@ func (x *trial) refuses() (later bool) {
 			refused, waiting = append(refused, p), append(waiting, x.filled[i])
 		}
 	}
-	objects := x.look(waiting)
+	objects := x.read(waiting)
 	after := x.solve(objects.Snapshot(kube.View{Now: time.Now().Add(time.Minute), Market: x.market}))
 	for _, m := range after.Machines {
 		if !slices.ContainsFunc(m.Pods, func(id string) bool { return isOpen(why[id]) }) {
@@ -380,7 +380,7 @@ func (x *trial) converge() (rounds, extra int) {
 	_, left := x.settle(x.pending)
 	for ; len(left) > 0; rounds++ {
 		view := kube.View{Now: time.Now().Add(time.Minute), Live: true, Market: x.market}
-		objects := x.look(nil)
+		objects := x.read(nil)
 		snapshot := objects.Snapshot(view)
 		plan := x.solve(snapshot)
 		if got := len(snapshot.Pods); got != len(left) {
@@ -411,7 +411,7 @@ func (x *trial) converge() (rounds, extra int) {
 	return rounds, extra
 }
 
-// evidence writes what was wrong, and what a person needs to see why, into a folder.
+// evidence writes the violations, and the files that explain them, into a folder.
 func (x *trial) evidence() {
 	if !x.stage.Failed() {
 		return

@@ -33,7 +33,7 @@ var unrestricted = map[string]struct {
 // ownNetwork takes a pod out of its node's network, which the standard forbids.
 func ownNetwork(p *corev1.PodSpec) { p.HostNetwork, p.DNSPolicy = false, corev1.DNSClusterFirst }
 
-// confine gives the user's own containers, which say nothing of what they may do, what the chart gives the controller's.
+// confine gives containers without a security context the one that the chart gives the controller.
 func confine(p *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{p.InitContainers, p.Containers} {
 		for i := range list {

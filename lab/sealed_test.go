@@ -229,7 +229,7 @@ type silence struct {
 	held atomic.Pointer[chan struct{}]
 }
 
-// next has the next launch go unanswered, and returns what is closed when it has been carried out.
+// next withholds the response to the next launch, and returns a channel that is closed when the launch has been carried out.
 func (s *silence) next() <-chan struct{} {
 	held := make(chan struct{})
 	s.held.Store(&held)

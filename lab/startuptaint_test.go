@@ -52,7 +52,7 @@ func TestCaseStartupTaint(t *testing.T) {
 		t.Errorf("launched before: %v", all)
 	}
 
-	// Such a node is made usable all the same, and is not killed for it.
+	// The controller makes such a node usable, and does not terminate its instance.
 	apply(t, l, deployment(namespace, namespace, 1, "500m", "256Mi", "test: "+namespace))
 	allRun(t, l, namespace, 1, 2*time.Minute)
 	within(t, l, time.Minute, "the claim to report the missing taint", func(ctx context.Context) (bool, error) {
@@ -82,7 +82,7 @@ func TestCaseStartupTaint(t *testing.T) {
 	nothingLeft(t, l, namespace, namespace, fixed)
 }
 
-// preflightSays waits until the class has been looked at and returns what was found.
+// preflightSays waits until the controller has checked the class, and returns the message of the condition.
 func preflightSays(t *testing.T, l *lab.Lab, name string, status metav1.ConditionStatus) (message string) {
 	t.Helper()
 	within(t, l, time.Minute, "PreflightPassed of "+name+" to be "+string(status), func(ctx context.Context) (bool, error) {

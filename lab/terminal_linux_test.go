@@ -40,7 +40,7 @@ func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...str
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// terminal is a pseudo terminal: what is written to near is typed in far.
+// terminal opens a pseudo terminal: text written to near is the input of far.
 func terminal(t *testing.T) (near, far *os.File) {
 	t.Helper()
 	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -86,7 +86,7 @@ func (w *twin) moveIn(t *testing.T) {
 		deployment(w.name, w.name, twinPods, "400m", "256Mi", "test: "+w.name))
 }
 
-// full waits until all pods run on nodes that are ready, and of which it is known what they were made from.
+// full waits until all pods run on ready nodes whose claims have the hash of their NodePool.
 func (w *twin) full(t *testing.T) {
 	t.Helper()
 	allRun(t, w.l, w.name, twinPods, 3*time.Minute)
@@ -121,15 +121,15 @@ func (w *twin) half(t *testing.T) {
 	allRun(t, w.l, w.name, twinPods/2, time.Minute)
 }
 
-// restLooks is how often the security groups are looked for, every second, while nothing may happen: for drift it is looked every five.
-const restLooks = 15
+// extraScans is the number of scans of the security groups, one per second, during which nothing may happen. The controller checks for drift every five seconds.
+const extraScans = 15
 
-// rechecks waits until the controller has scanned its class, and so checked for drift, restLooks more times. judge reports what it started.
+// rechecks waits until the controller has scanned its class, and so checked for drift, extraScans more times. judge reports what it started.
 func (w *twin) rechecks(t *testing.T, asked *askings) {
 	t.Helper()
-	began := asked.looked(w.l.Role)
+	began := asked.scansOf(w.l.Role)
 	within(t, w.l, time.Minute, "the controller to scan some times", func(context.Context) (bool, error) {
-		return asked.looked(w.l.Role) >= began+restLooks, nil
+		return asked.scansOf(w.l.Role) >= began+extraScans, nil
 	})
 }
 

@@ -76,7 +76,7 @@ func (w *twin) watch(t *testing.T, list client.ObjectList, see func(watch.Event)
 	}()
 }
 
-// seen is what was broken so far.
+// seen returns the violations so far.
 func (w *twin) seen() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +169,7 @@ func (w *twin) mayEnd() {
 	w.mayStop = true
 }
 
-// judge fails the test for what was broken, and for nodes that went otherwise than one by one with their claims.
+// judge fails the test for each violation, and for Nodes that were not removed one by one with their claims.
 func (w *twin) judge(t *testing.T) {
 	t.Helper()
 	for _, b := range w.seen() {
@@ -196,13 +196,13 @@ type askings struct {
 	mu     sync.Mutex
 	uids   map[string]string         // of the clusters, by role
 	made   map[string]map[string]int // by role: changes of what is its cluster's, by action
-	looks  map[string]int            // by role: how often it looked for security groups
+	scans  map[string]int            // by role: calls that list security groups
 	broken []string
 }
 
 // hear begins to listen.
 func hear(l *lab.Lab, twins []*twin) *askings {
-	a := &askings{uids: map[string]string{}, made: map[string]map[string]int{}, looks: map[string]int{}}
+	a := &askings{uids: map[string]string{}, made: map[string]map[string]int{}, scans: map[string]int{}}
 	for _, w := range twins {
 		a.uids[w.l.Role], a.made[w.l.Role] = w.uid, map[string]int{}
 	}
@@ -220,7 +220,7 @@ func (a *askings) hear(caller world.Identity, r iampolicy.Request, isAllowed boo
 	case !isOurs:
 		return
 	case action == "DescribeSecurityGroups":
-		a.looks[caller.Role]++
+		a.scans[caller.Role]++
 		return
 	case slices.ContainsFunc([]string{"Describe", "Get", "List"}, func(verb string) bool { return strings.HasPrefix(action, verb) }):
 		return
@@ -237,11 +237,11 @@ func (a *askings) hear(caller world.Identity, r iampolicy.Request, isAllowed boo
 	}
 }
 
-// looked is how often a role has looked for security groups.
-func (a *askings) looked(role string) int {
+// scansOf returns how often a role has listed security groups.
+func (a *askings) scansOf(role string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.looks[role]
+	return a.scans[role]
 }
 
 // judge fails the test for what either asked for of the other's, and where too little was asked for to show anything.

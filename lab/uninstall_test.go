@@ -57,7 +57,7 @@ func (in *installation) carryOut(words []string) {
 		in.stop() // as the kubelet does, when the pods go
 		in.run(append(words[1:3:3], "-n", chartHome, "--wait", "--timeout", "60s")...)
 	case strings.HasPrefix(words[0], "CLUSTER_UID="), words[0] == "aws":
-		// nothingMoreThan looks at all that there is in AWS, and not only at what has the cluster's tag.
+		// nothingMoreThan reads everything in AWS, not only objects with the cluster's tag.
 	default:
 		in.t.Fatalf("%s says %q, which this test cannot carry out", uninstallGuide, words)
 	}

@@ -188,7 +188,7 @@ func TestMapping(t *testing.T) {
 	}
 }
 
-// TestTokens shows the webhook tokens that are not what they should be.
+// TestTokens: the webhook rejects invalid tokens.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	rewrite := func(token string, alter func(string) string) string {

@@ -70,7 +70,7 @@ func profiled(w *world.World, now time.Time) error {
 	return err
 }
 
-// distrust makes the role anew, for instances.
+// distrust replaces the role by one that EC2 instances may assume, and Fargate may not.
 func distrust(w *world.World, now time.Time) error {
 	a := w.Account(account)
 	for _, undo := range []func() error{func() error { return a.DetachPolicy("execution", policy) }, func() error { return a.DeleteRole("execution") }} {

@@ -72,7 +72,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestChosen: who is given to Fargate, and by which profile.
+// TestChosen: which pods Fargate takes, and by which profile.
 func TestChosen(t *testing.T) {
 	t.Parallel()
 	system := []world.FargateSelector{{Namespace: "kube-system"}}

@@ -24,9 +24,9 @@ func fleetFaults() []Fault {
 	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	return []Fault{
 		{Name: "orphan", What: "an instance carries the cluster's name, and no NodeClaim is of it", Check: "ID-4", Cause: "no NodeClaim or Node here is of it", Hint: true, Alone: true,
-			Break: stranger(nil)},
+			Break: foreignInstance(nil)},
 		{Name: "same-cluster-name", What: "an instance of another cluster carries this cluster's name", Check: "ID-3", Cause: "another cluster goes by the name", Hint: true, Alone: true,
-			Break: stranger(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
+			Break: foreignInstance(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
 		{Name: "startup-taint-stays", What: "nothing removes the NodePool's startup taint from its nodes", Check: "READY-2", Cause: "is still on its nodes", After: true, Slow: true, Wait: diagnosis.Lingering,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.StartupTaints = []corev1.Taint{agent}
@@ -59,8 +59,8 @@ func fleetFaults() []Fault {
 	}
 }
 
-// stranger launches an instance that no controller of this cluster has launched, with the cluster's name and more tags.
-func stranger(more map[string]string) func(context.Context, *Scene) error {
+// foreignInstance launches an instance outside of the controllers of this cluster, with the tags of the cluster and more tags.
+func foreignInstance(more map[string]string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		tags := []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: &s.Lab.Cluster}, {Key: aws.String("karpenter.sh/nodepool"), Value: aws.String("gone")},
 			{Key: aws.String("karpenter.k8s.aws/ec2nodeclass"), Value: aws.String("gone")}}
@@ -73,7 +73,7 @@ func stranger(more map[string]string) func(context.Context, *Scene) error {
 			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}},
 		})
 		if err != nil {
-			return fmt.Errorf("launch a stranger: %w", err)
+			return fmt.Errorf("launch the foreign instance: %w", err)
 		}
 		id := *out.Instances[0].InstanceId
 		// For a new instance, the NodeClaim may not have its provider ID yet.

@@ -50,7 +50,7 @@ var errNoKubelet = errors.New("fork/exec /usr/bin/kubelet: no such file or direc
 // errNoContainerd is what nodeadm gets when it asks containerd for its version. Source: nodeadm/internal/containerd/version.go of amazon-eks-ami.
 var errNoContainerd = errors.New(`exec: "containerd": executable file not found in $PATH`)
 
-// errExpired is what AWS answers to what was signed at another time.
+// errExpired is AWS's response to a request that was signed at another time.
 var errExpired = errors.New("https response error StatusCode: 400, RequestID: 5f3c1a0e-8f0c-4a9a-b6a4-0d9b1c7e2f11, api error RequestExpired: Request has expired.")
 
 // describe is the image's call of ec2:DescribeInstances, for the name of the node.

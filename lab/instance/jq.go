@@ -55,7 +55,7 @@ func jq(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	return 0
 }
 
-// assign carries out one step of a filter, and says what is wrong with it.
+// assign applies one step of a filter, and returns its error as text.
 func assign(document *any, step string) (problem string) {
 	if step == "." {
 		return ""

@@ -88,8 +88,8 @@ func (s *sandbox) runStatements(ctx context.Context, runner *interp.Runner, name
 	return nil
 }
 
-// readFirst makes `echo "$(jq . FILE)" > FILE` read the file before it is written anew, as a shell does. The interpreter
-// here opens it first: so the words go to another file, which then takes the place of the one.
+// readFirst makes `echo "$(jq . FILE)" > FILE` read the file before it is overwritten, as a shell does. The interpreter
+// here opens the file first. So the text goes to a second file, which then replaces the first.
 func readFirst(statement *syntax.Stmt) {
 	syntax.Walk(statement, func(node syntax.Node) bool {
 		s, ok := node.(*syntax.Stmt)
@@ -155,7 +155,7 @@ func (s *sandbox) divert(statement *syntax.Stmt, n int) []*sink {
 	return sinks
 }
 
-// drain runs the commands of sinks over what was sent to them.
+// drain runs the commands of sinks over their input.
 func (s *sandbox) drain(ctx context.Context, sinks []*sink) error {
 	for _, k := range sinks {
 		data, _ := s.files.read(k.file)
@@ -296,7 +296,7 @@ func absolute(ctx context.Context, name string) string {
 	return path.Clean(name)
 }
 
-// lines cuts what is written into lines, and stops at a limit.
+// lines splits output into lines, and stops at a limit.
 type lines struct {
 	mu   sync.Mutex
 	rest []byte

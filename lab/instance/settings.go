@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// reading says what is wrong with a value of Bottlerocket's settings, in the
+// reading returns the error of a value of Bottlerocket's settings, in the
 // words of its API.
 type reading func(value any) error
 

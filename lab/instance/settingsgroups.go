@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// systemModel is what the images know below [settings] besides Kubernetes.
+// systemModel returns the groups below [settings] that the images know, except Kubernetes.
 // Source: settings-extensions of bottlerocket-settings-sdk, one crate for each group.
 func systemModel() map[string]reading {
 	i32, u32 := number("i32", -1<<31, 1<<31-1), number("u32", 0, 1<<32-1)

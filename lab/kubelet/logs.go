@@ -101,8 +101,8 @@ func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
 	if _, err := w.Write(text); err != nil || asked.Get("follow") != "true" {
 		return
 	}
-	look := time.NewTicker(followEvery)
-	defer look.Stop()
+	poll := time.NewTicker(followEvery)
+	defer poll.Stop()
 	for {
 		if flusher, ok := w.(http.Flusher); ok {
 			flusher.Flush()
@@ -110,7 +110,7 @@ func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-look.C:
+		case <-poll.C:
 			if _, err := io.Copy(w, file); err != nil {
 				return
 			}

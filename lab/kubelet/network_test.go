@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestGiveAddress: as many pods as the network plug-in has addresses for get one, those on the host's network besides, and
-// who comes later gets that of one who has ended.
+// TestGiveAddress: the network plug-in gives each pod an address while it has any; pods on the host's network need none. A new
+// pod gets the address of an ended one.
 func TestGiveAddress(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{"10.0.0.7", "2600:1f18::7"} {

@@ -94,7 +94,7 @@ func homes() (string, error) {
 	}
 	info, err := os.Lstat(base)
 	if err != nil {
-		return "", fmt.Errorf("look at the folder of labs: %w", err)
+		return "", fmt.Errorf("read the mode of the folder of labs: %w", err)
 	}
 	// Its name is predictable, and it contains keys.
 	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm() != 0o700 || ok && int(owner.Uid) != os.Getuid() {

@@ -23,7 +23,7 @@ func temporary() (string, error) {
 func hasRoom(dir string) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
-		return fmt.Errorf("look at the room under TMPDIR (%s): %w", dir, err)
+		return fmt.Errorf("read the free space under TMPDIR (%s): %w", dir, err)
 	}
 	if disk.Blocks == 0 { // the file system does not report its size
 		return nil

@@ -149,7 +149,7 @@ func renounce() error {
 	return nil
 }
 
-// seclude keeps mounts to this process, and has every address of the sandbox's network lead to the sandbox itself.
+// seclude keeps mounts to this process, and routes every address of the sandbox's network to the sandbox itself.
 func seclude() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts to the sandbox: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// TestBadInput: what is wrong with a command line is one line and exit code 2, and nothing is started.
+// TestBadInput: an invalid command line prints one line, has exit code 2, and starts nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -64,7 +64,7 @@ func TestFaultList(t *testing.T) {
 	}
 }
 
-// TestQuoted: a shell reads what is printed as it was meant.
+// TestQuoted: a shell reads the printed text back unchanged.
 func TestQuoted(t *testing.T) {
 	t.Parallel()
 	for variable, want := range map[string]string{
@@ -124,7 +124,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestConclude: what is short is counted as people count.
+// TestConclude: the count of unmet requirements has the right plural.
 func TestConclude(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{1: "1 thing is not as it has to be", 2: "2 things are not as they have to be"} {
