@@ -153,6 +153,7 @@ func namespaceOf(rule permissions.Rule, settings config.Settings) string {
 		return leaseNamespace(settings)
 	case permissions.System:
 		return metav1.NamespaceSystem
+	case permissions.Cluster:
 	}
 	return ""
 }

@@ -25,6 +25,7 @@ func shortened(a slog.Attr) slog.Attr {
 		default:
 			text = fmt.Sprint(v)
 		}
+	default:
 	}
 	isHarmless := !strings.ContainsFunc(text, isHidden)
 	switch {

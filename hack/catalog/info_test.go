@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 

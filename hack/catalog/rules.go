@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aws/karpenter-provider-aws/pkg/providers/instancetype"
+
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 

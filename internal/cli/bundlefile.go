@@ -37,8 +37,8 @@ func writerFor(path *string) func(path string, text []byte) error {
 	case strings.HasPrefix(clean, "/dev/"), strings.HasPrefix(clean, "/proc/"): // a link there leads to what is open, and not to a name
 		return writeThrough
 	}
-	if real, err := filepath.EvalSymlinks(*path); err == nil {
-		*path = real // replace the file, not the link
+	if target, err := filepath.EvalSymlinks(*path); err == nil {
+		*path = target // replace the file, not the link
 	}
 	if info, err := os.Stat(*path); err == nil && !info.Mode().IsRegular() {
 		return writeThrough

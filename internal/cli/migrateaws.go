@@ -93,6 +93,7 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 		return migration.Namesake
 	case ec2.Unmarked:
 		return migration.Untagged
+	case ec2.Foreign:
 	}
 	return migration.Stranger
 }

@@ -199,7 +199,7 @@ func period(to *time.Duration, least time.Duration) func(string) error {
 // givenUp is the time after the launch when an instance without a Node is terminated: lifecycle.RegistrationTimeout.
 const givenUp = 15 * time.Minute
 
-// below parses a duration of at least least and less than most.
+// below parses a duration of least or more, and less than most.
 func below(to *time.Duration, least, most time.Duration) func(string) error {
 	return func(s string) error {
 		var d time.Duration

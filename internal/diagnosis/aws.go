@@ -45,6 +45,7 @@ type Cluster struct {
 // AcceptsEntries and configMap report which role mappings the cluster reads.
 func (c Cluster) AcceptsEntries() bool { return strings.HasPrefix(c.AuthMode, "API") }
 
+// ReadsAuthMap reports whether EKS honors the ConfigMap aws-auth.
 func (c Cluster) ReadsAuthMap() bool { return c.AuthMode != "API" }
 
 // Partition returns the partition in the cluster's ARNs: "aws", "aws-cn".

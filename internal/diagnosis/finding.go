@@ -101,14 +101,17 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 	}{plain(f), f.Fix.Correction().String(), f.Fix.Only(fix.Look).String(), f.Fix.Steps()})
 }
 
+// ReportBroken returns the finding of a check that failed.
 func ReportBroken(subject string, c Certainty, format string, args ...any) Finding {
 	return Finding{Verdict: Broken, Subject: subject, Certainty: c, Cause: fmt.Sprintf(format, args...)}
 }
 
+// ReportSuspicious returns the finding of a check that may have failed.
 func ReportSuspicious(subject string, c Certainty, format string, args ...any) Finding {
 	return Finding{Verdict: Suspicious, Subject: subject, Certainty: c, Cause: fmt.Sprintf(format, args...)}
 }
 
+// ReportFine returns the finding of a check that passed.
 func ReportFine(subject string) Finding {
 	return Finding{Verdict: Fine, Subject: subject, Certainty: Certain}
 }

@@ -39,6 +39,7 @@ func (s Stay) why() string {
 		return "its pods would not cost less elsewhere, or not enough less to be worth moving them"
 	case Blocked, InWaves, MovedOften, Looping:
 		return s.Detail
+	case Undecided, Leaving, NotInitialized:
 	}
 	return string(s.Cause) + " " + s.Detail
 }
@@ -55,6 +56,7 @@ func (c Cause) IsOfMoney() bool {
 	switch c {
 	case Expected, Never, OnlyIdle, TooSoon, Worth:
 		return true
+	default:
 	}
 	return false
 }

@@ -26,13 +26,13 @@ type Trips []Trip
 // For how long moves are recorded, how many at most in addition to those of the last hour, which limit moves now, and how the pauses of loops
 // grow: this long after the first, doubled after each further round.
 const (
-	tripsLife  = 24 * time.Hour
-	tripsMost  = 20_000
-	tripsHour  = time.Hour
-	loopFirst  = time.Hour
-	loopMost   = 24 * time.Hour
-	loopRounds = 2 // departures from nodes of one shape, per pod, that are a loop; more for drift, which the user requests
-	driftLoop  = 3
+	tripsLife   = 24 * time.Hour
+	tripsMost   = 20_000
+	tripsWindow = time.Hour
+	loopFirst   = time.Hour
+	loopMost    = 24 * time.Hour
+	loopRounds  = 2 // departures from nodes of one shape, per pod, that are a loop; more for drift, which the user requests
+	driftLoop   = 3
 )
 
 // Shape identifies nodes that are equivalent, so that replacing one by another changes nothing.
@@ -46,7 +46,7 @@ func (t Trips) Add(now time.Time, more ...Trip) Trips {
 	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
 	old := now.Add(-tripsLife)
 	t = slices.DeleteFunc(t, func(trip Trip) bool { return !trip.At.After(old) })
-	hour := slices.IndexFunc(t, func(trip Trip) bool { return trip.At.After(now.Add(-tripsHour)) })
+	hour := slices.IndexFunc(t, func(trip Trip) bool { return trip.At.After(now.Add(-tripsWindow)) })
 	if hour < 0 {
 		hour = len(t)
 	}
@@ -103,7 +103,7 @@ type ledger struct {
 func (t Trips) book(in Traffic) ledger {
 	b := ledger{recent: map[string][]Trip{}, left: map[[2]string][]Trip{}}
 	for _, trip := range t {
-		if trip.At.After(in.Now.Add(-tripsHour)) {
+		if trip.At.After(in.Now.Add(-tripsWindow)) {
 			b.recent[trip.Workload] = append(b.recent[trip.Workload], trip)
 		}
 		if trip.Reason != in.Reason || !trip.At.After(in.Now.Add(-tripsLife)) {
@@ -150,7 +150,7 @@ func (b ledger) often(in Traffic, load Load, workload string, all int) Stay {
 		workload, times(moved), all, n, limit)}
 	for _, trip := range b.recent[workload] {
 		if each -= trip.each(all); each <= most {
-			out.Until = trip.At.Add(tripsHour)
+			out.Until = trip.At.Add(tripsWindow)
 			break
 		}
 	}

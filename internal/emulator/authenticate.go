@@ -95,6 +95,7 @@ func checkTime(now time.Time, sig signature, c *api.Call) error {
 		return requestExpired()
 	case api.AWSQuery:
 		return api.Forbidden("SignatureDoesNotMatch", says)
+	case api.AWSJSON10, api.AWSJSON11, api.RESTJSON:
 	}
 	return &world.Error{Code: "InvalidSignatureException", Message: says}
 }

@@ -7,7 +7,6 @@ package emulator
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -175,7 +174,7 @@ func (s *Server) logger() *slog.Logger {
 	if s.Log != nil {
 		return s.Log
 	}
-	return slog.New(slog.NewTextHandler(io.Discard, nil))
+	return slog.New(slog.DiscardHandler)
 }
 
 // ServeHTTP answers one AWS API call.

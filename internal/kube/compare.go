@@ -50,6 +50,7 @@ func (s DefinitionSeen) wanted(which Which, force bool) bool {
 		return which != Lacking && force
 	case DefinitionSame:
 		return which == Every
+	case DefinitionNewer, DefinitionStored:
 	}
 	return false
 }
@@ -75,6 +76,7 @@ func (s DefinitionSeen) Says() string {
 		return fmt.Sprintf("left as it is: its revision %d is newer than this program's, %d, which can work with it", s.Revision, ours)
 	case DefinitionStored:
 		return fmt.Sprintf("left as it is: objects may be stored as %s, which this program does not know; write each of them again as v1, then take that out of status.storedVersions of the definition", strings.Join(s.Beyond, ", "))
+	case DefinitionBeyond:
 	}
 	fields := strings.Join(s.Beyond[:min(3, len(s.Beyond))], ", ")
 	if more := len(s.Beyond) - 3; more > 0 {

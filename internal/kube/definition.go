@@ -172,6 +172,7 @@ func refusal(e *apifield.Error, value string) string {
 		why = strings.ReplaceAll(strings.Replace(why, ": ", ", not ", 1), `"`, "")
 	case apifield.ErrorTypeDuplicate:
 		why = "is there twice"
+	default:
 	}
 	return strings.Join(append(parts, why), ": ")
 }

@@ -95,6 +95,7 @@ func (r Reason) isWarning() bool {
 		ReasonFailedDraining, ReasonMoveUndone, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed, ReasonNamesake, ReasonWrongCluster, ReasonHeldBack, ReasonDriftHeld, ReasonEndedOutside, ReasonZonalShiftActive, ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
+	default:
 	}
 	return false
 }
@@ -108,6 +109,7 @@ func (r Reason) action() string {
 		ReasonDisruptionTerminating, ReasonDisruptionBlocked, ReasonUnconsolidatable, ReasonWaitingReadiness, ReasonMoveUndone, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonEndedOutside, ReasonHeldBack, ReasonDrifted, ReasonDriftHeld, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"
+	default:
 	}
 	return "Launching"
 }
@@ -229,6 +231,7 @@ func (t *Teller) isNews(what telling) bool {
 		pause = repeatSchedulingAfter
 	case ReasonRepairBlocked, ReasonNamesake, ReasonHeldBack, ReasonDriftHeld:
 		pause = repeatRepairAfter
+	default:
 	}
 	t.told[what] = at.Add(pause)
 	return true

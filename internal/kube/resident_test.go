@@ -17,7 +17,7 @@ func TestPodKinds(t *testing.T) {
 	}}}
 	everywhere := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true}}
 	nothing := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true, Selector: cluster.Selector{Nothing: true}}}
-	make := func() []*podKind {
+	build := func() []*podKind {
 		return []*podKind{
 			kinds.of("a", nil, nil, false),
 			kinds.of("a", nil, nil, true),
@@ -29,8 +29,8 @@ func TestPodKinds(t *testing.T) {
 			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, nothing, false),
 		}
 	}
-	first, texts := make(), map[string]bool{}
-	for i, again := range make() {
+	first, texts := build(), map[string]bool{}
+	for i, again := range build() {
 		if again != first[i] {
 			t.Errorf("kind %d, %q, is there twice", i, again.text)
 		}

@@ -119,6 +119,7 @@ func fill(v reflect.Value, path []int) {
 			out.SetMapIndex(reflect.ValueOf(fmt.Sprintf("example.com/name-%05d", i)).Convert(v.Type().Key()), element)
 		}
 		v.Set(out)
+	default:
 	}
 }
 
@@ -139,6 +140,7 @@ func name(v reflect.Value, text string) {
 		if c, ok := v.Addr().Interface().(*corev1.Volume); ok {
 			c.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: text}
 		}
+	default:
 	}
 }
 

@@ -57,6 +57,7 @@ func textsIn(v reflect.Value, path string, use func(path, text string, set func(
 				v.SetMapIndex(now, value)
 			})
 		}
+	default:
 	}
 }
 

@@ -103,6 +103,7 @@ func (d drawer) requirements() requirements.Requirements {
 			values = listOf(d, "values", d.word)
 		case requirements.Exists, requirements.DoesNotExist:
 			values = nil
+		case requirements.Gt, requirements.Lt, requirements.Gte, requirements.Lte:
 		}
 		v, ok := requirements.ValuesOf(operator, values...)
 		if !ok {

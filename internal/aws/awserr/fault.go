@@ -56,6 +56,7 @@ func order(k Kind) int {
 		return 4
 	case InDoubt:
 		return 5
+	case Shortage, Gone, Refused, Canceled:
 	}
 	return 6
 }

@@ -223,6 +223,7 @@ func (r LaunchRequest) target() awstypes.DefaultTargetCapacityType {
 		return awstypes.DefaultTargetCapacityTypeCapacityBlock
 	case awstypes.MarketTypeInterruptibleCapacityReservation:
 		return awstypes.DefaultTargetCapacityTypeReservedCapacity
+	case awstypes.MarketTypeSpot, awstypes.MarketTypeOnDemand:
 	}
 	if r.CapacityType == catalog.Spot {
 		return awstypes.DefaultTargetCapacityTypeSpot

@@ -199,14 +199,14 @@ func TestTokenAndName(t *testing.T) {
 	other := base
 	other.Disks = []Disk{{Device: "/dev/xvda", GiB: 21}}
 	names := map[string]bool{}
-	for _, make := range []func() (string, error){
+	for _, build := range []func() (string, error){
 		func() (string, error) { return d.name(base, nil) },
 		func() (string, error) { return d.name(other, nil) },
 		func() (string, error) { return d.name(base, map[string]string{"a": "b"}) },
 		func() (string, error) { return twin.name(base, nil) },
 	} {
-		name, err := make()
-		again, _ := make()
+		name, err := build()
+		again, _ := build()
 		if err != nil || name != again || names[name] || len(name) > 128 {
 			t.Errorf("name %q, then %q, %v", name, again, err)
 		}

@@ -154,6 +154,7 @@ func (d *Client) sorted(op string, err error) error {
 			e.Hint = "make the queue, or correct --interruption-queue (INTERRUPTION_QUEUE)"
 		case awserr.Denied:
 			e.Hint = "allow sqs:GetQueueUrl, sqs:ReceiveMessage and sqs:DeleteMessage on the queue to the controller's role"
+		default:
 		}
 	}
 	return err

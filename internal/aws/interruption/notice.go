@@ -43,6 +43,7 @@ func (k Kind) Suits(capacityType string) bool {
 		return capacityType == "spot" || capacityType == ""
 	case ReservationInterrupted, BlockExpiring:
 		return capacityType == "reserved" || capacityType == ""
+	default:
 	}
 	return true
 }

@@ -103,9 +103,9 @@ func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 			Metadata: ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
 }
 
-// launches launches count instances for separate NodePools with as many workers as the controller has for NodeClaims, reads each and
+// launches has EC2 launch count instances for separate NodePools with as many workers as the controller has for NodeClaims, reads each and
 // terminates it. It returns how many were launched, and the duration.
-func launches(t *testing.T, client *ec2.Client, estate world.Estate, print ec2.Blueprint, count int) (int, time.Duration) {
+func launches(t *testing.T, client *ec2.Client, estate world.Estate, blueprint ec2.Blueprint, count int) (int, time.Duration) {
 	t.Helper()
 	begun := time.Now()
 	work := make(chan int)
@@ -117,7 +117,7 @@ func launches(t *testing.T, client *ec2.Client, estate world.Estate, print ec2.B
 				subnet := estate.PrivateSubnets[i%len(estate.PrivateSubnets)]
 				claim := fmt.Sprintf("apps-%d", i)
 				l, err := client.Launch(t.Context(), ec2.LaunchRequest{Claim: claim, ClaimUID: "uid-" + claim, NodePool: fmt.Sprint("pool-", i%20),
-					NodeClass: "default", CapacityType: catalog.OnDemand, Groups: []ec2.Group{{Blueprint: print, Choices: []ec2.Choice{
+					NodeClass: "default", CapacityType: catalog.OnDemand, Groups: []ec2.Group{{Blueprint: blueprint, Choices: []ec2.Choice{
 						{InstanceType: "m5.large", Zone: subnet.Zone.Name, SubnetID: subnet.ID, Price: catalog.Dollar / 10}}}}})
 				if err != nil {
 					continue
@@ -148,7 +148,7 @@ func TestThousandLaunches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const count = 1000
-		line, estate, print := newWire(t)
+		line, estate, blueprint := newWire(t)
 		var mu sync.Mutex
 		told := map[string]int{}
 		client, err := ec2.New(line.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
@@ -159,7 +159,7 @@ func TestThousandLaunches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bought, took := launches(t, client, estate, print, count)
+		bought, took := launches(t, client, estate, blueprint, count)
 		t.Logf("%d bought in %s; made %v, refused %v", bought, took, line.made, line.refused)
 		if bought != count || line.made["CreateFleet"] < count {
 			t.Errorf("%d machines were bought by %d calls, want %d", bought, line.made["CreateFleet"], count)

@@ -22,8 +22,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// chartValues are the Helm values of Karpenter's chart.
-type chartValues struct {
+// ChartValues are the Helm values of Karpenter's chart.
+type ChartValues struct {
 	Flat    map[string]string   // by path; nil: no file was given
 	environ []string            // environment of the container that the chart renders
 	problem string              // the values that Joiner's chart refuses, as a sentence; empty: none
@@ -31,11 +31,11 @@ type chartValues struct {
 }
 
 // ReadValues reads files of Helm values. A later file overrides an earlier one.
-func ReadValues(files []string) (chartValues, error) {
+func ReadValues(files []string) (ChartValues, error) {
 	if len(files) == 0 {
-		return chartValues{}, nil
+		return ChartValues{}, nil
 	}
-	out := chartValues{Flat: map[string]string{}}
+	out := ChartValues{Flat: map[string]string{}}
 	var wrong []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -135,7 +135,7 @@ func environOf(flat map[string]string) (environ []string, problem string) {
 }
 
 // installed returns the controller that the chart renders from the values.
-func (v chartValues) installed() kube.Installed {
+func (v ChartValues) installed() kube.Installed {
 	out := kube.Installed{Controller: migration.Controller{Product: migration.Karpenter, Version: v.Flat["controller.image.tag"], Account: v.Flat["serviceAccount.name"],
 		Role: v.Flat["serviceAccount.annotations.eks.amazonaws.com/role-arn"]}, Environ: v.environ}
 	_, _ = fmt.Sscan(v.Flat["replicas"], &out.Replicas) // no number: not known
@@ -144,7 +144,7 @@ func (v chartValues) installed() kube.Installed {
 
 // SettingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings; of settings with an
 // error only the cluster name is set.
-func SettingsOf(seen *migration.Installation, installed []kube.Installed, chart chartValues) config.Settings {
+func SettingsOf(seen *migration.Installation, installed []kube.Installed, chart ChartValues) config.Settings {
 	isTheirs := func(i kube.Installed) bool { return i.Product == migration.Karpenter }
 	if chart.Flat != nil && !slices.ContainsFunc(installed, isTheirs) {
 		installed = append(installed, chart.installed())

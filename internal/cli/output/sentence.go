@@ -49,6 +49,7 @@ func whole(r packing.Reason) string {
 		if r.Detail != "" {
 			return "a later plan places it: " + r.Detail
 		}
+	default:
 	}
 	return ""
 }
@@ -87,6 +88,7 @@ func counted(r packing.Reason) string {
 		return fmt.Sprintf("%s would be in a %s with a pod that it must not be near", n, labelName(r.Detail))
 	case packing.EffortSpent:
 		return fmt.Sprintf("%s were not considered: the plan reached its limit of work", n)
+	case packing.NoPool, packing.PoolUnusable, packing.PoolEmpty, packing.Unplannable:
 	}
 	return fmt.Sprintf("%s: %s %s", n, r.Code, r.Detail)
 }

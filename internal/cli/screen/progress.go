@@ -39,6 +39,7 @@ type item struct {
 	isTold bool
 }
 
+// NewProgress returns a progress line on w. It is shown only if w is a terminal.
 func NewProgress(w io.Writer, now func() time.Time) *Progress {
 	file, ok := w.(*os.File)
 	p := &Progress{w: w, now: now, begun: now()}

@@ -87,6 +87,7 @@ func (e *Emptiness) Pause(took time.Duration) time.Duration {
 	return max(every-took, every/4)
 }
 
+// Pass terminates the nodes that have had no pods for their NodePool's consolidateAfter, as far as budgets allow.
 func (e *Emptiness) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopEmptiness, "").End()
 	looked := time.Now()

@@ -49,7 +49,7 @@ func (m *Disruptor) buy(ctx context.Context, machines []packing.Machine, annotat
 }
 
 // act does the next step of a move.
-func (m *Disruptor) act(ctx context.Context, f *InFlightMove, seen replacement.Seen, step replacement.Step, now time.Time) error {
+func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
 	switch step.Action {
 	case replacement.Wait:
 		m.tellWait(f, step)
@@ -65,6 +65,7 @@ func (m *Disruptor) act(ctx context.Context, f *InFlightMove, seen replacement.S
 		return m.delete(ctx, f, now)
 	case replacement.Undo:
 		return m.undo(ctx, f, step, now)
+	case replacement.Done:
 	}
 	return nil
 }

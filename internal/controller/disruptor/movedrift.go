@@ -24,7 +24,7 @@ func (m *Disruptor) freshen(ctx context.Context, s *DisruptionInput, now time.Ti
 
 // drifting are the moves by which drifted nodes go now. Those of static pools, which need no plan, are begun.
 func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.Time) []consolidation.Move {
-	granted, others := m.grantDrifted(s, now)
+	granted, others := m.grantDrifted(s)
 	if len(granted) == 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.T
 
 // grantDrifted returns the nodes that are to be replaced now because they have drifted; nobody else gets their place. And it returns why
 // others stay that the budgets have no room for, or that have moved too often.
-func (m *Disruptor) grantDrifted(s *DisruptionInput, now time.Time) (granted []string, others []disruption.Stay) {
+func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others []disruption.Stay) {
 	m.Gate.Enter()
 	defer m.Gate.Leave()
 	begunIn(s.In, s.Flights, s.Claims, m.Gate)

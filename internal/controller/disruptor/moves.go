@@ -145,7 +145,7 @@ func (m *Disruptor) Advance(ctx context.Context) error {
 		// 2. decide
 		step := replacement.Next(seen[i], now)
 		// 3. act, 4. report
-		errs = append(errs, m.act(ctx, f, seen[i], step, now))
+		errs = append(errs, m.act(ctx, f, step, now))
 	}
 	return errors.Join(errs...)
 }

@@ -66,7 +66,7 @@ func (m *Disruptor) Look(ctx context.Context) error {
 	return m.Save(ctx, now)
 }
 
-// DisruptionInput reads all that a choice rests on; nil as long as it is not known what can be bought.
+// Scenery reads the input of a search for moves. It returns nil until EC2 has returned instance types.
 func (m *Disruptor) Scenery(ctx context.Context, now time.Time) (*DisruptionInput, error) {
 	objects, err := m.Reader.Objects(ctx)
 	if err != nil || len(objects.Claims) == 0 {
@@ -246,7 +246,7 @@ func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) erro
 		return err
 	}
 	s.steady, s.restless = m.Search.steady.IsLow(now), m.Search.steady.IsHigh(now)
-	nodes, granted := m.grantMoves(s, moves, now)
+	nodes, granted := m.grantMoves(s, moves)
 	var confirmed []consolidation.Move
 	if len(granted) > 0 {
 		confirmed = consolidation.Revalidate(m.Weighing(s, nodes), granted).Moves
@@ -277,7 +277,7 @@ func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, gra
 }
 
 // grantMoves returns the nodes that may go, and those of the moves' that the budgets allow; nobody else gets their place.
-func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move, now time.Time) (nodes, granted []string) {
+func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (nodes, granted []string) {
 	m.Gate.Enter()
 	defer m.Gate.Leave()
 	begunIn(s.In, s.Flights, s.Claims, m.Gate)

@@ -95,6 +95,7 @@ func (d *Reconciler) Start(ctx context.Context) error {
 	}
 }
 
+// Pass writes hashes and the condition Drifted of all NodeClaims, and returns the first error of the API server.
 func (d *Reconciler) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopDrift, "").End()
 	// 1. read

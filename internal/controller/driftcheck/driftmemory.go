@@ -97,6 +97,7 @@ func keep(o client.Object, key string, memory any, isEmpty bool) {
 	Annotate(o, key, string(text))
 }
 
+// KeepImages writes the images that have joined or failed into an annotation of the class.
 func KeepImages(class *awsv1.EC2NodeClass, m drift.Memory) {
 	keep(class, kube.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
 }

@@ -23,7 +23,7 @@ type sighting struct {
 }
 
 // sightings returns the findings of a pass in a stable order.
-func sightings(out sweeping, name string) []sighting {
+func sightings(out SweepResult, name string) []sighting {
 	var all []sighting
 	for _, o := range out.Held {
 		all = append(all, sighting{"breaker " + o.Kind, kube.ReasonHeldBack, o.String(),
@@ -81,7 +81,7 @@ func verb(n int) string {
 }
 
 // report says what was seen and is not touched: once in the log while it lasts, in events, and in numbers.
-func (s *Collector) report(ctx context.Context, out sweeping) {
+func (s *Collector) report(ctx context.Context, out SweepResult) {
 	s.Metrics.Namesakes.Set(float64(len(out.Namesakes)))
 	s.Metrics.BreakerOpen.Reset()
 	for _, o := range out.Held {

@@ -14,7 +14,7 @@ func TestSightings(t *testing.T) {
 		return ec2.Instance{ID: id, VPC: "vpc-9", Profile: "arn:aws:iam::111122223333:instance-profile/them/NodesOfThem",
 			Tags: map[string]string{ec2.TagUID: uid, ec2.TagNodePool: pool, ec2.TagNodeClaim: claim}}
 	}
-	seen := sweeping{
+	seen := SweepResult{
 		Held:      []open{{"instance", 40, 90}},
 		Namesakes: []ec2.Instance{tagged("i-3", "uid-b", "web", "web-1"), tagged("i-2", "uid-c", "db", "db-1"), tagged("i-1", "uid-b", "api", "api-1")},
 		Legacy:    []ec2.Instance{{ID: "i-9", Tags: map[string]string{ec2.TagNodePool: "old"}}},
@@ -39,7 +39,7 @@ func TestSightings(t *testing.T) {
 			}
 		}
 	}
-	if got := sightings(sweeping{}, "prod"); len(got) > 0 {
+	if got := sightings(SweepResult{}, "prod"); len(got) > 0 {
 		t.Errorf("of nothing: %+v", got)
 	}
 }

@@ -25,8 +25,8 @@ type SweepInput struct {
 	Now       time.Time
 }
 
-// sweeping is what to remove, and the findings to report.
-type sweeping struct {
+// SweepResult is what to remove, and the findings to report.
+type SweepResult struct {
 	Instances []ec2.Instance      // without a claim
 	Claims    []*karpv1.NodeClaim // without an instance
 	Held      []open              // too many to be plausible
@@ -47,8 +47,8 @@ const (
 )
 
 // Sweep decides which objects are orphans.
-func Sweep(in SweepInput) sweeping {
-	var out sweeping
+func Sweep(in SweepInput) SweepResult {
+	var out SweepResult
 	known := map[string]bool{} // provider IDs of claims
 	waiting := map[string]bool{}
 	for _, c := range in.Claims {
@@ -77,6 +77,7 @@ func Sweep(in SweepInput) sweeping {
 			if !known[i.ProviderID()] && !in.Nodes[i.ProviderID()] {
 				out.Legacy = append(out.Legacy, i)
 			}
+		case ec2.Foreign, ec2.Unmarked:
 		}
 	}
 	out.Claims = in.lost(alive)
@@ -104,7 +105,7 @@ func (in SweepInput) lost(alive map[string]bool) []*karpv1.NodeClaim {
 }
 
 // limit is the breaker: it returns all of the orphans, or none.
-func limit[T any](out *sweeping, b loop.Breaker, kind string, found []T, total int) []T {
+func limit[T any](out *SweepResult, b loop.Breaker, kind string, found []T, total int) []T {
 	most, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
 	if len(found) <= most || float64(len(found)) <= share*float64(total) {
 		return found

@@ -88,6 +88,7 @@ func (s *Collector) Start(ctx context.Context) error {
 	}
 }
 
+// Pass compares the instances of the cluster with its NodeClaims and Nodes, and deletes what has lost its counterpart.
 func (s *Collector) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopSweeper, "").End()
 	// 1. read

@@ -204,6 +204,7 @@ func (i *Handler) depart(ctx context.Context, d departure, now time.Time) error 
 				return err
 			}
 		}
+	case departAsk:
 	}
 	return nil
 }

@@ -210,6 +210,7 @@ func toldOf(n interruption.Notice) (kube.Reason, string) {
 		return kube.ReasonInstanceUnhealthy, "EC2's status check of the instance's host fails"
 	case interruption.EventScheduled:
 		return kube.ReasonInstanceUnhealthy, "EC2 has scheduled a reboot, a stop or the retirement of the instance"
+	case interruption.NoOp:
 	}
 	return "", ""
 }

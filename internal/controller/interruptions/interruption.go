@@ -63,8 +63,8 @@ type Handler struct {
 	doubts    chan *queuedMessage // for the third part; nil until Start: the first judges
 }
 
-// While the queue holds more than one call returns, this many calls are made at once, to receive and to delete. A call
-// takes SQS some 20 ms, so that is a few thousand messages a second.
+// ParallelCalls is how many calls receive and delete messages at once, while the queue holds more than one call returns.
+// A call takes SQS some 20 ms, so that is a few thousand messages a second.
 const ParallelCalls = 10
 
 // How many messages may wait for an answer of EC2. Those that find no room come again.

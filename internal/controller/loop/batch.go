@@ -138,6 +138,7 @@ func (b *Batch) close() Window {
 	return w
 }
 
+// IsHurried reports whether the batch ends at once, without its idle time.
 func (b *Batch) IsHurried() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

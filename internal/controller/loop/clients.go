@@ -3,12 +3,13 @@ package loop
 import (
 	"context"
 
-	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/aws/ec2"
-	"github.com/joiner-sh/joiner/internal/kube"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/kube"
 )
 
 // NodeReader reads the Nodes, pods and volume attachments of an instance or a Node.
@@ -25,7 +26,7 @@ type ObjectWriter interface {
 	Delete(ctx context.Context, object client.Object) error
 }
 
-// Reads and terminates instances.
+// InstanceClient reads and terminates instances.
 type InstanceClient interface {
 	Instance(ctx context.Context, id string) (ec2.Instance, error)
 	Terminate(ctx context.Context, id string, proof ec2.Proof) error

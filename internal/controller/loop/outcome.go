@@ -28,6 +28,7 @@ type OutcomeOf struct {
 // Clock returns the current time; nil means time.Now.
 type Clock func() time.Time
 
+// Now returns the time of the clock; that of the system for a nil clock.
 func (c Clock) Now() time.Time {
 	if c == nil {
 		return time.Now()
@@ -58,6 +59,7 @@ func Outcome(o OutcomeOf) (reconcile.Result, error) {
 	switch next {
 	case kube.Reread, kube.Gone:
 		return reconcile.Result{RequeueAfter: rereadAfter}, nil
+	case kube.GoOn, kube.Retry, kube.Tell, kube.Reject:
 	}
 	o.Metrics.Failures.WithLabelValues(o.Loop, string(next)).Inc()
 	now := o.Now.Now()
@@ -81,6 +83,7 @@ func SortError(err error) (kube.Next, string) {
 	switch aws.Kind {
 	case awserr.Denied, awserr.Misconfigured, awserr.Refused, awserr.Unknown:
 		return kube.Tell, aws.Hint
+	default:
 	}
 	// This includes Gone: callers for which it matters handle it, and what AWS does not show yet appears later.
 	return kube.Retry, aws.Hint

@@ -39,8 +39,8 @@ const (
 	LoopIneffectiveFields = "honour"
 )
 
-// LoopNames returns the names of the watched loops.
-func LoopNames() []string {
+// Names returns the names of the watched loops.
+func Names() []string {
 	return []string{
 		LoopDiagnoses, LoopDrift, LoopEmptiness, LoopEvents, LoopInterruption, LoopMarket, LoopMoves, LoopSearch, LoopOrphans,
 		LoopClaims, LoopClasses, LoopOverlays, LoopPools, LoopProvisioner, LoopSlices, LoopShifts, LoopStatics, LoopSweeper, LoopIneffectiveFields,
@@ -212,7 +212,7 @@ func (p *Progress) Report() {
 	if p.told == nil {
 		p.told = map[string]bool{}
 	}
-	for _, loop := range LoopNames() {
+	for _, loop := range Names() {
 		b := by[loop]
 		p.Metrics.LoopBusy.WithLabelValues(loop).Set(b.age.Seconds())
 		stalled := 0.0
@@ -238,6 +238,7 @@ type Watched struct {
 	Loop     string
 }
 
+// Reconcile calls the Reconciler, and records its progress.
 func (w Watched) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 	defer w.Progress.Begin(w.Loop, r.Name).End()
 	return w.Reconciler.Reconcile(ctx, r)

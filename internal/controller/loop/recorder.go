@@ -19,18 +19,19 @@ type RateLimitedRecorder struct {
 	Tell EventRecorder
 
 	mu     sync.Mutex
-	queues map[string][]drop // by namespace of the object
+	queues map[string][]QueuedEvent // by namespace of the object
 	Size   int
 	last   string // the namespace whose event was emitted last
 }
 
-type drop struct {
-	About   client.Object
-	Reason  kube.Reason
-	Message string
+// QueuedEvent is an event that waits until the rate limit lets it be emitted.
+type QueuedEvent struct {
+	About   client.Object // the object of the event
+	Reason  kube.Reason   // the machine-readable reason
+	Message string        // one sentence for the user
 }
 
-// Limits of a Drip.
+// Limits of a RateLimitedRecorder.
 const (
 	RecorderKeeps = 2000
 	dripPause     = 50 * time.Millisecond
@@ -38,7 +39,7 @@ const (
 
 // NewDrip returns a drip into tell.
 func NewDrip(tell EventRecorder) *RateLimitedRecorder {
-	return &RateLimitedRecorder{Tell: tell, queues: map[string][]drop{}}
+	return &RateLimitedRecorder{Tell: tell, queues: map[string][]QueuedEvent{}}
 }
 
 // Start emits events until ctx ends.
@@ -60,11 +61,11 @@ func (d *RateLimitedRecorder) Start(ctx context.Context) error {
 }
 
 // Next takes the event whose turn it is.
-func (d *RateLimitedRecorder) Next() (drop, bool) {
+func (d *RateLimitedRecorder) Next() (QueuedEvent, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.Size == 0 {
-		return drop{}, false
+		return QueuedEvent{}, false
 	}
 	names := slices.Sorted(maps.Keys(d.queues))
 	at, found := slices.BinarySearch(names, d.last)
@@ -76,14 +77,14 @@ func (d *RateLimitedRecorder) Next() (drop, bool) {
 }
 
 // take takes the oldest event of the namespace. It is called with the lock held.
-func (d *RateLimitedRecorder) take(namespace string) drop {
+func (d *RateLimitedRecorder) take(namespace string) QueuedEvent {
 	queue := d.queues[namespace]
 	out := queue[0]
 	d.Size--
 	if len(queue) == 1 {
 		delete(d.queues, namespace)
 	} else {
-		queue[0] = drop{}
+		queue[0] = QueuedEvent{}
 		d.queues[namespace] = queue[1:]
 	}
 	return out
@@ -106,14 +107,14 @@ func (d *RateLimitedRecorder) Later(about client.Object, reason kube.Reason, mes
 		}
 		d.dropLast(longest)
 	}
-	d.queues[namespace] = append(d.queues[namespace], drop{about, reason, message})
+	d.queues[namespace] = append(d.queues[namespace], QueuedEvent{about, reason, message})
 	d.Size++
 }
 
 // dropLast drops the newest event of the namespace. The lock must be held.
 func (d *RateLimitedRecorder) dropLast(namespace string) {
 	queue := d.queues[namespace]
-	queue[len(queue)-1] = drop{}
+	queue[len(queue)-1] = QueuedEvent{}
 	d.queues[namespace] = queue[:len(queue)-1]
 	d.Size--
 }

@@ -3,9 +3,10 @@ package loop
 import (
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // FindingText describes a finding: the cause, then the fix as it can be pasted into a shell.
@@ -28,8 +29,10 @@ func Count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
+// UID converts a text to the UID of an object.
 func UID(text string) types.UID { return types.UID(text) }
 
+// SetOf returns the names as a set.
 func SetOf(names []string) map[string]bool {
 	out := make(map[string]bool, len(names))
 	for _, name := range names {

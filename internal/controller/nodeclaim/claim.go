@@ -167,6 +167,7 @@ func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now t
 		return c.terminate(ctx, v, now)
 	case lifecycle.Release:
 		return nil, c.release(ctx, v, now)
+	case lifecycle.Wait:
 	}
 	return c.wait(ctx, v, step, now)
 }

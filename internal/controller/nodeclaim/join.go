@@ -109,6 +109,7 @@ func (c *Reconciler) holdNode(ctx context.Context, v View) (*karpv1.NodeClaim, e
 	return nil, nil // the change triggers the next reconciliation
 }
 
+// HasTaint reports whether the Node has a taint with the key, of any effect.
 func HasTaint(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
@@ -165,6 +166,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 		return c.checkShape(ctx, v, now)
 	case lifecycle.Draining:
 		return c.waitDraining(ctx, v, step, now)
+	case lifecycle.Gone:
 	}
 	if condition == "" {
 		return v.Claim, nil

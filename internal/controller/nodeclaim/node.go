@@ -169,6 +169,7 @@ func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step life
 		return o.Machines.Terminate(ctx, id, ec2.Carried)
 	case lifecycle.ReleaseNode:
 		return releaseNode(ctx, o.Objects, o.Metrics, node.Labels[karpv1.LabelNodePool], node, now)
+	default:
 	}
 	return nil
 }

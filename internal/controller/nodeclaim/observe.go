@@ -256,6 +256,7 @@ func machineSeen(instance ec2.Instance) lifecycle.Machine {
 		m.State = lifecycle.MachineAbsent
 	case ec2.ShuttingDown:
 		m.State = lifecycle.MachineEnding
+	case ec2.Pending, ec2.Running, ec2.Stopping, ec2.Stopped:
 	}
 	return m
 }

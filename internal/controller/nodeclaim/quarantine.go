@@ -38,15 +38,15 @@ func (c *Reconciler) noteUntagged(claim types.UID, isUntagged bool, now time.Tim
 	return since
 }
 
-// untagged is an instance with a claim, but without the tags of this cluster.
-type untagged struct {
+// UntaggedInstance is an instance with a claim, but without the tags of this cluster.
+type UntaggedInstance struct {
 	claim    *karpv1.NodeClaim
 	instance ec2.Instance
 	own      map[string]string // the tags that it got at launch
 	region   string
 }
 
-func (u untagged) String() string {
+func (u UntaggedInstance) String() string {
 	var tags []string
 	for _, key := range slices.Sorted(maps.Keys(u.own)) {
 		if u.instance.Tags[key] != u.own[key] && key != ec2.TagName {
@@ -64,6 +64,6 @@ func (u untagged) String() string {
 }
 
 // UntaggedOf returns the claim and its instance, with the expected tags.
-func UntaggedOf(m loop.InstanceClient, region string, claim *karpv1.NodeClaim, i ec2.Instance) untagged {
-	return untagged{claim, i, m.OwnTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
+func UntaggedOf(m loop.InstanceClient, region string, claim *karpv1.NodeClaim, i ec2.Instance) UntaggedInstance {
+	return UntaggedInstance{claim, i, m.OwnTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
 }

@@ -83,6 +83,7 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 		state = lifecycle.ReplacementReady
 	case placesLost:
 		r.hurry(claim, now)
+	case placesComing:
 	}
 	return lifecycle.Replacement{State: state, Since: since}, err
 }

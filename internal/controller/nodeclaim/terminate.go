@@ -97,6 +97,7 @@ func (c *Reconciler) leave(ctx context.Context, v View, step lifecycle.Step, now
 		return err
 	case lifecycle.Evict:
 		return c.evict(ctx, v, now)
+	default:
 	}
 	return c.releaseNode(ctx, v.Claim, node, now)
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // lookReserved reads the capacity reservations of the class, if they are enabled.

@@ -125,10 +125,10 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	if f.reserves { // finding none is no problem
 		note(c, now, awsv1.ConditionCapacityReservationsReady, f.reservationErr, true, "", "")
 	}
-	f.writeRest(class, c, now)
+	f.writeRest(c, now)
 }
 
-func (f resolvedClass) writeRest(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
+func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 	f.writePlacement(c, now)
 	f.preflight.Write(c, now)
 	needed := []string{awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady}

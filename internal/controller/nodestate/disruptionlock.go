@@ -24,6 +24,7 @@ const GateMemory = 15 * time.Second
 // Enter waits for the Gate; leave releases it.
 func (g *DisruptionLock) Enter() { g.turn.Lock() }
 
+// Leave ends what Enter began.
 func (g *DisruptionLock) Leave() { g.turn.Unlock() }
 
 // Reserve records that the claim's node was chosen. That holds until note or forget: of many nodes that were chosen

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // DrainPod converts the pod to package drain's form.
@@ -42,4 +43,5 @@ func DrainPod(pod *corev1.Pod) drain.Pod {
 	return out
 }
 
+// PodID returns "namespace/name".
 func PodID(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

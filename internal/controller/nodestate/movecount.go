@@ -25,6 +25,7 @@ func (m MoveMark) Decision() (decision, reason, kind string) {
 		kind = KindEmpty
 	case disruption.Underutilized:
 		kind = kindOf(m.Nodes)
+	case disruption.Drifted, disruption.Expired:
 	}
 	return decision, reason, kind
 }

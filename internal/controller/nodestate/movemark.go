@@ -93,6 +93,7 @@ func OpenNode(node *corev1.Node) {
 	node.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
 }
 
+// ParallelClaims is how many NodeClaims of a move are written at once.
 const ParallelClaims = 20
 
 // StaleAfter is how long other decisions wait for the pods of nodes that are leaving: a PodDisruptionBudget may hold the
@@ -135,6 +136,7 @@ func CloseNode(node *corev1.Node) {
 	node.Spec.Taints = append(taints, disrupted)
 }
 
+// SetDeadline writes the time after which the drain no longer waits for pods.
 func SetDeadline(claim *karpv1.NodeClaim, at time.Time) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}

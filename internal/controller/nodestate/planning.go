@@ -23,6 +23,7 @@ type Markets interface {
 // Solver makes a plan: packing.Solve with the effort that the controller allows.
 type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
 
+// TypesOf returns the first instance types of the planned NodeClaim, at most the given number.
 func TypesOf(m packing.Machine, most int) []string {
 	var out []string
 	for _, o := range m.Offerings {

@@ -190,6 +190,7 @@ func heldReasons(reasons []disruption.Reason) string {
 			what = append(what, "empty")
 		case disruption.Underutilized:
 			what = append(what, "underutilized")
+		case disruption.Expired:
 		}
 	}
 	if len(what) == 0 {

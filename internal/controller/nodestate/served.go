@@ -6,13 +6,14 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // IsServed reports whether the node class is an EC2NodeClass, and not the class of another cloud provider's controller.
@@ -24,6 +25,7 @@ func IsServed(ref *karpv1.NodeClassReference) bool {
 // when the message was processed (RFC 3339). The mark survives a restart, and the next leader continues from it.
 const AnnotationInterrupted = "joiner.sh/interrupted"
 
+// HurryEvery is how often an urgent replacement is checked.
 const HurryEvery = time.Second
 
 // IsOpen reports whether kube-scheduler may still bind pods to the Node.
@@ -63,6 +65,7 @@ func DeadlineOf(claim *karpv1.NodeClaim) time.Time {
 // deadlineStale is how long before the deletion of a claim its deadline may be over: a repair writes both within seconds.
 const deadlineStale = 5 * time.Minute
 
+// SymptomsOf returns the conditions of the Node that node auto repair judges.
 func SymptomsOf(node *corev1.Node) []lifecycle.Symptom {
 	out := make([]lifecycle.Symptom, 0, len(node.Status.Conditions))
 	for _, c := range node.Status.Conditions {
@@ -74,6 +77,7 @@ func SymptomsOf(node *corev1.Node) []lifecycle.Symptom {
 // ailmentOf is the condition that the Node is unwell by; empty if it is not.
 func ailmentOf(node *corev1.Node) string { return lifecycle.Diagnose(SymptomsOf(node)).Condition }
 
+// ClaimSeen returns what the lifecycle needs of a NodeClaim.
 func ClaimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 	conditions := claim.StatusConditions()
 	out := lifecycle.Claim{
@@ -101,6 +105,7 @@ func ClaimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 	return out
 }
 
+// IsReady reports whether the condition Ready of the Node is True.
 func IsReady(node *corev1.Node) bool { return Readiness(node) == corev1.ConditionTrue }
 
 // Readiness returns the status of the Ready condition; empty if the Node has none yet.

@@ -110,6 +110,7 @@ func familyDisks(family string) []ec2.Disk {
 	return []ec2.Disk{disk("/dev/xvda", 20)}
 }
 
+// ReasonUserDataInvalid is the condition reason of user data that cannot be used.
 const ReasonUserDataInvalid = "UserDataInvalid"
 
 // ReasonOf returns the condition reason of a user data error.

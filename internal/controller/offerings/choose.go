@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// What a NodeClaim accepts, and the limits of its launch.
+// LaunchCandidate is what a NodeClaim accepts, and the limits of its launch.
 type LaunchCandidate struct {
 	Accepted requirements.Requirements
 	requests resources.Amounts
@@ -166,6 +166,7 @@ func (w LaunchCandidate) takesReservation(o catalog.Offering) bool {
 	return true
 }
 
+// ReservationKeys returns the labels of capacity reservations.
 func ReservationKeys() [3]string {
 	return [...]string{catalog.LabelReservationID, catalog.LabelReservationType, catalog.LabelReservationInterruptible}
 }

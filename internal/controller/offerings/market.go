@@ -187,7 +187,7 @@ func (m *Catalogs) warm() {
 	m.Batch.Ask("market")
 }
 
-// Catalogs returns the catalogs of all EC2NodeClasses, with the availability at now; nil until EC2 has returned instance types.
+// Market returns the catalogs of all EC2NodeClasses, with the availability at now; nil until EC2 has returned instance types.
 func (m *Catalogs) Market(now time.Time) catalog.Market {
 	var classes awsv1.EC2NodeClassList
 	if err := m.Cache.List(context.Background(), &classes, client.UnsafeDisableDeepCopy); err != nil {
@@ -425,4 +425,5 @@ func ImagesOf(class *awsv1.EC2NodeClass) []ami.Image {
 	return out
 }
 
+// MarketPoll is how often the offerings are checked for changes.
 const MarketPoll = 500 * time.Millisecond

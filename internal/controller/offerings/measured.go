@@ -43,6 +43,7 @@ type Measured struct {
 	Saved   int // the version in the store
 }
 
+// Intervals of the measurements.
 const (
 	MeasuredPause     = 10 * time.Second
 	measuredPatience  = 30 * time.Second // for the API server

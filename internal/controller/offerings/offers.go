@@ -175,7 +175,7 @@ func typesText(accepted requirements.Requirements) string {
 	return strings.Join(names.Listed, ", ")
 }
 
-// groups groups picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and capacity reservation.
+// groups collects the picks that can share a launch template: the same AMI, pod limit, number of EFA interfaces and capacity reservation.
 func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, picks []Pick, subnets map[string]vpc.Subnet) ([]ec2.Group, error) {
 	type key struct {
 		image       string
@@ -276,6 +276,7 @@ func (o *RequestBuilder) Bought(class, pool string, i ec2.Instance) Facts {
 	return f
 }
 
+// RequirementsOf returns the requirements of the NodeClaim, without minValues.
 func RequirementsOf(claim *karpv1.NodeClaim) []requirements.Requirement {
 	var out []requirements.Requirement
 	for _, r := range claim.Spec.Requirements {

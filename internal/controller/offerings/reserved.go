@@ -126,6 +126,7 @@ func (o *RequestBuilder) SawReserved(now time.Time, found []ec2.Reservation) boo
 	return len(more) > 0
 }
 
+// ReservationTerms converts the selector terms of an EC2NodeClass.
 func ReservationTerms(terms []awsv1.CapacityReservationSelectorTerm) []ec2.ReservationTerm {
 	var out []ec2.ReservationTerm
 	for _, t := range terms {

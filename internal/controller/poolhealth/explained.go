@@ -192,6 +192,7 @@ func (h *LaunchBackoff) Recall(ctx context.Context) error {
 	return nil
 }
 
+// Restore reads the backoff of the NodePool from its conditions, after a restart of the controller.
 func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	if ok && c.Status == metav1.ConditionUnknown && c.Reason == karpv1.ReasonAwaitingReconciliation {

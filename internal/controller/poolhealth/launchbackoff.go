@@ -4,8 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/controller/loop"
 )
 
 // LaunchBackoff is the launch backoff of NodePools. A pool waits if its launches failed for a cause that other offerings would not

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// ReasonOfCheck returns the condition reason of a check: "ARCH_3" for "ARCH-3".
 func ReasonOfCheck(check string) string { return strings.ReplaceAll(check, "-", "_") }
 
 var checkReason = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)

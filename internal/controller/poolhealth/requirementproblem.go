@@ -6,10 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
 // Restricted returns why users must not set or require a label; empty if they may.
@@ -30,6 +31,7 @@ func Restricted(key string) string {
 	return ""
 }
 
+// RequirementProblems returns what is invalid in a requirement, one sentence per problem; nil if nothing is.
 func RequirementProblems(field string, r karpv1.Requirement) []string {
 	var wrong []string
 	if text := Restricted(r.Key); text != "" {

@@ -60,8 +60,9 @@ func obstacle(r packing.Reason) string {
 		return "the pod's affinity and spread rules allow no value of " + r.Detail
 	case packing.EffortSpent:
 		return cmp.Or(r.Detail, "the plan reached its limit of work before it placed the pod")
+	default:
+		return r.Detail
 	}
-	return r.Detail
 }
 
 // pastColon returns what follows the first colon: the cause, if the detail begins with a name.

@@ -201,7 +201,7 @@ func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kub
 			return plan, nil, false
 		}
 		r := Review{Before: m.of, Now: newest, market: m.market, IsLate: m.took > lateAfter && p.postponed < mostPostponed}
-		var lost stale
+		var lost StaleParts
 		plan, lost = r.Revalidated(plan)
 		p.tellStale(lost, m)
 		isWhole = !lost.isAgain
@@ -232,7 +232,7 @@ func (p *Provisioner) tellOmissions(all []packing.Omission) {
 const mostPostponed = 3
 
 // tellStale logs which part of a plan is no longer valid, and asks for another plan if its pods still need nodes.
-func (p *Provisioner) tellStale(lost stale, m made) {
+func (p *Provisioner) tellStale(lost StaleParts, m made) {
 	p.postponed++
 	if lost.Claims[StaleRoom] == 0 {
 		p.postponed = 0

@@ -18,8 +18,8 @@ import (
 // that a smaller one is planned.
 const leastKept = 0.5
 
-// stale counts the parts of a plan that became invalid while it was made.
-type stale struct {
+// StaleParts counts the parts of a plan that became invalid while it was made.
+type StaleParts struct {
 	pods    int            // that are deleted, bound, or placed elsewhere
 	Claims  map[string]int // planned NodeClaims that are not created, by cause
 	isAgain bool           // some of their pods still need nodes, and are planned again at once
@@ -38,7 +38,7 @@ const (
 var staleLabels = map[string]string{stalePods: "pods_gone", stalePart: "pods_changed", stalePool: "nodepool_changed", staleLimit: "limit", StaleRoom: "node_came"}
 
 // String returns, for example, "its NodePool changed: 1 NodeClaim; its pods no longer need a node: 9 NodeClaims".
-func (s stale) String() string {
+func (s StaleParts) String() string {
 	var out []string
 	for _, cause := range slices.Sorted(maps.Keys(s.Claims)) {
 		out = append(out, cause+": "+loop.Count(s.Claims[cause], "NodeClaim"))
@@ -60,11 +60,11 @@ type Review struct {
 	fresh  []*cluster.Node              // new nodes that accept pods
 	usage  map[string]resources.Amounts // by pool, including the part of the plan that is kept
 	counts map[string]int               // nodes, by pool
-	stale  stale
+	stale  StaleParts
 }
 
 // Revalidated returns the part of the plan for the snapshot r.before that is still valid in r.now.
-func (r Review) Revalidated(plan packing.Plan) (packing.Plan, stale) {
+func (r Review) Revalidated(plan packing.Plan) (packing.Plan, StaleParts) {
 	r.index()
 	machines := make([]packing.Machine, 0, len(plan.Machines))
 	plan.Price = 0

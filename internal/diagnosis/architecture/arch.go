@@ -94,7 +94,7 @@ func loosen(p diagnosis.Pool, requirement string) fix.Step {
 		// The architectures that it allows now have no types, so the new value replaces them.
 		return setValues(p, m.Index, fix.List{fix.Architecture(m.Value)})
 	}
-	return fix.JSONPatch(fix.NodePool(p.Name), still(p, m.Index, m.Key),
+	return fix.JSONPatch(fix.NodePool(p.Name), still(m.Index, m.Key),
 		fix.Fields{"op": fix.Text("add"), "path": fix.Path("/spec/template/spec/requirements/%d/values/-", m.Index), "value": fix.LabelValue(m.Value)})
 }
 

@@ -32,19 +32,19 @@ func only(p diagnosis.Pool, without string, left diagnosis.Step) fix.Step {
 }
 
 // still is the operation that keeps a patch from being made where a requirement is not about the same label any more.
-func still(p diagnosis.Pool, i int, key string) fix.Fields {
+func still(i int, key string) fix.Fields {
 	return fix.Fields{"op": fix.Text("test"), "path": fix.Path("/spec/template/spec/requirements/%d/key", i), "value": fix.LabelKey(key)}
 }
 
 // remove is the step that removes a requirement.
 func remove(p diagnosis.Pool, i int) fix.Step {
-	return fix.JSONPatch(fix.NodePool(p.Name), still(p, i, p.Requirements[i].Key),
+	return fix.JSONPatch(fix.NodePool(p.Name), still(i, p.Requirements[i].Key),
 		fix.Fields{"op": fix.Text("remove"), "path": fix.Path("/spec/template/spec/requirements/%d", i)})
 }
 
 // setValues is the step that replaces the values of a requirement.
 func setValues(p diagnosis.Pool, i int, values fix.List) fix.Step {
-	return fix.JSONPatch(fix.NodePool(p.Name), still(p, i, p.Requirements[i].Key),
+	return fix.JSONPatch(fix.NodePool(p.Name), still(i, p.Requirements[i].Key),
 		fix.Fields{"op": fix.Text("replace"), "path": fix.Path("/spec/template/spec/requirements/%d/values", i), "value": values})
 }
 

@@ -40,7 +40,7 @@ func eachRole(ix *index.Index, f func(c diagnosis.Class, subject, role string) [
 	}
 	for _, c := range ix.Evidence.Classes.Value {
 		subject := "EC2NodeClass " + c.Name
-		role, _ := nodeRole(ix, c)
+		role := nodeRole(ix, c)
 		if role == "" {
 			out = append(out, diagnosis.Finding{Verdict: diagnosis.Unknown, Certainty: diagnosis.Certain, Subject: subject,
 				Cause: "the role of its instances is not known: " + whyNoRole(ix, c)})
@@ -84,8 +84,8 @@ func MappingGap(ix *index.Index) (diagnosis.Finding, bool) {
 	return diagnosis.Finding{}, true
 }
 
-// AuthModeLine is the cluster's authentication mode as a line of evidence.
-func AuthModeLine(ix *index.Index) string {
+// ModeLine is the cluster's authentication mode as a line of evidence.
+func ModeLine(ix *index.Index) string {
 	return fmt.Sprintf("%s: authenticationMode %s", ix.Evidence.Cluster.Source, ix.Evidence.Cluster.Value.AuthMode)
 }
 
@@ -97,10 +97,10 @@ func judgeAuthMode(ix *index.Index) []diagnosis.Finding {
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
 		_, hasEntry := FindEntry(ix, role)
 		switch c := ix.Evidence.Cluster.Value; {
-		case !c.ReadsAuthMap() && !hasEntry && len(AuthMapRows(ix, role)) > 0 && ix.Evidence.Entries.Known():
+		case !c.ReadsAuthMap() && !hasEntry && len(MapRows(ix, role)) > 0 && ix.Evidence.Entries.Known():
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"node role %s is mapped in aws-auth only, and the cluster reads access entries only", RoleName(role)).
-				With(AuthModeLine(ix), "configmap kube-system/aws-auth: maps "+AuthMapRows(ix, role)[0].ARN, ix.Evidence.Entries.Source+": none for "+role).
+				With(ModeLine(ix), "configmap kube-system/aws-auth: maps "+MapRows(ix, role)[0].ARN, ix.Evidence.Entries.Source+": none for "+role).
 				With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))}
 		}
 		return nil
@@ -125,13 +125,13 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 				FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
 		case ok && !isNodes(entry):
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "the access entry of node role %s is of type %s, which lets no node in: it must be %s",
-				RoleName(role), entry.Type, entryFor(ix, role)).With(ix.Evidence.Entries.Source+": "+entry.Principal+" type "+entry.Type, AuthModeLine(ix)).
+				RoleName(role), entry.Type, entryFor(ix, role)).With(ix.Evidence.Entries.Source+": "+entry.Principal+" type "+entry.Type, ModeLine(ix)).
 				With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryFor(ix, role)))}
-		case ok, mapped(ix, role), len(AuthMapRows(ix, role)) > 0:
+		case ok, mapped(ix, role), len(MapRows(ix, role)) > 0:
 			return nil // AUTH-1 and AUTH-3 judge the rows of aws-auth
 		}
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "node role %s is not mapped: the cluster has no access entry for it%s", RoleName(role), norMap(ix)).
-			With(AuthModeLine(ix), fmt.Sprintf("%s: %s", ix.Evidence.Entries.Source, principals(ix))).With(sights...).
+			With(ModeLine(ix), fmt.Sprintf("%s: %s", ix.Evidence.Entries.Source, principals(ix))).With(sights...).
 			Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryFor(ix, role)))
 		if isMistakenRole(ix, role) {
 			f.Follows = "AUTH-5"
@@ -173,7 +173,7 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	}
 	if problem := ix.Evidence.AuthMap.Value.Problem; problem != "" {
 		f := diagnosis.ReportBroken("", diagnosis.Certain, "aws-auth cannot be read, so it maps no role: %s", problem).
-			With(ix.Evidence.AuthMap.Source, AuthModeLine(ix)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).
+			With(ix.Evidence.AuthMap.Source, ModeLine(ix)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).
 			FixedBy(rewriteAuthMap(ix)...)
 		if ix.Evidence.Cluster.Value.AcceptsEntries() {
 			f.Verdict, f.Certainty = diagnosis.Suspicious, diagnosis.Certain
@@ -185,17 +185,17 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 			return duplicates(ix, subject, role)
 		}
 		sights := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
-		for _, m := range AuthMapRows(ix, role) {
+		for _, m := range MapRows(ix, role) {
 			if fault := fault(m, role); fault != "" {
 				return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "aws-auth has a row for node role %s that lets no node in: %s", RoleName(role), fault).
-					With(ix.Evidence.AuthMap.Source+": rolearn "+m.ARN, AuthModeLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized, diagnosis.OtherName).FixedBy(mapRole(ix, role))}
+					With(ix.Evidence.AuthMap.Source+": rolearn "+m.ARN, ModeLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized, diagnosis.OtherName).FixedBy(mapRole(ix, role))}
 			}
 		}
 		if ix.Evidence.Cluster.Value.AcceptsEntries() {
 			return nil // AUTH-2 reports that neither has it
 		}
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain, "node role %s is not mapped: aws-auth has no row for it, and the cluster reads nothing else", RoleName(role)).
-			With(AuthModeLine(ix), ix.Evidence.AuthMap.Source+": "+AuthMapLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))
+			With(ModeLine(ix), ix.Evidence.AuthMap.Source+": "+MapLine(ix)).With(sights...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))
 		if isMistakenRole(ix, role) {
 			f.Follows = "AUTH-5"
 		}
@@ -208,7 +208,7 @@ func rewriteAuthMap(ix *index.Index) []fix.Step {
 	var rows []diagnosis.Mapping
 	done := map[string]bool{}
 	for _, c := range ix.Evidence.Classes.Value {
-		if role, _ := nodeRole(ix, c); role != "" && !done[role] {
+		if role := nodeRole(ix, c); role != "" && !done[role] {
 			done[role] = true
 			rows = append(rows, nodeRow(ix, role))
 		}
@@ -219,8 +219,8 @@ func rewriteAuthMap(ix *index.Index) []fix.Step {
 	return []fix.Step{fix.Save(fix.AuthMap(), "aws-auth-before.yaml").With("correct its other rows, and add them again"), MapRoles(written(rows...))}
 }
 
-// AuthMapLine is who is mapped, as a line.
-func AuthMapLine(ix *index.Index) string {
+// MapLine is who is mapped, as a line.
+func MapLine(ix *index.Index) string {
 	var out []string
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
 		out = append(out, RoleName(m.ARN))
@@ -233,7 +233,7 @@ func AuthMapLine(ix *index.Index) string {
 
 // duplicates: of several rows for one role only the last counts.
 func duplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
-	rows := AuthMapRows(ix, role)
+	rows := MapRows(ix, role)
 	if len(rows) < 2 || slices.IndexFunc(rows, func(m diagnosis.Mapping) bool { return fault(m, role) != "" }) < 0 {
 		return nil
 	}
@@ -334,7 +334,7 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 			whose = "one that only pods can have, like the controller's"
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain, "node role %s is not mapped; the role that is mapped, %s, is %s", RoleName(role), RoleName(other), whose).
-			With(AuthModeLine(ix), roleLine(ix, other)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))}
+			With(ModeLine(ix), roleLine(ix, other)).With(index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))}
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {
-		arn, _ := nodeRole(ix, other)
+		arn := nodeRole(ix, other)
 		if other.Name == c.Name || arn == "" || !canBeNodes(ix, arn) {
 			continue
 		}

@@ -36,24 +36,24 @@ func RoleName(arn string) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// nodeRole is the ARN of the role that instances of a class take, and where that is from; empty if it is not known.
-func nodeRole(ix *index.Index, c diagnosis.Class) (arn, source string) {
+// nodeRole returns the ARN of the role of instances of a class; empty if it is not known.
+func nodeRole(ix *index.Index, c diagnosis.Class) string {
 	if p, ok := ix.Evidence.Profiles[c.Profile]; c.Profile != "" && ok && p.Known() && p.Value.Role != "" && c.Role == "" {
-		return p.Value.Role, p.Source
+		return p.Value.Role
 	}
 	if c.Role == "" {
-		return "", ""
+		return ""
 	}
 	if strings.HasPrefix(c.Role, "arn:") {
-		return c.Role, "spec.role of EC2NodeClass " + c.Name
+		return c.Role
 	}
 	if r, ok := ix.Evidence.Roles[RoleName(c.Role)]; ok && r.Known() {
-		return r.Value.ARN, "spec.role of EC2NodeClass " + c.Name
+		return r.Value.ARN
 	}
 	if ix.Evidence.Account == "" {
-		return "", ""
+		return ""
 	}
-	return "arn:" + ix.Evidence.Cluster.Value.Partition() + ":iam::" + ix.Evidence.Account + ":role/" + strings.TrimPrefix(c.Role, "/"), "spec.role of EC2NodeClass " + c.Name
+	return "arn:" + ix.Evidence.Cluster.Value.Partition() + ":iam::" + ix.Evidence.Account + ":role/" + strings.TrimPrefix(c.Role, "/")
 }
 
 // FindEntry returns the access entry of a role.
@@ -67,8 +67,8 @@ func FindEntry(ix *index.Index, role string) (diagnosis.Entry, bool) {
 	return ix.Evidence.Entries.Value[i], true
 }
 
-// AuthMapRows are the rows of aws-auth that are about a role, rightly or nearly.
-func AuthMapRows(ix *index.Index, role string) []diagnosis.Mapping {
+// MapRows are the rows of aws-auth that are about a role, rightly or nearly.
+func MapRows(ix *index.Index, role string) []diagnosis.Mapping {
 	var out []diagnosis.Mapping
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
 		if RoleName(m.ARN) == RoleName(role) {
@@ -87,7 +87,7 @@ const (
 // entryFor is the type of access entry that a role needs: by the EC2NodeClasses that give it to instances.
 func entryFor(ix *index.Index, role string) fix.Value {
 	windows := func(c diagnosis.Class) bool {
-		arn, _ := nodeRole(ix, c)
+		arn := nodeRole(ix, c)
 		return arn == role && strings.HasPrefix(c.Family, "Windows")
 	}
 	if slices.ContainsFunc(ix.Evidence.Classes.Value, windows) {
@@ -126,7 +126,7 @@ func mapped(ix *index.Index, role string) bool {
 		return isNodes(e)
 	}
 	return ix.Evidence.Cluster.Value.ReadsAuthMap() &&
-		slices.ContainsFunc(AuthMapRows(ix, role), func(m diagnosis.Mapping) bool { return fault(m, role) == "" })
+		slices.ContainsFunc(MapRows(ix, role), func(m diagnosis.Mapping) bool { return fault(m, role) == "" })
 }
 
 // mapRole is the step that lets a role in as the cluster reads mappings.

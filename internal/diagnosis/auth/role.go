@@ -169,7 +169,7 @@ func passRoleFix(ix *index.Index, role string) fix.Step {
 func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
 		sights := ix.OccurrencesOf(c.Name, diagnosis.OtherName)
-		rows := AuthMapRows(ix, role)
+		rows := MapRows(ix, role)
 		entry, hasEntry := FindEntry(ix, role)
 		user := entry.Username
 		if !hasEntry && len(rows) > 0 {
@@ -213,7 +213,7 @@ func judgeOtherRole(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
-		if mapped(ix, role) || len(AuthMapRows(ix, role)) > 0 {
+		if mapped(ix, role) || len(MapRows(ix, role)) > 0 {
 			return nil
 		}
 		for _, g := range ix.Evidence.NodeGroups.Value {

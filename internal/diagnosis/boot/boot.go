@@ -210,7 +210,7 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 				With(ix.Evidence.Images.Source+": "+i.ID+" is "+i.Name).With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(withFamily(c, family)))
 		case len(sights) > 0:
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "its image does not understand the user data of AMI family %s", diagnosis.OrElse(c.Family, "that it has")).
-				With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(familyFix(ix, c, sights)))
+				With(index.Lines(sights)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent, diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(familyFix(c, sights)))
 		}
 	}
 	return out
@@ -222,7 +222,7 @@ func withFamily(c diagnosis.Class, family string) fix.Step {
 }
 
 // familyFix is the step that brings the family of a class and its image together: the family that the image shows, else an image of the family.
-func familyFix(ix *index.Index, c diagnosis.Class, sights []index.Occurrence) fix.Step {
+func familyFix(c diagnosis.Class, sights []index.Occurrence) fix.Step {
 	if family := nodeclass.FamilyOnConsole(sights); family != "" && family != c.Family {
 		return withFamily(c, family).With("the console shows that the image is one of %s", family)
 	}

@@ -79,6 +79,7 @@ func sites(v reflect.Value, path string, commit func(), out *[]site) {
 			}})
 			sites(value, path+"["+key.String()+"]", func() { v.SetMapIndex(now, value); commit() }, out)
 		}
+	default:
 	}
 }
 

@@ -74,7 +74,7 @@ func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, sa
 			Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}))
 	}
 	f := diagnosis.ReportBroken(subject, diagnosis.Certain, "the pod execution role %s of Fargate profile %s is not mapped, so Fargate launches nothing for it", name, p.Name).
-		With(said, auth.AuthModeLine(ix), ix.Evidence.AuthMap.Source+": "+auth.AuthMapLine(ix)).FixedBy(thenAgain(ix, p, step)...)
+		With(said, auth.ModeLine(ix), ix.Evidence.AuthMap.Source+": "+auth.MapLine(ix)).FixedBy(thenAgain(ix, p, step)...)
 	if ix.Evidence.AuthMap.Value.Problem != "" {
 		f.Follows = "AUTH-3"
 	}
@@ -98,7 +98,7 @@ func mappedForFargate(ix *index.Index, role string) bool {
 	if e, ok := auth.FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return e.Type == "FARGATE_LINUX"
 	}
-	return ix.Evidence.Cluster.Value.ReadsAuthMap() && slices.ContainsFunc(auth.AuthMapRows(ix, role), func(m diagnosis.Mapping) bool {
+	return ix.Evidence.Cluster.Value.ReadsAuthMap() && slices.ContainsFunc(auth.MapRows(ix, role), func(m diagnosis.Mapping) bool {
 		return m.ARN == auth.WithoutPath(role) && slices.Contains(m.Groups, "system:node-proxier") && slices.Contains(m.Groups, "system:nodes")
 	})
 }

@@ -79,6 +79,7 @@ func hashOf(v reflect.Value) (uint64, error) {
 		return hashOfList(v)
 	case reflect.String:
 		return sum([]byte(v.String())), nil
+	default:
 	}
 	return hashOfNumber(v)
 }
@@ -119,6 +120,7 @@ func hashOfNumber(v reflect.Value) (uint64, error) {
 		return sum(binary.LittleEndian.AppendUint64(nil, uint64(v.Int()))), nil
 	case reflect.Uint:
 		return sum(binary.LittleEndian.AppendUint64(nil, v.Uint())), nil
+	default:
 	}
 	text, err := binary.Append(nil, binary.LittleEndian, v.Interface())
 	if err != nil {

@@ -187,12 +187,12 @@ func changeText(where string, fields []string, was, is Made) string {
 	}
 	var texts []string
 	for _, f := range fields {
-		old, new := was.Texts[f], is.Texts[f]
-		if old == new {
+		before, after := was.Texts[f], is.Texts[f]
+		if before == after {
 			texts = append(texts, f+" has changed")
 			continue
 		}
-		texts = append(texts, fmt.Sprintf("%s: the node has %s, asked for is %s", f, orNone(old), orNone(new)))
+		texts = append(texts, fmt.Sprintf("%s: the node has %s, asked for is %s", f, orNone(before), orNone(after)))
 	}
 	return where + ": " + strings.Join(texts, "; ")
 }

@@ -56,22 +56,22 @@ type Replacement struct {
 	// Claim is the name of its NodeClaim.
 	Claim string
 	// State is its progress.
-	State ReplacementState
+	State State
 	// Joined is when its Node registered; zero if it has not.
 	Joined time.Time
 	// Why is what keeps it from being initialized, or why it will not join; may be empty.
 	Why string
 }
 
-// ReplacementState is the progress of a replacement.
-type ReplacementState int
+// State is the progress of a replacement.
+type State int
 
 // The states of a replacement.
 const (
-	Launching   ReplacementState = iota // it is not initialized yet
-	Ready                               // it is initialized
-	Lost                                // the NodeClaim was deleted, or is being deleted
-	WillNotJoin                         // it is there, and a diagnosis says that it will not join
+	Launching   State = iota // it is not initialized yet
+	Ready                    // it is initialized
+	Lost                     // the NodeClaim was deleted, or is being deleted
+	WillNotJoin              // it is there, and a diagnosis says that it will not join
 )
 
 // Step is the next step of a move.

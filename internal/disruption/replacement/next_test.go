@@ -26,7 +26,7 @@ func seen(t *testing.T, text string) Seen {
 		if w == "missing" {
 			continue
 		}
-		is, ok := map[string]ReplacementState{"coming": Launching, "ready": Ready, "lost": Lost, "deletions": WillNotJoin, "joined": Launching}[w]
+		is, ok := map[string]State{"coming": Launching, "ready": Ready, "lost": Lost, "deletions": WillNotJoin, "joined": Launching}[w]
 		if !ok {
 			t.Fatalf("no such state: %s", w)
 		}
@@ -105,13 +105,13 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	for fate := range 16 {
 		for crash := range 6 {
-			play(t, []ReplacementState{ReplacementState(fate % 4), ReplacementState(fate / 4)}, crash)
+			play(t, []State{State(fate % 4), State(fate / 4)}, crash)
 		}
 	}
 }
 
 // play leads a move to its end, doing only half of the crash-th step first, as one who dies in the middle of it.
-func play(t *testing.T, fate []ReplacementState, crash int) {
+func play(t *testing.T, fate []State, crash int) {
 	t.Helper()
 	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}}, Replacements: []Replacement{{Claim: "c"}, {Claim: "d"}}}
 	now := begun

@@ -23,7 +23,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// The clients of the sources of evidence. A nil client disables its requests.
+// Doors are the clients of the sources of evidence. A nil client disables its requests.
 type Doors struct {
 	Kube    *kube.Witness
 	EKS     *eks.Client

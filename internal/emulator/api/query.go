@@ -21,18 +21,18 @@ const (
 	maxDepth      = 16
 )
 
-// param is a node of the tree that the parameters of a query request make:
+// Parameter is a node of the tree that the parameters of a query request make:
 // "Filter.1.Name" is Filter, then 1, then Name.
-type param struct {
+type Parameter struct {
 	value    string
 	set      bool // value was given
-	children map[string]*param
+	children map[string]*Parameter
 	used     bool // a field of the request took it
 }
 
 // ParseQuery makes the tree of a form's parameters.
-func ParseQuery(form url.Values) (*param, error) {
-	root := &param{}
+func ParseQuery(form url.Values) (*Parameter, error) {
+	root := &Parameter{}
 	if len(form) > maxParameters {
 		return nil, InvalidRequest("The request has more than %d parameters", maxParameters)
 	}
@@ -44,10 +44,10 @@ func ParseQuery(form url.Values) (*param, error) {
 		at := root
 		for _, part := range parts {
 			if at.children == nil {
-				at.children = map[string]*param{}
+				at.children = map[string]*Parameter{}
 			}
 			if at.children[part] == nil {
-				at.children[part] = &param{}
+				at.children[part] = &Parameter{}
 			}
 			at = at.children[part]
 		}
@@ -58,12 +58,12 @@ func ParseQuery(form url.Values) (*param, error) {
 
 // Decode fills a struct with the parameters under p. Fields are named by their
 // tag, or by themselves; see package world's TemplateData for the tags.
-func (c *Codec) Decode(p *param, into any) error {
+func (c *Codec) Decode(p *Parameter, into any) error {
 	return c.fill(p, reflect.ValueOf(into).Elem(), "")
 }
 
 // fill sets v from p; path is p's name, for messages.
-func (c *Codec) fill(p *param, v reflect.Value, path string) error {
+func (c *Codec) fill(p *Parameter, v reflect.Value, path string) error {
 	p.used = true
 	switch v.Kind() {
 	case reflect.Struct:
@@ -78,11 +78,12 @@ func (c *Codec) fill(p *param, v reflect.Value, path string) error {
 		return c.fillSlice(p, v, path)
 	case reflect.Map:
 		return p.fillMap(v)
+	default:
 	}
 	return p.fillScalar(v, path)
 }
 
-func (c *Codec) fillStruct(p *param, v reflect.Value, path string) error {
+func (c *Codec) fillStruct(p *Parameter, v reflect.Value, path string) error {
 	for _, f := range c.fieldsOf(v.Type()) {
 		child := p.children[f.query]
 		if child == nil {
@@ -97,7 +98,7 @@ func (c *Codec) fillStruct(p *param, v reflect.Value, path string) error {
 
 // fillSlice reads a list: its elements are numbered, right below it (EC2) or
 // below "member" (IAM, STS).
-func (c *Codec) fillSlice(p *param, v reflect.Value, path string) error {
+func (c *Codec) fillSlice(p *Parameter, v reflect.Value, path string) error {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		raw, err := base64.StdEncoding.DecodeString(p.value)
 		if err != nil {
@@ -122,7 +123,7 @@ func (c *Codec) fillSlice(p *param, v reflect.Value, path string) error {
 }
 
 // fillMap reads a map of strings: numbered pairs of Name (or Key) and Value.
-func (p *param) fillMap(v reflect.Value) error {
+func (p *Parameter) fillMap(v reflect.Value) error {
 	if p.children["entry"] != nil {
 		p.children["entry"].used = true
 		p = p.children["entry"]
@@ -145,7 +146,7 @@ func (p *param) fillMap(v reflect.Value) error {
 	return nil
 }
 
-func (p *param) fillTime(v reflect.Value, path string) error {
+func (p *Parameter) fillTime(v reflect.Value, path string) error {
 	t, err := time.Parse(time.RFC3339, p.value)
 	if err != nil {
 		return InvalidValue(path, p.value)
@@ -154,7 +155,7 @@ func (p *param) fillTime(v reflect.Value, path string) error {
 	return nil
 }
 
-func (p *param) fillScalar(v reflect.Value, path string) error {
+func (p *Parameter) fillScalar(v reflect.Value, path string) error {
 	var err error
 	switch v.Kind() {
 	case reflect.String:
@@ -181,7 +182,7 @@ func (p *param) fillScalar(v reflect.Value, path string) error {
 }
 
 // numbers returns the numbered children in order.
-func (p *param) numbers() []int {
+func (p *Parameter) numbers() []int {
 	var out []int
 	for key := range p.children {
 		if n, err := strconv.Atoi(key); err == nil && n >= 0 && strconv.Itoa(n) == key {
@@ -194,7 +195,7 @@ func (p *param) numbers() []int {
 
 // Unused returns the name of a parameter that no field took, the first in the
 // alphabet; empty if there is none.
-func (p *param) Unused(path string) string {
+func (p *Parameter) Unused(path string) string {
 	names := make([]string, 0, len(p.children))
 	for name := range p.children {
 		names = append(names, name)

@@ -51,7 +51,7 @@ type Call struct {
 	Protocol protocol
 
 	Form        url.Values // of a query request
-	Query       *param     // the same as a tree
+	Query       *Parameter // the same as a tree
 	Body        []byte     // of a JSON request
 	Path        []string   // wildcards of a REST path, in order
 	Host        string     // that the client called

@@ -118,18 +118,21 @@ func (e *Encoder) pairs(name string, v reflect.Value) {
 	}
 }
 
+// Open writes the start of an element.
 func (e *Encoder) Open(name string) {
 	e.Out.WriteByte('<')
 	e.Out.WriteString(name)
 	e.Out.WriteByte('>')
 }
 
+// Close writes the end of an element.
 func (e *Encoder) Close(name string) {
 	e.Out.WriteString("</")
 	e.Out.WriteString(name)
 	e.Out.WriteByte('>')
 }
 
+// Text writes an element with an escaped text.
 func (e *Encoder) Text(name, text string) {
 	e.Open(name)
 	_ = xml.EscapeText(&e.Out, []byte(text)) // a bytes.Buffer takes everything
@@ -147,6 +150,7 @@ func scalar(v reflect.Value) string {
 		return strconv.FormatInt(v.Int(), 10)
 	case reflect.Float64:
 		return strconv.FormatFloat(v.Float(), 'f', -1, 64)
+	default:
 	}
 	return fmt.Sprint(v.Interface())
 }

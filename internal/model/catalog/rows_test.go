@@ -54,7 +54,7 @@ func TestDecodeByHand(t *testing.T) {
 
 func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
-	change := func(old, new string) string { return "[" + strings.Replace(smallRow, old, new, 1) + "]" }
+	change := func(from, to string) string { return "[" + strings.Replace(smallRow, from, to, 1) + "]" }
 	for name, c := range map[string]struct{ text, want string }{
 		"not json":       {"instance types", "want a JSON list"},
 		"an object":      {"{}", "want a JSON list"},

@@ -62,6 +62,7 @@ func ValuesOf(operator Operator, values ...string) (Values, bool) {
 		return Any(), true
 	case DoesNotExist:
 		return Missing(), true
+	case Gt, Lt, Gte, Lte:
 	}
 	if len(values) != 1 {
 		return Values{}, false
@@ -85,6 +86,7 @@ func ValuesOf(operator Operator, values ...string) (Values, bool) {
 		return between(math.MinInt64, n-1), true
 	case Lte:
 		return between(math.MinInt64, n), true
+	case In, NotIn, Exists, DoesNotExist:
 	}
 	return Values{}, false
 }

@@ -307,6 +307,7 @@ func after(seen Seen, step Step, at time.Time) (Seen, time.Time) {
 		case WaitVolumes:
 			seen.Node.Volumes = 0
 		}
+	default:
 	}
 	return seen, at
 }

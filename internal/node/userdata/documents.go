@@ -39,6 +39,7 @@ func SpotsOfTOML(t Text) map[string]Spot {
 				table = addKeys(&p, e.Key(), "", t.At, out)
 			case unstable.KeyValue:
 				addValue(&p, e, table, t.At, out)
+			default:
 			}
 		}
 		return nil, p.Error()
@@ -149,5 +150,6 @@ func addSpots(n *yamlv3.Node, path string, at Spot, out map[string]Spot) {
 			out[child] = spot(one)
 			addSpots(one, child, at, out)
 		}
+	case yamlv3.DocumentNode, yamlv3.ScalarNode, yamlv3.AliasNode:
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// ValueOrNone returns the word as a setting; the zero Value for an empty word.
 func (w Word) ValueOrNone() Value {
 	if w.Text == "" {
 		return Value{}
@@ -31,6 +32,7 @@ type Word struct {
 	Whole bool     // all of it stands in the user data as it is, between one pair of quotes or without
 }
 
+// IsVague reports whether only the instance can know a part of the word.
 func (w Word) IsVague() bool { return strings.Contains(w.Text, Mark) }
 
 // Value is the word as a setting.

@@ -124,6 +124,7 @@ func (p Problem) Check() string {
 		return "TAINT-2"
 	case SettingUnknown, SettingInvalid, NodeConfigBroken, TaintInvalid, LabelInvalid, FlagUnknown, FlagRemoved:
 		return "TAINT-3"
+	default:
 	}
 	return "BOOT-7"
 }

@@ -2,6 +2,7 @@ package userdata
 
 import "strings"
 
+// Letters are those of the English alphabet.
 const Letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // IsTelling reports whether a name that a user wrote may be repeated: it is a

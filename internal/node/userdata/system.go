@@ -49,6 +49,7 @@ func (r *Reader) ScriptHarm() Harm {
 	return JoinsAmiss
 }
 
+// The operating systems that are not a family of their own.
 const (
 	FamilyCustom       = catalog.Custom
 	BottlerocketSystem = catalog.Bottlerocket

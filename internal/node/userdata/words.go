@@ -13,16 +13,16 @@ func MovedSpot(from Spot, over string) Spot {
 	return from
 }
 
-// splitWord is a word, and where it begins.
-type splitWord struct {
+// SplitWord is a word, and where it begins.
+type SplitWord struct {
 	Text string
 	From int
 }
 
 // Split splits a line as systemd does, and as a POSIX shell does as far as
 // nothing is to be expanded: at blanks, quotes taken off.
-func Split(line string) []splitWord {
-	var out []splitWord
+func Split(line string) []SplitWord {
+	var out []SplitWord
 	var word strings.Builder
 	from, inWord := 0, false
 	begin := func(i int) {
@@ -46,7 +46,7 @@ func Split(line string) []splitWord {
 			i += end + 1
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 			if inWord {
-				out = append(out, splitWord{word.String(), from})
+				out = append(out, SplitWord{word.String(), from})
 				word.Reset()
 			}
 			inWord = false
@@ -56,11 +56,12 @@ func Split(line string) []splitWord {
 		}
 	}
 	if inWord {
-		out = append(out, splitWord{word.String(), from})
+		out = append(out, SplitWord{word.String(), from})
 	}
 	return out
 }
 
+// Words splits a line of a shell script into its words.
 func Words(line string) []string {
 	var out []string
 	for _, one := range Split(line) {

@@ -48,16 +48,16 @@ func (bk bindingCheck) newSimulator() *binding.Simulator {
 	simulator := binding.New(sol.queue.pods.Topology, initial, func(group int) bool { return sol.hasPodOn(initial, group) })
 	sv := newSpreadVisibility(sol)
 	hostMatters := make([]bool, len(sol.queue.classes)) // by class: the node of its pods matters
-	any := false
+	hasHostRules := false
 	for c := range sol.queue.classes {
 		p := &sol.queue.classes[c]
 		if hostMatters[c] = bk.hasHostAffinity(p) || p.domains != nil && sv.mayBeUncounted(p); hostMatters[c] {
-			any = true
+			hasHostRules = true
 		} else if n := sol.queue.unitCount(c) - sol.queue.left[c]; p.domains != nil && n > 0 {
 			simulator.Add(binding.Step{Class: c, Profile: sol.queue.profile(p), Domains: p.domains, Left: n, Host: binding.AnyHost})
 		}
 	}
-	if !any {
+	if !hasHostRules {
 		return simulator
 	}
 	for _, loc := range sol.podLocations() {

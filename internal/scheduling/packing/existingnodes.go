@@ -52,7 +52,7 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 	}
 	f := newFiller(ef.sol, ef.queue.left)
 	f.onExisting, f.strictPreferences = true, preferred
-	any := false
+	hasFilled := false
 	open, waiting := ef.openNodes(tier, sets)
 	var among []int
 	for i := open.Next(0); i >= 0; i = open.Next(i + 1) {
@@ -66,15 +66,15 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 		if len(among) == 0 || !f.fillExisting(i, among) {
 			continue
 		}
-		any = true
+		hasFilled = true
 		if ef.queue.countWaiting(tier) <= waiting*7/8 {
 			open, waiting = ef.openNodes(tier, sets)
 		}
 	}
-	if any {
+	if hasFilled {
 		ef.topo.FindFewest(ef.rooms, ef.queue.pods.Topology, ef.topo.Counted)
 	}
-	return any
+	return hasFilled
 }
 
 // fillExisting fills the existing node with pods of the classes, and reports whether it took any.

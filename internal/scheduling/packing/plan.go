@@ -24,7 +24,7 @@ type Plan struct {
 	Effort  Effort // the limit of Steps
 }
 
-// `Machine` is a node to launch, as the input of a NodeClaim.
+// Machine is a node to launch, as the input of a NodeClaim.
 type Machine struct {
 	Name      string // "<pool>-1", unique in the plan; the NodeClaim gets a name of its own
 	Pool      string
@@ -82,8 +82,11 @@ type Refusal struct {
 
 // The explanation of a refusal; see package refusal.
 type (
-	Reason     = refusal.Reason
-	Code       = refusal.Code
+	// Reason is one cause of a refusal, with its detail.
+	Reason = refusal.Reason
+	// Code is the kind of a cause.
+	Code = refusal.Code
+	// Relaxation is a change of the pod that would place it.
 	Relaxation = refusal.Relaxation
 )
 

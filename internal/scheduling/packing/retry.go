@@ -244,24 +244,24 @@ func (rt retrier) fitsPlannedNode(class *class, set int) bool {
 
 // anyWithinLimits reports whether the limits allow one more node of the accept set.
 func (rt retrier) anyWithinLimits(set int) bool {
-	any := false
+	isAllowed := false
 	rt.problem.accepts.Sets[set].Each(func(o int) {
-		any = any || rt.sol.copiesAllowed(o, 1) > 0
+		isAllowed = isAllowed || rt.sol.copiesAllowed(o, 1) > 0
 	})
-	return any
+	return isAllowed
 }
 
 // capUnplacedParts sets the cap of the class's parts with unplaced pods to 0, so that no pod is
 // assigned there again. It reports whether there are any.
 func (rt retrier) capUnplacedParts(class int, caps map[string]int) bool {
-	any := false
+	hasUnplaced := false
 	for c := range rt.queue.classes {
 		if p := &rt.queue.classes[c]; p.domains != nil && p.base == class && rt.queue.left[c] > 0 {
 			caps[capKey(class, p.domains)] = 0
-			any = true
+			hasUnplaced = true
 		}
 	}
-	return any
+	return hasUnplaced
 }
 
 // isBetter reports whether this plan leaves fewer pods than other, those of the highest priority

@@ -141,9 +141,9 @@ func (sol *solution) acceptedNodes(c *class) bitset.Set {
 
 // anyNodeFits reports whether one of the nodes has room for the request.
 func (sol *solution) anyNodeFits(ask resources.Vector, nodes bitset.Set) bool {
-	any := false
-	nodes.Each(func(i int) { any = any || ask.Fits(sol.rooms.Room[i]) })
-	return any
+	fits := false
+	nodes.Each(func(i int) { fits = fits || ask.Fits(sol.rooms.Room[i]) })
+	return fits
 }
 
 // existingRoomFor estimates how many pods of the class have room on these nodes.

@@ -15,7 +15,7 @@ type on struct {
 
 func TestTallyRoom(t *testing.T) {
 	t.Parallel()
-	const any = math.MaxInt
+	const everywhere = math.MaxInt
 	web, db := pod("web"), pod("db")
 	three := pod("web", spread(Hostname, 3, "web"))
 	strict, together := Limits{Strict: true}, Limits{Together: true}
@@ -32,8 +32,8 @@ func TestTallyRoom(t *testing.T) {
 		limits Limits
 		want   int
 	}{
-		"whom no rule concerns":           {web, []on{{db, 5}}, Limits{}, any},
-		"rules over zones are no concern": {pod("web", spread(Zone, 1, "web"), away(about(Zone, "web"))), []on{{web, 5}}, Limits{}, any},
+		"whom no rule concerns":           {web, []on{{db, 5}}, Limits{}, everywhere},
+		"rules over zones are no concern": {pod("web", spread(Zone, 1, "web"), away(about(Zone, "web"))), []on{{web, 5}}, Limits{}, everywhere},
 
 		"spread: the skew, for there may be a new machine without any": {three, nil, Limits{}, 3},
 		"spread: less those who are there":                             {three, []on{{three, 1}, {web, 1}}, Limits{}, 1},
@@ -45,41 +45,41 @@ func TestTallyRoom(t *testing.T) {
 		"spread: no node has fewer, but there are not enough of them": {pod("web", spread(Hostname, 3, "web", minDomains(5))), []on{{web, 1}}, two, 2},
 		"spread: there are just enough":                               {pod("web", spread(Hostname, 3, "web", minDomains(4))), []on{{web, 1}}, two, 4},
 		"spread: the narrower of two":                                 {pod("web", spread(Hostname, 3, "web"), spread(Hostname, 1, "web")), nil, Limits{}, 1},
-		"spread over others: as many as like":                         {pod("web", spread(Hostname, 1, "db")), []on{{db, 1}}, Limits{}, any},
+		"spread over others: as many as like":                         {pod("web", spread(Hostname, 1, "db")), []on{{db, 1}}, Limits{}, everywhere},
 		"spread over others: too many of them":                        {pod("web", spread(Hostname, 1, "db")), []on{{db, 2}}, Limits{}, 0},
-		"spread over others: no node has fewer than two":              {pod("web", spread(Hostname, 1, "db")), []on{{db, 3}}, two, any},
+		"spread over others: no node has fewer than two":              {pod("web", spread(Hostname, 1, "db")), []on{{db, 3}}, two, everywhere},
 		"spread with an empty selector: nobody counts": {
-			pod("web", spread(Hostname, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} })), []on{{web, 9}}, Limits{}, any,
+			pod("web", spread(Hostname, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} })), []on{{web, 9}}, Limits{}, everywhere,
 		},
 		"spread of those who are there binds who would be counted": {web, []on{{three, 1}}, Limits{}, 2},
 		"the narrowest of theirs":                                  {web, []on{{three, 1}, {pod("web", spread(Hostname, 2, "web")), 1}}, Limits{}, 0},
 		"the narrowest came first":                                 {web, []on{{pod("web", spread(Hostname, 2, "web")), 1}, {three, 1}}, Limits{}, 0},
 		"theirs, where no node has fewer than two":                 {web, []on{{three, 1}}, two, 4},
 		"theirs, when it is broken already":                        {web, []on{{web, 5}, {three, 1}}, Limits{}, 0},
-		"theirs binds no others":                                   {db, []on{{three, 3}}, Limits{}, any},
-		"theirs as a wish binds nobody":                            {web, []on{{pod("web", spread(Hostname, 1, "web", soft)), 4}}, strict, any},
-		"spread as a wish":                                         {pod("web", spread(Hostname, 1, "web", soft)), []on{{web, 4}}, Limits{}, any},
+		"theirs binds no others":                                   {db, []on{{three, 3}}, Limits{}, everywhere},
+		"theirs as a wish binds nobody":                            {web, []on{{pod("web", spread(Hostname, 1, "web", soft)), 4}}, strict, everywhere},
+		"spread as a wish":                                         {pod("web", spread(Hostname, 1, "web", soft)), []on{{web, 4}}, Limits{}, everywhere},
 		"spread as a wish that counts":                             {pod("web", spread(Hostname, 2, "web", soft)), []on{{web, 1}}, strict, 1},
 
 		"apart from its like: one":           {pod("web", away(about(Hostname, "web"))), []on{{db, 3}}, Limits{}, 1},
 		"apart from its like: there is one":  {pod("web", away(about(Hostname, "web"))), []on{{web, 1}}, Limits{}, 0},
-		"apart from others":                  {pod("web", away(about(Hostname, "db"))), []on{{web, 3}}, Limits{}, any},
+		"apart from others":                  {pod("web", away(about(Hostname, "db"))), []on{{web, 3}}, Limits{}, everywhere},
 		"apart from others: there is one":    {pod("web", away(about(Hostname, "db"))), []on{{db, 1}}, Limits{}, 0},
 		"others keep away from it":           {web, []on{{pod("db", away(about(Hostname, "web"))), 1}}, Limits{}, 0},
-		"others keep away from others":       {web, []on{{pod("db", away(about(Hostname, "cache"))), 1}}, Limits{}, any},
-		"others would rather keep away":      {web, []on{{pod("db", away(wish(100, about(Hostname, "web")))), 1}}, strict, any},
-		"apart as a wish":                    {pod("web", away(wish(1, about(Hostname, "web")))), []on{{web, 1}}, Limits{}, any},
+		"others keep away from others":       {web, []on{{pod("db", away(about(Hostname, "cache"))), 1}}, Limits{}, everywhere},
+		"others would rather keep away":      {web, []on{{pod("db", away(wish(100, about(Hostname, "web")))), 1}}, strict, everywhere},
+		"apart as a wish":                    {pod("web", away(wish(1, about(Hostname, "web")))), []on{{web, 1}}, Limits{}, everywhere},
 		"apart as a wish that counts":        {pod("web", away(wish(1, about(Hostname, "web")))), []on{{db, 1}}, strict, 1},
 		"apart as a wish that is not met":    {pod("web", away(wish(1, about(Hostname, "web")))), []on{{web, 1}}, strict, 0},
 		"a wish does not widen what is must": {pod("web", away(about(Hostname, "web")), spread(Hostname, 4, "web", soft)), nil, strict, 1},
 
-		"near others":                          {pod("web", near(about(Hostname, "db"))), []on{{db, 1}}, Limits{}, any},
+		"near others":                          {pod("web", near(about(Hostname, "db"))), []on{{db, 1}}, Limits{}, everywhere},
 		"near others: nobody is there":         {pod("web", near(about(Hostname, "db"))), []on{{web, 1}}, Limits{}, 0},
-		"near others: they come too":           {pod("web", near(about(Hostname, "db"))), nil, together, any},
+		"near others: they come too":           {pod("web", near(about(Hostname, "db"))), nil, together, everywhere},
 		"near itself: who is first comes tied": {pod("web", near(about(Hostname, "web"))), nil, Limits{}, 0},
-		"near itself: they come together":      {pod("web", near(about(Hostname, "web"))), nil, together, any},
+		"near itself: they come together":      {pod("web", near(about(Hostname, "web"))), nil, together, everywhere},
 		"near two: one pod must be both":       {pod("web", near(about(Hostname, "db"), about(Hostname, "cache"))), []on{{db, 1}, {pod("cache"), 1}}, Limits{}, 0},
-		"near as a wish, even one that counts": {pod("web", near(wish(1, about(Hostname, "db")))), nil, strict, any},
+		"near as a wish, even one that counts": {pod("web", near(wish(1, about(Hostname, "db")))), nil, strict, everywhere},
 		"together, but apart from its like":    {pod("web", near(about(Hostname, "db")), away(about(Hostname, "web"))), nil, together, 1},
 		"near db, which keeps away from it": {
 			pod("web", near(about(Hostname, "db"))), []on{{pod("db", away(about(Hostname, "web"))), 1}}, Limits{}, 0,

@@ -5,9 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"pgregory.net/rapid"
 )
 
 // drawRuled draws a pod with up to that many terms about the few labels that pods of the test have.

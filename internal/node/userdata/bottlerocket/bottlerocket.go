@@ -44,7 +44,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	}
 	s.Cluster, s.Endpoint, s.CA, s.IP = prose("cluster-name"), prose("api-server"), prose("cluster-certificate"), prose("node-ip")
 	for _, key := range slices.Sorted(maps.Keys(kubernetes)) {
-		addSetting(r, &s, key, kubernetes[key], spots)
+		addSetting(&s, key, kubernetes[key], spots)
 	}
 	if kubernetes["hostname-override-source"] == "instance-id" {
 		r.NamedByInstance(spots["settings.kubernetes.hostname-override-source"], "hostname-override-source names nodes by their instance ID")
@@ -106,7 +106,7 @@ func besideSettings(r *userdata.Reader, own userdata.Text, spots map[string]user
 }
 
 // addSetting notes what a setting makes of the kubelet. Labels and taints become flags.
-func addSetting(r *userdata.Reader, s *userdata.Start, key string, value any, spots map[string]userdata.Spot) {
+func addSetting(s *userdata.Start, key string, value any, spots map[string]userdata.Spot) {
 	spot := spots["settings.kubernetes."+key]
 	field, known := settingFields[key]
 	switch {

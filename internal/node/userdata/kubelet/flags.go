@@ -13,6 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
+// ExtraArgs is the flag of bootstrap.sh that passes flags to the kubelet.
 const ExtraArgs = "--kubelet-extra-args"
 
 // switches are the kubelet's flags that take no value, values those that do.
@@ -71,6 +72,7 @@ var instead = map[string]string{
 	"pod-infra-container-image": "leave it out: containerd has a setting for it",
 }
 
+// IsSwitch reports whether the kubelet's flag takes no value.
 func IsSwitch(name string) bool { return strings.Contains(spaced(Switches), " "+name+" ") }
 
 // KnownFlag reports whether the kubelet has a flag of this name, or had one.

@@ -10,19 +10,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// leaf is one value of a document that is no table.
-type leaf struct {
+// Leaf is one value of a document that is no table.
+type Leaf struct {
 	Path  string // "spec.kubelet.config.maxPods"
 	Value any
 }
 
 // Leaves are the values of a document, in the order of their paths. Lists are values.
-func Leaves(path string, value any) []leaf {
+func Leaves(path string, value any) []Leaf {
 	table, ok := value.(map[string]any)
 	if !ok || len(table) == 0 {
-		return []leaf{{path, value}}
+		return []Leaf{{path, value}}
 	}
-	var out []leaf
+	var out []Leaf
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		out = append(out, Leaves(strings.TrimPrefix(path+"."+key, "."), table[key])...)
 	}
@@ -80,7 +80,7 @@ func SpotAbove(spots map[string]userdata.Spot, path string) userdata.Spot {
 }
 
 // DoesNotCount reports a value in place of which another counts. other is nil where none does.
-func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l leaf, other any, by string) {
+func DoesNotCount(r *userdata.Reader, spot userdata.Spot, l Leaf, other any, by string) {
 	field := strings.TrimPrefix(strings.TrimPrefix(l.Path, "spec.kubelet.config."), "spec.kubelet.")
 	for !userdata.IsTelling(field) && field != "" {
 		field, _ = splitPath(field)

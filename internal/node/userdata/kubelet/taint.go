@@ -188,6 +188,7 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 	p.Suggest(startupFix(r, s))
 }
 
+// StartupFlag is the kubelet's flag for Karpenter's startup taint.
 const StartupFlag = "--register-with-taints=karpenter.sh/unregistered:NoExecute"
 
 // startupFix says how the startup taint is written for what starts the kubelet.
@@ -361,6 +362,7 @@ func IsKey(s string) bool {
 	return IsName(name)
 }
 
+// IsLabelValue reports whether the text is a valid value of a label.
 func IsLabelValue(s string) bool { return IsName(s) }
 
 // IsName reports whether a text is up to 63 letters, digits, dashes, dots and underscores, with a letter or digit at both ends.

@@ -34,16 +34,19 @@ func TypeName(value any) string {
 	return "a date"
 }
 
+// IsAddress reports whether the text is an IP address without a zone.
 func IsAddress(s string) bool {
 	a, err := netip.ParseAddr(s)
 	return err == nil && a.Zone() == ""
 }
 
+// IsSettingDuration reports whether the kubelet accepts the text as a duration.
 func IsSettingDuration(s string) bool {
 	_, err := time.ParseDuration(s)
 	return s != "" && durations.MatchString(s) && err == nil
 }
 
+// IsThreshold reports whether the kubelet accepts the text as an eviction threshold: a quantity, or a percentage below 100.
 func IsThreshold(s string) bool {
 	percent, ok := strings.CutSuffix(s, "%")
 	if !ok {

@@ -111,10 +111,11 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 		return []string{l.replaced(p.At.Line, func(string) string { return "true" })}
 	case userdata.SettingUnknown, userdata.SettingInvalid, userdata.NodeConfigBroken, userdata.BadMIME, userdata.OtherFamily, userdata.Unwritable:
 		return valid(in, own, l, p)
+	default:
 	}
 	switch {
 	case userdata.FormOf(own) != userdata.FormScript:
-		return settings(in, l, p)
+		return settings(l, p)
 	case bootWords(own) == nil && (p.Kind == userdata.NothingJoins || p.Kind == userdata.Obscure):
 		return joining(in, own)
 	}
@@ -129,11 +130,11 @@ func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string 
 	if userdata.FormOf(own) == userdata.FormScript && (p.Kind == userdata.SettingUnknown || p.Kind == userdata.SettingInvalid) {
 		return withoutGates(l, p)
 	}
-	return append(settings(in, l, p), nothing(in)...)
+	return append(settings(l, p), nothing(in)...)
 }
 
 // settings are what may put a line of settings right: the name that was meant, a bracket or a quote that is missing, no such line.
-func settings(in userdata.Input, l lines, p userdata.Problem) []string {
+func settings(l lines, p userdata.Problem) []string {
 	var out []string
 	if p.Write != "" && p.At.Column > 0 {
 		out = append(out, l.replaced(p.At.Line, func(line string) string { return renamed(line, p.At.Column, p.Write) }))

@@ -40,6 +40,7 @@ func Foreign(in userdata.Input) (userdata.Problem, bool) {
 		switch p.Kind {
 		case userdata.OtherFamily, userdata.BadMIME, userdata.SettingInvalid, userdata.NotUnpackable:
 			return p, true
+		default:
 		}
 	}
 	return userdata.Problem{}, false

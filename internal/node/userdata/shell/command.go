@@ -231,6 +231,7 @@ func (w *walker) here(s *syntax.Stmt) (userdata.Text, bool) {
 		case syntax.WordHdoc:
 			body := w.vars.Literal(redirect.Word)
 			return userdata.Text{Body: body + "\n", At: w.spot(redirect.Word.Pos()), Vague: strings.Contains(body, userdata.Mark)}, true
+		default:
 		}
 	}
 	return userdata.Text{}, false

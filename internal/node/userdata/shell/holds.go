@@ -104,6 +104,7 @@ func (w *walker) exprHolds(x syntax.TestExpr) (holds, known bool) {
 			return a == b, true
 		case syntax.TsNoMatch:
 			return a != b, true
+		default:
 		}
 	}
 	return false, false

@@ -137,11 +137,11 @@ func (s *Simulator) missingGroup(step *Step) int {
 
 // bind binds up to n pods of the step, and reports whether it bound any.
 func (s *Simulator) bind(step *Step, n int) bool {
-	any := false
+	isBound := false
 	for ; n > 0 && step.Left > 0 && s.blockingRule(step) == nil && s.missingGroup(step) < 0; n-- {
 		s.countPods(step, 1)
 		step.Left--
-		any = true
+		isBound = true
 		if step.Host == AnyHost {
 			continue
 		}
@@ -149,7 +149,7 @@ func (s *Simulator) bind(step *Step, n int) bool {
 			s.podOnHost[groupHost{g, step.Host}], s.podAnywhere[g] = true, true
 		}
 	}
-	return any
+	return isBound
 }
 
 // BindInOrder binds pods in an order that kube-scheduler accepts and returns the steps that cannot
@@ -176,13 +176,13 @@ func (s *Simulator) BindInOrder(initial *topology.DomainCounts) []Step {
 // bindAll binds as many pods of each step as possible, and reports whether it bound any. It
 // skips steps without a spread unless unconstrained is set.
 func (s *Simulator) bindAll(unconstrained bool) bool {
-	any := false
+	hasChanged := false
 	for i := range s.pending {
 		if step := &s.pending[i]; unconstrained || !step.isUnconstrained() {
-			any = s.bind(step, math.MaxInt) || any
+			hasChanged = s.bind(step, math.MaxInt) || hasChanged
 		}
 	}
-	return any
+	return hasChanged
 }
 
 // neededPods is the pods that blocked steps wait for.
@@ -196,13 +196,13 @@ type neededPods struct {
 // it bound any.
 func (s *Simulator) bindUnblocking() bool {
 	needed := s.neededPods()
-	any := false
+	hasChanged := false
 	for i := range s.pending {
 		if step := &s.pending[i]; step.isUnconstrained() && step.Left > 0 && s.unblocks(step, needed) {
-			any = s.bind(step, 1) || any
+			hasChanged = s.bind(step, 1) || hasChanged
 		}
 	}
-	return any
+	return hasChanged
 }
 
 // neededPods returns the pods that blocked steps wait for.

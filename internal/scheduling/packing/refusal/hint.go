@@ -87,6 +87,7 @@ func (e *explanation) fixFor(best *finding) string {
 		return e.topologyHint(best)
 	case EffortSpent:
 		return RetryHint
+	case Unplannable:
 	}
 	return ""
 }
@@ -131,6 +132,7 @@ func (e *explanation) topologyHint(f *finding) string {
 	case PodAffinity:
 		return fmt.Sprintf("no pod that its pod affinity asks for is in any %s where it could go: "+
 			"start those pods first, or prefer them instead of requiring them", f.reason.Detail)
+	default:
 	}
 	return fmt.Sprintf("in every %s where it could go is a pod that it must not be near: "+
 		"offer more of them, or prefer anti-affinity instead of requiring it", f.reason.Detail)
@@ -210,6 +212,7 @@ func (e *explanation) labelHint(f *finding) string {
 			return hint
 		}
 		return fmt.Sprintf("%s, NodePool %s has %s: change one of them", asks, f.pool.Name, f.pool.Asks(key))
+	default:
 	}
 	if suggestion := e.nearestType(f.ask); suggestion != "" && key == catalog.LabelInstanceType {
 		return fmt.Sprintf("%s, which is no instance type: is %s meant?", asks, suggestion)

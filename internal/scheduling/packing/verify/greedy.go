@@ -267,12 +267,12 @@ func (o *order) helps(g *group, b *bucket) bool {
 
 // bindAll binds the free pods that are left, and reports whether there were any.
 func (o *order) bindAll(free []int) bool {
-	any := false
+	isBound := false
 	for _, i := range free {
 		for o.groups[i].left > 0 {
 			o.bind(i)
-			any = true
+			isBound = true
 		}
 	}
-	return any
+	return isBound
 }
