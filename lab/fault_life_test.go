@@ -269,14 +269,6 @@ func silentTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	return twin
 }
 
-func gone(t *testing.T, l *lab.Lab, object client.Object) {
-	t.Helper()
-	within(t, l, time.Minute, object.GetName()+" to go", func(ctx context.Context) (bool, error) {
-		err := l.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
-		return err != nil, client.IgnoreNotFound(err)
-	})
-}
-
 // prepared waits until an instance has a Node other than the one with the UID, and it is fit for pods.
 func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types.UID) corev1.Node {
 	t.Helper()

@@ -115,12 +115,12 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real, err := exec.LookPath("aws")
+	awsCLI, err := exec.LookPath("aws")
 	if err != nil {
 		t.Fatal(err)
 	}
 	tools["helm"] = `exec ` + helm + ` "$@"`
-	tools["aws"] = `exec ` + real + ` --endpoint-url "$AWS_ENDPOINT_URL" "$@"` // older ones do not know the variable
+	tools["aws"] = `exec ` + awsCLI + ` --endpoint-url "$AWS_ENDPOINT_URL" "$@"` // older ones do not know the variable
 	l := beside(t, lab.Options{Bare: true, Cluster: "prod", Region: "eu-west-1"})
 	t.Cleanup(func() { noteAsked(l, metav1.NamespaceSystem, "joiner") })
 	env := slices.DeleteFunc(l.Environment(), func(v string) bool {
@@ -155,7 +155,7 @@ func (g *guideWalk) walk() {
 	g.t.Helper()
 	met := map[string]bool{}
 	for _, step := range g.steps {
-		said := ""
+		var said string
 		if enough, begins := beginsWith(step, g.endless); enough != nil {
 			met[begins] = true
 			said = g.shell.interrupt(step, 3*time.Minute, enough)

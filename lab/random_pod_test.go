@@ -185,6 +185,7 @@ func (w *randomWorld) drawTerm() corev1.NodeSelectorTerm {
 			r.Values = some(w, values)
 		case corev1.NodeSelectorOpNotIn:
 			r.Values = []string{pick(w, values...)}
+		case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
 		}
 		if w.oneIn(8) {
 			r = corev1.NodeSelectorRequirement{Key: "karpenter.k8s.aws/instance-cpu", Values: []string{pick(w, "1", "2", "3", "4")},

@@ -176,6 +176,7 @@ func fill(v reflect.Value, dice *rand.Rand) {
 		v.SetBool(dice.IntN(2) == 0)
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(dice.IntN(100)))
+	default:
 	}
 }
 

@@ -65,11 +65,11 @@ var began = time.Now()
 // work returns for how many seconds the program has worked: CPU time or real time, whichever is less so far.
 func work() float64 {
 	var u syscall.Rusage
-	real := time.Since(began).Seconds()
+	wall := time.Since(began).Seconds()
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return real
+		return wall
 	}
-	return min(real, time.Duration(u.Utime.Nano()+u.Stime.Nano()).Seconds())
+	return min(wall, time.Duration(u.Utime.Nano()+u.Stime.Nano()).Seconds())
 }
 
 // follow samples memory in use until stop is closed, and sends the maximum.

@@ -68,6 +68,7 @@ func (k Kind) MostGap() float64 {
 	switch k {
 	case Constrained, Wishing:
 		return 8
+	case Free:
 	}
 	return 3
 }

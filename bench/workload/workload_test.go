@@ -50,7 +50,8 @@ func TestNames(t *testing.T) {
 func TestSameEveryTime(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thousand", "own-1000", "everything"} {
-		if text(t, build(t, name)) != text(t, build(t, name)) {
+		first, second := text(t, build(t, name)), text(t, build(t, name))
+		if first != second {
 			t.Errorf("%s differs from one time to the next", name)
 		}
 	}

@@ -199,7 +199,7 @@ func (c *ControlPlane) waitForAPIServer(ctx context.Context, p *process.Process)
 	if err == nil || p.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("kube-apiserver: %w (last answer of /readyz: %v)\n%s", context.Cause(ctx), last, p.Tail(15))
+	return fmt.Errorf("kube-apiserver: %w (last answer of /readyz: %w)\n%s", context.Cause(ctx), last, p.Tail(15))
 }
 
 // waitForControllers waits for the default service account: without it no pod can be created.

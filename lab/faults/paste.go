@@ -31,7 +31,7 @@ func (s *Stage) applyFix(ctx context.Context, fix string) error {
 	return s.Paste(ctx, fix)
 }
 
-// Paste does what a user does with a fix: pastes it into a shell that finds joiner. A line that fails fails all.
+// Paste does what a user does with a fix: pastes it into a shell that finds joiner. The first line that fails ends it.
 func (s *Stage) Paste(ctx context.Context, fix string) error {
 	folder, err := filepath.Abs(filepath.Dir(s.Joiner))
 	if err != nil {

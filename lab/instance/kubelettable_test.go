@@ -113,6 +113,7 @@ func kindOf(of reflect.Type) (kind string, below reflect.Type) {
 		if strings.HasPrefix(of.PkgPath(), "k8s.io/kubelet") {
 			return "table", of
 		}
+	default:
 	}
 	return "any", nil
 }

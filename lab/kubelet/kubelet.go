@@ -123,7 +123,7 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 	// The Node exists already, so the kubelet takes it over. It updates the labels that it detects itself and its status, but not
 	// --node-labels, taints and the provider id.
 	k.logInfo("kubelet_node_status.go:130", fmt.Sprintf("\"Node was previously registered\" node=%q", k.NodeName))
-	node, err = k.client.Nodes().Get(k.ctx, k.NodeName, metav1.GetOptions{})
+	_, err = k.client.Nodes().Get(k.ctx, k.NodeName, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

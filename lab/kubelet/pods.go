@@ -60,6 +60,7 @@ func (k *Kubelet) remember(pod *corev1.Pod, now time.Time) *podState {
 		state.address = pod.Status.PodIP
 	case corev1.PodSucceeded, corev1.PodFailed:
 		state.ended = true
+	case corev1.PodPending, corev1.PodUnknown:
 	}
 	k.pods[pod.UID] = state
 	return state
@@ -80,7 +81,7 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 	if wait := state.seen.Add(k.fleet.pace.PodStart).Sub(now); wait > 0 {
 		return wait
 	}
-	if short := k.shortage(pod, state); short != "" {
+	if short := k.shortage(state); short != "" {
 		return k.write(pod, corev1.PodStatus{
 			Phase: corev1.PodFailed, Reason: "OutOf" + short,
 			Message: "Pod was rejected: Node didn't have enough resource: " + short,
@@ -115,7 +116,7 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 }
 
 // shortage returns the first resource of which the node has too little for the pod. The kubelet checks that again after the scheduler.
-func (k *Kubelet) shortage(pod *corev1.Pod, own *podState) string {
+func (k *Kubelet) shortage(own *podState) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	pods := int64(1)

@@ -60,7 +60,7 @@ func (c *crowd) leaves(ctx context.Context, name string) error {
 			c.say("  An empty node stays: " + printed)
 		}
 		if err != nil || time.Now().After(deadline) {
-			return fmt.Errorf("wait for the empty node of %s to leave: %v\n%s", name, err, c.lab.Evidence(ctx))
+			return fmt.Errorf("wait for the empty node of %s to leave: %w\n%s", name, err, c.lab.Evidence(ctx))
 		}
 		if err := rest(ctx, emptyLook); err != nil {
 			return err
