@@ -293,15 +293,18 @@ func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types
 	return node
 }
 
-// tearOut removes a Node at once, like a user who removes its finalizers.
+// tearOut deletes a Node at once, without its finalizers. The controller restores the finalizer within seconds, so the deletion holds only for the
+// version without it.
 func tearOut(t *testing.T, l *lab.Lab, node corev1.Node) {
 	t.Helper()
-	ctx := t.Context()
-	patch := []byte(`{"metadata":{"finalizers":null}}`)
-	if _, err := l.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Kube.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	nodes := l.Kube.CoreV1().Nodes()
+	within(t, l, time.Minute, "Node "+node.Name+" to be deleted without finalizers", func(ctx context.Context) (bool, error) {
+		bare, err := nodes.Patch(ctx, node.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		if err != nil {
+			return false, err
+		}
+		unchanged := &metav1.Preconditions{UID: &bare.UID, ResourceVersion: &bare.ResourceVersion}
+		err = nodes.Delete(ctx, node.Name, metav1.DeleteOptions{Preconditions: unchanged})
+		return err == nil, err
+	})
 }

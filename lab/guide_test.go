@@ -237,7 +237,9 @@ func (g *guideWalk) startPods(string) {
 	})
 	for _, pod := range pods.Items {
 		g.l.ShowLog(pod.Namespace, pod.Name, "joiner")
-		c := asPod(g.t, g.l, path, metav1.NamespaceSystem, (&lab.PodIdentity{}).Settings(agent.URL)...)
+		// On a busy host kube-controller-manager may need more than a second from one Deployment to the next; asPlanned compares one plan of all.
+		settings := append((&lab.PodIdentity{}).Settings(agent.URL), "BATCH_IDLE_DURATION=4s")
+		c := asPod(g.t, g.l, path, metav1.NamespaceSystem, settings...)
 		within(g.t, g.l, time.Minute, "the controller to be ready", func(ctx context.Context) (bool, error) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Probes+"/readyz", nil)
 			if err != nil {

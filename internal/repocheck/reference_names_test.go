@@ -32,7 +32,7 @@ of a condition that is True is the condition's type; where AWS refused something
 	for _, f := range conditionFiles {
 		for _, c := range constantsOf(t, f.file, f.group, false) {
 			isType, isReason := strings.HasPrefix(c.name, "Condition"), strings.HasPrefix(c.name, "Reason")
-			if !isType && !isReason || !s.uses(c.value) && !strings.Contains(c.block, "ConditionSet writes them") {
+			if !isType && !isReason || !s.uses(c.value) && !strings.HasPrefix(c.block, "Reasons of any condition") {
 				continue // ConditionSet, which is a part of the API, writes those of every condition
 			}
 			block := c.block
