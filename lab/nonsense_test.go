@@ -28,7 +28,7 @@ type nonsense struct {
 var nonsenses = []nonsense{
 	{
 		name: "nonsense-cron", budgets: `{nodes: 100%}, {nodes: "1", schedule: "61 25 * * *", duration: 1h}`,
-		condition: karpenterv1.ConditionDisruptionPolicyValid, says: []string{"spec.disruption.budgets[1].schedule", "61", "until it is mended"},
+		condition: karpenterv1.ConditionDisruptionPolicyValid, says: []string{"spec.disruption.budgets[1].schedule", "61", "until it is fixed"},
 	},
 	{
 		name: "nonsense-wishes", annotations: `{joiner.sh/minimum-node-lifetime: 9000h, joiner.sh/drift-wave: 50%}`, budgets: "{nodes: 20%}",

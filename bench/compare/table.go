@@ -26,7 +26,7 @@ var header = []string{
 }
 
 // rightAligned are the columns with numbers.
-const rightAligned = "pods classes seconds pods/s ratio allocated objects peak machines onto nodes refused $/hour bound gap"
+const rightAligned = "pods classes seconds pods/s ratio allocated objects peak onto nodes refused $/hour bound gap"
 
 // Markdown returns a table of the rows of one group, two lines per row, with notes below.
 func Markdown(rows []Row) string {
@@ -107,7 +107,7 @@ func (r *Row) notes() []string {
 		say("the bound is that %s", r.Loose)
 	}
 	if r.Hopeless > 0 {
-		say("%s could be nowhere, whatever is bought", plural(r.Hopeless, "pod"))
+		say("%s could be placed nowhere, whatever is launched", plural(r.Hopeless, "pod"))
 	}
 	if r.Ours.Refused > r.Hopeless {
 		say("joiner refuses %s, so its time and price are of the others; most often %s", plural(r.Ours.Refused, "pod"), oneLine(r.Ours.Why))

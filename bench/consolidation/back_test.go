@@ -9,7 +9,7 @@ import (
 )
 
 // TestBoth lets both have twenty minutes with a hundred nodes that are half empty: either must save a third and leave no pod behind, and
-// the report must say so.
+// the report must show that.
 func TestBoth(t *testing.T) {
 	for _, w := range workload.Wastes("") {
 		if w.Name != "halved-100" {

@@ -107,7 +107,7 @@ func (o *ours) decide() (decision, error) {
 // isInTurn reports whether pods are being evicted one after the other, or soon will be.
 func (o *ours) isInTurn(snapshot cluster.Snapshot) bool {
 	return slices.ContainsFunc(o.moves, func(u *underway) bool { return len(u.turns) > 0 }) || slices.ContainsFunc(snapshot.Nodes, func(n cluster.Node) bool {
-		m := o.fleet.Machine(n.Name)
+		m := o.fleet.Instance(n.Name)
 		return m != nil && m.Phase == fleet.Going && len(n.Pods) > 0
 	})
 }
@@ -124,7 +124,7 @@ func (o *ours) input(snapshot cluster.Snapshot, plan packing.Plan, rooms map[str
 		LowChurn: o.closer, HighChurn: o.steady.IsHigh(o.fleet.Now()), OneAtATime: true,
 	}
 	for _, n := range snapshot.Nodes {
-		if m := o.fleet.Machine(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
+		if m := o.fleet.Instance(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
 			in.Nodes[n.Name] = consolidation.Candidate{Price: m.Offering.Price, Cost: float64(len(n.Pods))}
 		}
 	}
@@ -144,7 +144,7 @@ func (o *ours) act(d decision) error {
 	o.fleet.Remove(d.empty...)
 	for _, m := range d.moves {
 		if slices.ContainsFunc(m.Nodes, func(name string) bool {
-			f := o.fleet.Machine(name)
+			f := o.fleet.Instance(name)
 			return f == nil || f.Phase != fleet.Ready || f.Closed
 		}) {
 			continue
@@ -213,7 +213,7 @@ func (o *ours) finish() error {
 }
 
 func (o *ours) isReady(u *underway) bool {
-	return !slices.ContainsFunc(u.comes, func(name string) bool { m := o.fleet.Machine(name); return m != nil && m.Phase != fleet.Ready })
+	return !slices.ContainsFunc(u.comes, func(name string) bool { m := o.fleet.Instance(name); return m != nil && m.Phase != fleet.Ready })
 }
 
 // nowhere returns the nodes with a pod that would have no place.

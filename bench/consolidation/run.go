@@ -71,8 +71,8 @@ func (p Patience) Run(w workload.Waste) (Row, error) {
 	if err != nil {
 		return row, fmt.Errorf("build %s: %w", w.Name, err)
 	}
-	row.Nodes, row.Price = len(f.Machines()), f.Price()
-	for _, m := range f.Machines() {
+	row.Nodes, row.Price = len(f.Instances()), f.Price()
+	for _, m := range f.Instances() {
 		row.Pods += m.Pods()
 	}
 	if w.Lasts > 0 {
@@ -205,7 +205,7 @@ func (t *turn) saw(busy bool) {
 func (t *turn) outcome() Outcome {
 	f := t.fleet
 	out := Outcome{
-		Rest: fleet.Rest(f.Bill()), Ran: f.Since(), Stopped: t.stopped, Price: f.Price(), Nodes: len(f.Machines()), Moved: f.Moved(),
+		Rest: fleet.Rest(f.Bill()), Ran: f.Since(), Stopped: t.stopped, Price: f.Price(), Nodes: len(f.Instances()), Moved: f.Moved(),
 		Waiting: f.Waiting(), Bill: f.Bill(),
 	}
 	out.Bound = bound(f)

@@ -46,19 +46,19 @@ func (w *informers) GetInformer(_ context.Context, like client.Object, _ ...cach
 	return &informer{all: w, like: like}, nil
 }
 
-// Machine tells of the machine's claim and node.
-func (w *informers) Machine(m *fleet.Machine) {
+// Instance passes the instance's claim and node to the informers.
+func (w *informers) Instance(m *fleet.Instance) {
 	claim := m.Claim()
-	tell(w, w.claims[m.Name], claim)
+	send(w, w.claims[m.Name], claim)
 	w.claims[m.Name] = claim
 	if n := m.Node(); n != nil {
-		tell(w, w.nodes[m.Name], n)
+		send(w, w.nodes[m.Name], n)
 		w.nodes[m.Name] = n
 	}
 }
 
-// Gone tells that both are no more.
-func (w *informers) Gone(m *fleet.Machine) {
+// Gone reports both as deleted.
+func (w *informers) Gone(m *fleet.Instance) {
 	w.dropped(w.claims[m.Name])
 	if n := w.nodes[m.Name]; n != nil {
 		w.dropped(n)
@@ -67,8 +67,8 @@ func (w *informers) Gone(m *fleet.Machine) {
 	delete(w.nodes, m.Name)
 }
 
-// Pod tells of a pod.
-func (w *informers) Pod(p *fleet.Pod) { tell(w, nil, p.Object) }
+// Pod passes a pod to the informers.
+func (w *informers) Pod(p *fleet.Pod) { send(w, nil, p.Object) }
 
 // PodGone passes on the deletion of a pod.
 func (w *informers) PodGone(p *fleet.Pod) { w.dropped(p.Object) }
@@ -76,8 +76,8 @@ func (w *informers) PodGone(p *fleet.Pod) { w.dropped(p.Object) }
 // Settled does nothing.
 func (w *informers) Settled() {}
 
-// tell tells of an object that has come, or of a change if it was there before.
-func tell[T interface {
+// send passes an object on as created, or as updated if it was there before.
+func send[T interface {
 	comparable
 	client.Object
 }](w *informers, before, now T) {

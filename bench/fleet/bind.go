@@ -22,8 +22,8 @@ func (f *Fleet) schedule() {
 
 // best is the node that kube-scheduler would choose: of those that hold the pod the one with most room left, evenly; of equals
 // the first.
-func (f *Fleet) best(p *Pod) *Machine {
-	var out *Machine
+func (f *Fleet) best(p *Pod) *Instance {
+	var out *Instance
 	most := -1.0
 	for _, m := range f.ready {
 		if m.Closed || !p.ask.Fits(m.free) || !selects(p.Object.Spec.NodeSelector, m) {
@@ -37,14 +37,14 @@ func (f *Fleet) best(p *Pod) *Machine {
 }
 
 // score is what NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation add up to, between 0 and 2.
-func score(p *Pod, m *Machine) float64 {
+func score(p *Pod, m *Instance) float64 {
 	all := m.Type.Allocatable
 	cpu := float64(m.free.CPU-p.ask.CPU) / float64(all.CPU)
 	memory := float64(m.free.Memory-p.ask.Memory) / float64(all.Memory)
 	return (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
 }
 
-func selects(selector map[string]string, m *Machine) bool {
+func selects(selector map[string]string, m *Instance) bool {
 	for key, value := range selector {
 		if m.label(key) != value {
 			return false
@@ -53,14 +53,14 @@ func selects(selector map[string]string, m *Machine) bool {
 	return true
 }
 
-func (m *Machine) label(key string) string {
+func (m *Instance) label(key string) string {
 	if value, ok := m.Type.Labels[key]; ok {
 		return value
 	}
 	return m.Offering.Labels()[key]
 }
 
-func (f *Fleet) bindTo(p *Pod, m *Machine) {
+func (f *Fleet) bindTo(p *Pod, m *Instance) {
 	object := p.Object.DeepCopy()
 	object.Spec.NodeName = m.Name
 	object.Status = corev1.PodStatus{

@@ -34,13 +34,13 @@ type Fleet struct {
 	// their names, node after node.
 	LargeFirst bool
 
-	now      time.Time
-	events   []event // the next one first
-	machines map[string]*Machine
-	ready    []*Machine // sorted by name
-	pods     map[string]*Pod
-	pending  []*Pod // in the order in which they came
-	names    int
+	now       time.Time
+	events    []event // the next one first
+	instances map[string]*Instance
+	ready     []*Instance // sorted by name
+	pods      map[string]*Pod
+	pending   []*Pod // in the order in which they came
+	names     int
 
 	bill    []Step
 	moved   int
@@ -49,8 +49,8 @@ type Fleet struct {
 
 // Watcher receives changes.
 type Watcher interface {
-	Machine(m *Machine) // it is there, or has come further
-	Gone(m *Machine)
+	Instance(m *Instance) // it is there, or has come further
+	Gone(m *Instance)
 	Pod(p *Pod) // it is there, or was bound
 	PodGone(p *Pod)
 	Settled() // after all changes of one point in time
@@ -61,14 +61,14 @@ type Phase int
 
 // The phases.
 const (
-	Wanted Phase = iota // nothing was bought yet
+	Wanted Phase = iota // no instance was launched yet
 	Bought              // there is an instance
 	Ready               // it is fit for pods
 	Going               // it was given up, and is still paid for
 )
 
-// Machine is a node, from its claim to its end.
-type Machine struct {
+// Instance is a node, from its claim to its end.
+type Instance struct {
 	Name     string           // of the claim and of the node
 	Pool     string           // name of its NodePool
 	Class    string           // name of its EC2NodeClass
@@ -86,17 +86,17 @@ type Machine struct {
 }
 
 // Pods is how many pods it has.
-func (m *Machine) Pods() int { return len(m.pods) }
+func (m *Instance) Pods() int { return len(m.pods) }
 
 // Provider is its name in EC2.
-func (m *Machine) Provider() string { return "aws:///" + m.Offering.Zone + "/i-" + m.Name }
+func (m *Instance) Provider() string { return "aws:///" + m.Offering.Zone + "/i-" + m.Name }
 
 // Pod is a pod with its parsed requests.
 type Pod struct {
 	Object *corev1.Pod // immutable; replaced when the pod is bound
 	base   string      // its name without the number of moves
 	ask    resources.Amounts
-	on     *Machine // nil while it waits
+	on     *Instance // nil while it waits
 }
 
 // Step is the price of all nodes from a point in time on.
@@ -119,7 +119,7 @@ var Start = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // New returns a cluster without nodes.
 func New(pools []*karpv1.NodePool, market catalog.Market) *Fleet {
-	return &Fleet{Pools: pools, Market: market, now: Start, machines: map[string]*Machine{}, pods: map[string]*Pod{}}
+	return &Fleet{Pools: pools, Market: market, now: Start, instances: map[string]*Instance{}, pods: map[string]*Pod{}}
 }
 
 // Now returns the simulated time.
@@ -137,13 +137,13 @@ func (f *Fleet) Changes() int { return f.changes }
 // Bill returns the price over time.
 func (f *Fleet) Bill() []Step { return f.bill }
 
-// Machines are all that there are, sorted by name.
-func (f *Fleet) Machines() []*Machine {
-	return slices.SortedFunc(maps.Values(f.machines), func(a, b *Machine) int { return cmp.Compare(a.Name, b.Name) })
+// Instances returns all instances, sorted by name.
+func (f *Fleet) Instances() []*Instance {
+	return slices.SortedFunc(maps.Values(f.instances), func(a, b *Instance) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Machine returns the machine of the name, nil if it is not there.
-func (f *Fleet) Machine(name string) *Machine { return f.machines[name] }
+// Instance returns the instance of the name, nil if there is none.
+func (f *Fleet) Instance(name string) *Instance { return f.instances[name] }
 
 // Waiting returns the number of pending pods.
 func (f *Fleet) Waiting() int { return len(f.pending) }
@@ -157,21 +157,21 @@ type Order struct {
 	For         []string         // the pods that it is for
 }
 
-// Launch buys a machine, and returns its name.
-func (f *Fleet) Launch(o Order) *Machine {
+// Launch launches an instance, and returns it.
+func (f *Fleet) Launch(o Order) *Instance {
 	m := f.make(o)
-	f.tell(m)
+	f.notify(m)
 	f.after(Launching, func() {
 		m.Phase = Bought
-		f.tell(m)
+		f.notify(m)
 		f.charge()
 	})
 	f.after(Joining, func() { f.join(m) })
 	return m
 }
 
-// Place adds a machine that has been ready for long, with its pods on it.
-func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Machine {
+// Place adds an instance that has been ready for long, with its pods on it.
+func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Instance {
 	m := f.make(o)
 	m.Created = f.now.AddDate(0, 0, -1)
 	f.join(m)
@@ -183,33 +183,33 @@ func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Machine {
 	return m
 }
 
-func (f *Fleet) make(o Order) *Machine {
+func (f *Fleet) make(o Order) *Instance {
 	f.names++
 	if o.Name == "" {
 		o.Name = fmt.Sprintf("%s-%05d", o.Pool, f.names)
 	}
-	m := &Machine{
+	m := &Instance{
 		Name: o.Name, Pool: o.Pool, Class: o.Class, Type: o.Type, Offering: o.Offering,
 		Created: f.now, For: o.For, pods: map[string]*Pod{}, free: o.Type.Allocatable,
 	}
-	f.machines[m.Name] = m
+	f.instances[m.Name] = m
 	return m
 }
 
-func (f *Fleet) join(m *Machine) {
+func (f *Fleet) join(m *Instance) {
 	m.Phase = Ready
-	at, _ := slices.BinarySearchFunc(f.ready, m.Name, func(m *Machine, name string) int { return cmp.Compare(m.Name, name) })
+	at, _ := slices.BinarySearchFunc(f.ready, m.Name, func(m *Instance, name string) int { return cmp.Compare(m.Name, name) })
 	f.ready = slices.Insert(f.ready, at, m)
-	f.tell(m)
+	f.notify(m)
 	f.charge()
 	f.schedule()
 }
 
 // Close cordons or uncordons the node.
 func (f *Fleet) Close(name string, closed bool) {
-	if m := f.machines[name]; m != nil && m.Closed != closed {
+	if m := f.instances[name]; m != nil && m.Closed != closed {
 		m.Closed = closed
-		f.tell(m)
+		f.notify(m)
 		f.schedule()
 	}
 }
@@ -243,20 +243,20 @@ func (f *Fleet) RemoveInTurn(pods []string, names ...string) {
 	f.charge()
 }
 
-// leave closes the machines for ever, lets them end some time after that, and returns those that had not been leaving yet, sorted by name.
-func (f *Fleet) leave(names []string, in time.Duration) []*Machine {
-	var out []*Machine
+// leave cordons the instances, terminates them after the duration, and returns those that had not been leaving yet, sorted by name.
+func (f *Fleet) leave(names []string, in time.Duration) []*Instance {
+	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {
-		m := f.machines[name]
+		m := f.instances[name]
 		if m == nil || m.Phase == Going {
 			continue
 		}
 		m.Phase, m.Closed = Going, true
-		f.ready = slices.DeleteFunc(f.ready, func(r *Machine) bool { return r == m })
-		f.tell(m)
+		f.ready = slices.DeleteFunc(f.ready, func(r *Instance) bool { return r == m })
+		f.notify(m)
 		out = append(out, m)
 		f.after(in+Draining, func() {
-			delete(f.machines, name)
+			delete(f.instances, name)
 			f.changes++
 			if f.Watch != nil {
 				f.Watch.Gone(m)
@@ -273,8 +273,8 @@ type turn struct {
 	pod *Pod
 }
 
-// turns are the pods of the machine, in the order in which they leave.
-func (f *Fleet) turns(m *Machine) []turn {
+// turns returns the pods of the instance, in the order in which they are evicted.
+func (f *Fleet) turns(m *Instance) []turn {
 	out := make([]turn, 0, len(m.pods))
 	for _, id := range slices.Sorted(maps.Keys(m.pods)) {
 		out = append(out, turn{pod: m.pods[id]})
@@ -345,10 +345,10 @@ func (f *Fleet) drop(p *Pod) {
 	p.on = nil
 }
 
-func (f *Fleet) tell(m *Machine) {
+func (f *Fleet) notify(m *Instance) {
 	m.node, m.own = nil, nil
 	f.changes++
 	if f.Watch != nil {
-		f.Watch.Machine(m)
+		f.Watch.Instance(m)
 	}
 }

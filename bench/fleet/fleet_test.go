@@ -83,8 +83,8 @@ func TestEvicted(t *testing.T) {
 		},
 		"where its selector says": {
 			pods: []*corev1.Pod{pod("1", 500)}, change: func(f *Fleet) {
-				f.Machine("c").Offering.Zone = "c"
-				f.Machine("a").pods["1"].Object.Spec.NodeSelector = map[string]string{catalog.LabelZone: "c"}
+				f.Instance("c").Offering.Zone = "c"
+				f.Instance("a").pods["1"].Object.Spec.NodeSelector = map[string]string{catalog.LabelZone: "c"}
 			}, want: want("b", "b0", "c", "1", "c", "c0"),
 		},
 	} {
@@ -131,14 +131,14 @@ func TestPaid(t *testing.T) {
 	f := New(nil, nil)
 	f.Place(node("a", 4), []*corev1.Pod{pod("1", 1000)})
 	f.Advance(Start.Add(time.Minute))
-	f.Remove("a") // nobody has room for its pod
+	f.Remove("a") // no node has room for its pod
 	f.Launch(node("b", 2))
 	f.Advance(Start.Add(time.Minute + Joining - time.Second))
-	if f.Waiting() != 1 || f.Machine("b").Node() != nil {
+	if f.Waiting() != 1 || f.Instance("b").Node() != nil {
 		t.Errorf("%d pods wait for a node that is not there", f.Waiting())
 	}
 	f.Advance(Start.Add(time.Hour))
-	if got := where(f); !slices.Equal(got["b"], []string{"1"}) || f.Machine("a") != nil {
+	if got := where(f); !slices.Equal(got["b"], []string{"1"}) || f.Instance("a") != nil {
 		t.Errorf("got %v", got)
 	}
 	want := []Step{
@@ -160,7 +160,7 @@ func TestPaid(t *testing.T) {
 	}
 	joining, leaving := Idle(f.Bill(), time.Hour)
 	if got, want := fmt.Sprintf("%.6f %.6f", joining, leaving), fmt.Sprintf("%.6f %.6f", 0.02*43/3600, 0.04*30/3600); got != want {
-		t.Errorf("%s was paid for machines that took no pods, want %s", got, want)
+		t.Errorf("%s was paid for instances that took no pods, want %s", got, want)
 	}
 	f.Close("b", true) // its pod will have to move
 	f.Launch(node("c", 1))

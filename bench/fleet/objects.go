@@ -18,7 +18,7 @@ import (
 // Objects returns the cluster's objects for Joiner's controller. They are immutable; a changed object is a new one.
 func (f *Fleet) Objects() kube.Objects {
 	o := kube.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
-	for _, m := range f.machines {
+	for _, m := range f.instances {
 		o.Claims = append(o.Claims, m.Claim())
 		if n := m.Node(); n != nil {
 			o.Nodes = append(o.Nodes, n)
@@ -33,8 +33,8 @@ func (f *Fleet) Objects() kube.Objects {
 // View returns the view of the cluster.
 func (f *Fleet) View() kube.View { return kube.View{Now: f.now, Market: f.Market} }
 
-// PodsOn are the pods of the machine, sorted by name.
-func (m *Machine) PodsOn() []*corev1.Pod {
+// PodsOn returns the pods of the instance, sorted by name.
+func (m *Instance) PodsOn() []*corev1.Pod {
 	out := make([]*corev1.Pod, 0, len(m.pods))
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
 		out = append(out, m.pods[name].Object)
@@ -43,7 +43,7 @@ func (m *Machine) PodsOn() []*corev1.Pod {
 }
 
 // Labels are those of its node.
-func (m *Machine) Labels() map[string]string {
+func (m *Instance) Labels() map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname: m.Name, karpv1.LabelNodePool: m.Pool, awsv1.LabelNodeClass: m.Class,
 		karpv1.LabelRegistered: "true", karpv1.LabelInitialized: "true",
@@ -53,8 +53,8 @@ func (m *Machine) Labels() map[string]string {
 	return labels
 }
 
-// Node is the machine's Node, nil until it is ready. It is not to be altered.
-func (m *Machine) Node() *corev1.Node {
+// Node returns the instance's Node, nil until it is ready. Callers must not change it.
+func (m *Instance) Node() *corev1.Node {
 	if m.Phase < Ready || m.node != nil {
 		return m.node
 	}
@@ -74,15 +74,15 @@ func (m *Machine) Node() *corev1.Node {
 	return m.node
 }
 
-// Claim is the machine's NodeClaim. It is not to be altered.
-func (m *Machine) Claim() *karpv1.NodeClaim {
+// Claim returns the instance's NodeClaim. Callers must not change it.
+func (m *Instance) Claim() *karpv1.NodeClaim {
 	if m.own == nil {
 		m.own = m.claim()
 	}
 	return m.own
 }
 
-func (m *Machine) claim() *karpv1.NodeClaim {
+func (m *Instance) claim() *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.Name, UID: types.UID("uid-claim-" + m.Name), CreationTimestamp: metav1.NewTime(m.Created), Labels: m.Labels(),

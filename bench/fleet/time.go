@@ -73,7 +73,7 @@ func (f *Fleet) Note() {
 func (f *Fleet) step() Step {
 	price, since := f.Price(), f.Since()
 	step := Step{From: since, Price: price, Moved: f.moved}
-	for _, m := range f.machines {
+	for _, m := range f.instances {
 		if m.Phase == Bought {
 			step.Joining += m.Offering.Price
 		}
@@ -92,7 +92,7 @@ func (f *Fleet) step() Step {
 // Price returns the price of all nodes that are paid for, per hour.
 func (f *Fleet) Price() catalog.Price {
 	var sum catalog.Price
-	for _, m := range f.machines {
+	for _, m := range f.instances {
 		if m.Phase != Wanted {
 			sum += m.Offering.Price
 		}

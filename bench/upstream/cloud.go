@@ -60,7 +60,7 @@ func orderOf(claim *v1.NodeClaim, market catalog.Market) (fleet.Order, error) {
 		}
 	}
 	if !found {
-		return order, fmt.Errorf("launch upstream's claim %s: nothing sold in %s is what it asks for: %v", claim.Name, order.Class, claim.Spec.Requirements)
+		return order, fmt.Errorf("launch upstream's claim %s: no offering of %s meets its requirements: %v", claim.Name, order.Class, claim.Spec.Requirements)
 	}
 	return order, nil
 }

@@ -68,8 +68,8 @@ func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, 
 	d.provisioner = provisioning.NewProvisioner(d.live, recorder, cp, d.state, d.clock, nil, nil)
 	d.queue = disruption.NewQueue(d.live, recorder, d.state, d.clock, d.provisioner)
 	d.controller = disruption.NewController(d.clock, d.live, d.provisioner, cp, recorder, d.state, d.queue, cost.NewClusterCost(d.ctx, cp, d.live))
-	for _, m := range f.Machines() {
-		d.Machine(m)
+	for _, m := range f.Instances() {
+		d.Instance(m)
 		for _, p := range m.PodsOn() {
 			d.live.setPod(p)
 			d.note(d.state.UpdatePod(d.ctx, p.DeepCopy()))
@@ -161,7 +161,7 @@ func (d *Disruptor) progress() bool {
 	for _, c := range commands {
 		ready := true
 		for _, r := range c.Replacements {
-			m := d.fleet.Machine(r.Name)
+			m := d.fleet.Instance(r.Name)
 			ready = ready && (m == nil || m.Phase == fleet.Ready)
 		}
 		if ready {

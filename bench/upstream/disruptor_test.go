@@ -92,13 +92,13 @@ func TestDisrupt(t *testing.T) {
 			path = append(path, f.Price())
 		}
 	}
-	if d.Busy() || f.Price() != 2*cent || len(f.Machines()) != 1 {
-		t.Errorf("after an hour %d nodes are left, for %s; busy: %t; on the way: %v", len(f.Machines()), f.Price(), d.Busy(), path)
+	if d.Busy() || f.Price() != 2*cent || len(f.Instances()) != 1 {
+		t.Errorf("after an hour %d nodes are left, for %s; busy: %t; on the way: %v", len(f.Instances()), f.Price(), d.Busy(), path)
 	}
 	if f.Moved() < 2 || f.Moved() > 4 {
 		t.Errorf("%d pods were moved", f.Moved())
 	}
-	if last := f.Machines()[0]; last.Pods() != 2 {
+	if last := f.Instances()[0]; last.Pods() != 2 {
 		t.Errorf("%d pods are left", last.Pods())
 	}
 }

@@ -56,7 +56,7 @@ func Load(o kube.Objects, market catalog.Market) (*Cluster, error) {
 	ctx := background()
 	for _, n := range o.Nodes {
 		if err := c.state.UpdateNode(ctx, n.DeepCopy()); err != nil {
-			return nil, fmt.Errorf("tell upstream of node %s: %w", n.Name, err)
+			return nil, fmt.Errorf("pass upstream the node %s: %w", n.Name, err)
 		}
 	}
 	for _, p := range o.Pods {
@@ -65,7 +65,7 @@ func Load(o kube.Objects, market catalog.Market) (*Cluster, error) {
 			continue
 		}
 		if err := c.state.UpdatePod(ctx, p); err != nil { // for its anti-affinity; the node has it already
-			return nil, fmt.Errorf("tell upstream of pod %s: %w", p.Name, err)
+			return nil, fmt.Errorf("pass upstream the pod %s: %w", p.Name, err)
 		}
 	}
 	for _, d := range o.DaemonSets {

@@ -86,7 +86,7 @@ func machine(claim *scheduling.NodeClaim, n int) (packing.Machine, error) {
 	slices.Sort(m.Pods)
 	m.Offerings = offerings(claim)
 	if len(m.Offerings) == 0 {
-		return m, fmt.Errorf("read upstream's plan: machine %s has nothing to be bought as", m.Name)
+		return m, fmt.Errorf("read upstream's plan: NodeClaim %s has no offering", m.Name)
 	}
 	return m, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// Machine tells upstream what has become of a machine.
-func (d *Disruptor) Machine(m *fleet.Machine) {
+// Instance passes upstream the new state of an instance.
+func (d *Disruptor) Instance(m *fleet.Instance) {
 	claim := d.claimOf(m)
 	d.live.mu.Lock()
 	d.live.stamp(claim)
@@ -35,8 +35,8 @@ func (d *Disruptor) Machine(m *fleet.Machine) {
 	d.state.UpdateNodeClaim(claim.DeepCopy())
 }
 
-// Gone tells upstream that a machine is no more.
-func (d *Disruptor) Gone(m *fleet.Machine) {
+// Gone passes upstream the end of an instance.
+func (d *Disruptor) Gone(m *fleet.Instance) {
 	d.live.mu.Lock()
 	delete(d.live.nodes, m.Name)
 	delete(d.live.claims, m.Name)
@@ -57,9 +57,9 @@ func (d *Disruptor) PodGone(p *fleet.Pod) {
 	d.state.DeletePod(client.ObjectKeyFromObject(p.Object))
 }
 
-// claimOf is the machine's claim as upstream's other controllers would have made it by now: launched, registered, initialized, and
-// open to consolidation as soon as it is.
-func (d *Disruptor) claimOf(m *fleet.Machine) *v1.NodeClaim {
+// claimOf returns the instance's claim as upstream's other controllers would have left it by now: launched, registered, initialized, and
+// open to consolidation as soon as it is initialized.
+func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 	d.live.mu.Lock()
 	known := d.live.claims[m.Name]
 	d.live.mu.Unlock()

@@ -78,7 +78,7 @@ type Group string
 
 // The groups, in the order of the report.
 const (
-	Speed  Group = "speed"  // 700 types × 3 zones × 2 ways of paying, round prices
+	Speed  Group = "speed"  // 700 types × 3 zones × 2 capacity types, round prices
 	Prices Group = "prices" // us-east-1 as it is, on demand
 	Own    Group = "own"    // upstream's own benchmark
 	Traces Group = "traces" // what people really ran

@@ -96,7 +96,7 @@ func dearer(offerings []catalog.Offering) []catalog.Offering {
 
 // halfSpot returns a fleet of n nodes, half of them on-demand because there was no spot capacity.
 func halfSpot(n int) (*fleet.Fleet, error) {
-	types, err := sold()
+	types, err := regionTypes()
 	if err != nil {
 		return nil, err
 	}
@@ -181,5 +181,5 @@ func OrderOf(market catalog.Market, m packing.Machine) (fleet.Order, error) {
 			}
 		}
 	}
-	return fleet.Order{}, fmt.Errorf("buy %s in %s: it is not sold", c.InstanceType, c.Zone)
+	return fleet.Order{}, fmt.Errorf("order %s in %s: it is not offered there", c.InstanceType, c.Zone)
 }

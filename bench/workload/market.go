@@ -18,8 +18,8 @@ var threeZones = []catalog.Zone{
 	{Name: "us-east-1a", ID: "use1-az1"}, {Name: "us-east-1b", ID: "use1-az2"}, {Name: "us-east-1c", ID: "use1-az3"},
 }
 
-// sold returns all that the region sells, with real prices, on demand and as spot.
-func sold() ([]catalog.Type, error) {
+// regionTypes returns all types that the region offers, with real prices, on demand and as spot.
+func regionTypes() ([]catalog.Type, error) {
 	table, err := catalog.Embedded()
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func sold() ([]catalog.Type, error) {
 
 // realMarket returns the on-demand offerings of the region, in the zones that have them.
 func realMarket() (catalog.Market, error) {
-	all, err := sold()
+	all, err := regionTypes()
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func realMarket() (catalog.Market, error) {
 // roundMarket returns n types, each in three zones, on-demand and as spot. The on-demand price is the real one in whole cents, the spot
 // price 35 % of that.
 func roundMarket(n int) (catalog.Market, error) {
-	all, err := sold()
+	all, err := regionTypes()
 	if err != nil {
 		return nil, err
 	}

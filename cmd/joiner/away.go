@@ -53,7 +53,7 @@ type away struct {
 
 	plain aws.Config // configuration of all clients, without rate limit
 	// inquiry are the clients that diagnose why nodes do not join, with a rate limit of their own.
-	inquiry collector.Doors
+	inquiry collector.Clients
 
 	calls *calls
 }

@@ -188,7 +188,7 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 	if err != nil {
 		return nil, fmt.Errorf("set up: %w", withHint(err))
 	}
-	lock.tell(h.lacks.recorder(m))
+	lock.recordTo(h.lacks.recorder(m))
 	if h.kinds != nil {
 		if err := m.Add(h.kinds); err != nil {
 			return nil, fmt.Errorf("set up: %w", err)

@@ -28,7 +28,7 @@ func (a *away) openInquiry(settings config.Settings) error {
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	a.inquiry = collector.Doors{EKS: cluster, EC2: what,
+	a.inquiry = collector.Clients{EKS: cluster, EC2: what,
 		IAM:    iam.New(cfg, iam.Cluster{Name: a.identity.Name, UID: a.identity.UID, Region: cfg.Region}),
 		Images: ami.New(cfg), Network: vpc.New(cfg), NoIAM: settings.IsolatedVPC,
 		Cluster: a.identity.Name, Region: cfg.Region, Patience: diagnoser.DiagnosisPatience}
@@ -37,10 +37,10 @@ func (a *away) openInquiry(settings config.Settings) error {
 
 // diagnoses returns the loop that diagnoses why nodes do not join.
 func (p parts) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
-	doors := p.away.inquiry
-	doors.Kube = kube.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())
+	clients := p.away.inquiry
+	clients.Kube = kube.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())
 	return &diagnoser.Diagnoser{
-		Doors: doors, Cache: p.manager.GetClient(), Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: p.settings.LateAfter,
+		Clients: clients, Cache: p.manager.GetClient(), Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: p.settings.LateAfter,
 		Tell: l.Claims.Tell, Drip: l.Provisioner.Tell, Metrics: p.metrics, Log: p.log,
 	}
 }

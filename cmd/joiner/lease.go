@@ -63,8 +63,8 @@ func leaseNamespace(settings config.Settings) string {
 	return metav1.NamespaceSystem
 }
 
-// tell makes l write an event when the holder changes.
-func (l *lease) tell(recorder events.EventRecorder) {
+// recordTo makes l write an event when the holder changes.
+func (l *lease) recordTo(recorder events.EventRecorder) {
 	if lock, ok := l.Interface.(*resourcelock.LeaseLock); ok {
 		lock.LockConfig.EventRecorder = changes{recorder}
 	}

@@ -62,7 +62,7 @@ func newTroubled(t *testing.T) controller {
 		m.Failures.WithLabelValues("nodeclaim", "tell").Add(2)
 		m.TerminateErrors.Add(2)
 		m.BreakerOpen.WithLabelValues("instance").Set(1)
-		m.Namesakes.Set(3)
+		m.SameName.Set(3)
 		m.Foreign.WithLabelValues("general", "call").Add(0.2)
 		m.Proven.WithLabelValues("issuer").Set(0)
 		m.Proven.WithLabelValues("authority").Set(0)

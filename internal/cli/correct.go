@@ -26,7 +26,7 @@ type correctFlags struct {
 	name   string // cluster name
 	render renderFlags
 	checks []string
-	wish   reading.Wish
+	wish   reading.Correction
 	diff   bool
 	out    format
 }
@@ -124,10 +124,10 @@ func value(text *string) string {
 func (c *correctFlags) knowCluster(ctx context.Context) error {
 	c.render.cluster.Name = c.name
 	if len(c.render.files) == 0 {
-		d, doors := doctorFlags{cluster: c.render.live}, collector.Doors{Cluster: c.name}
-		d.openKube(ctx, &doors)
+		d, clients := doctorFlags{cluster: c.render.live}, collector.Clients{Cluster: c.name}
+		d.openKube(ctx, &clients)
 		name, _ := c.render.live.eks()
-		c.render.cluster.Name = cmp.Or(doors.Cluster, os.Getenv("CLUSTER_NAME"), name)
+		c.render.cluster.Name = cmp.Or(clients.Cluster, os.Getenv("CLUSTER_NAME"), name)
 		c.render.trust(d.authority)
 	}
 	return c.render.completeCluster()
@@ -182,7 +182,7 @@ func (c correction) json() (string, error) {
 func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	in := c.render.input(class)
 	out := correction{kubelet: kubeletField(class, c.wish.Flag)}
-	if c.wish == (reading.Wish{}) {
+	if c.wish == (reading.Correction{}) {
 		in.Own = reading.Correct(in, c.render.judged(class), c.checks...)
 	} else {
 		in.Own = reading.Grant(in, c.wish)

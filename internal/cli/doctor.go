@@ -133,7 +133,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 		if lost != nil {
 			return lost // without the bundle, a fix would destroy the evidence
 		}
-		return d.mend(ctx, s, e, findings)
+		return d.applyFix(ctx, s, e, findings)
 	}
 	if err := d.out.write(s.Out, func() string { return screen.Findings(findings, unseen, e.Truncated()) }, func() any { return report(e, findings) }); err != nil {
 		return err
@@ -236,33 +236,33 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 
 // collect creates the clients that it can, and collects evidence with them.
 func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
-	doors := collector.Doors{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.Note}
-	uid := d.openKube(ctx, &doors)
+	clients := collector.Clients{Cluster: d.name, Region: d.region, Controller: d.own, Progress: d.progress.Note}
+	uid := d.openKube(ctx, &clients)
 	name, region := d.cluster.eks()
-	doors.Cluster = cmp.Or(doors.Cluster, os.Getenv("CLUSTER_NAME"), name)
-	if name == doors.Cluster && d.region == "" && os.Getenv("AWS_REGION") == "" {
+	clients.Cluster = cmp.Or(clients.Cluster, os.Getenv("CLUSTER_NAME"), name)
+	if name == clients.Cluster && d.region == "" && os.Getenv("AWS_REGION") == "" {
 		d.region = region
 	}
-	if err := d.openAWS(ctx, &doors, uid); err != nil { // the checks of Kubernetes still run
-		doors.NoAWS = message.OneLine(err.Error())
+	if err := d.openAWS(ctx, &clients, uid); err != nil { // the checks of Kubernetes still run
+		clients.NoAWS = message.OneLine(err.Error())
 	}
-	if doors.Kube != nil {
-		doors.UserData = d.userDataProblems(doors.Cluster)
+	if clients.Kube != nil {
+		clients.UserData = d.userDataProblems(clients.Cluster)
 	}
-	return collector.Collect(ctx, doors)
+	return collector.Collect(ctx, clients)
 }
 
 // openKube creates the client of Kubernetes. It returns the UID of the cluster, and takes the cluster's name from the controller's settings
 // if no flag gives it.
-func (d *doctorFlags) openKube(ctx context.Context, doors *collector.Doors) (uid string) {
+func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) (uid string) {
 	cfg, err := d.cluster.config()
 	if err != nil {
-		doors.NoKube = message.OneLine(err.Error())
+		clients.NoKube = message.OneLine(err.Error())
 		return ""
 	}
 	w, err := kube.NewWitness(cfg)
 	if err != nil {
-		doors.NoKube = message.OneLine(hinted(err).Error())
+		clients.NoKube = message.OneLine(hinted(err).Error())
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
@@ -272,19 +272,19 @@ func (d *doctorFlags) openKube(ctx context.Context, doors *collector.Doors) (uid
 	defer d.progress.Note(source, true)
 	home, err := w.Home(ctx)
 	if err != nil && !kube.IsForbidden(err) { // other objects may be readable
-		doors.NoKube = message.OneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
+		clients.NoKube = message.OneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
 		return ""
 	}
-	doors.Kube, d.authority = w, inBase64(home.CA)
-	if c, _, found, err := w.Controller(ctx, d.own, nil); err == nil && found && doors.Cluster == "" {
-		doors.Cluster = c.Settings["CLUSTER_NAME"]
+	clients.Kube, d.authority = w, inBase64(home.CA)
+	if c, _, found, err := w.Controller(ctx, d.own, nil); err == nil && found && clients.Cluster == "" {
+		clients.Cluster = c.Settings["CLUSTER_NAME"]
 	}
 	return home.UID
 }
 
 // openAWS creates the AWS clients. Without credentials, region or cluster name it sets NoAWS instead. The error is about the AWS
 // configuration.
-func (d *doctorFlags) openAWS(ctx context.Context, doors *collector.Doors, uid string) error {
+func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, uid string) error {
 	quiet := awsconfig.WithLogger(logging.Nop{})
 	options := []func(*awsconfig.LoadOptions) error{quiet}
 	if d.region != "" {
@@ -297,13 +297,13 @@ func (d *doctorFlags) openAWS(ctx context.Context, doors *collector.Doors, uid s
 	if err := connection.EndpointProblem(cfg); err != nil {
 		return err
 	}
-	doors.Region = cfg.Region
+	clients.Region = cfg.Region
 	switch {
-	case doors.Cluster == "":
-		doors.NoAWS = "the cluster's name is not known: give --cluster-name NAME"
+	case clients.Cluster == "":
+		clients.NoAWS = "the cluster's name is not known: give --cluster-name NAME"
 		return nil
 	case cfg.Region == "":
-		doors.NoAWS = "the region is not known: give --region REGION"
+		clients.NoAWS = "the region is not known: give --region REGION"
 		return nil
 	}
 	const source = "credentials for AWS"
@@ -311,26 +311,26 @@ func (d *doctorFlags) openAWS(ctx context.Context, doors *collector.Doors, uid s
 	_, err = cfg.Credentials.Retrieve(ctx)
 	d.progress.Note(source, true)
 	if err != nil {
-		doors.NoAWS = "no credentials for AWS: " + connection.CredentialsProblem(err) + "; log in (aws sso login), or set AWS_PROFILE"
+		clients.NoAWS = "no credentials for AWS: " + connection.CredentialsProblem(err) + "; log in (aws sso login), or set AWS_PROFILE"
 		return nil
 	}
 	d.aws = &cfg
-	return openDoors(doors, cfg, uid)
+	return openClients(clients, cfg, uid)
 }
 
-func openDoors(doors *collector.Doors, cfg aws.Config, uid string) error {
+func openClients(clients *collector.Clients, cfg aws.Config, uid string) error {
 	if uid == "" {
 		uid = "unknown" // whose an instance is, is judged later and by what is known then
 	}
 	cfg.Retryer = nil
 	cfg.RetryMaxAttempts = 3
 	cfg = awserr.Genuine(cfg)
-	cluster, err := eks.New(cfg, doors.Cluster)
-	e, err2 := ec2.New(cfg, ec2.Cluster{Name: doors.Cluster, UID: uid, Region: cfg.Region})
+	cluster, err := eks.New(cfg, clients.Cluster)
+	e, err2 := ec2.New(cfg, ec2.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	doors.EKS, doors.IAM = cluster, iam.New(cfg, iam.Cluster{Name: doors.Cluster, UID: uid, Region: cfg.Region})
-	doors.EC2, doors.Images, doors.Network = e, ami.New(cfg), vpc.New(cfg)
+	clients.EKS, clients.IAM = cluster, iam.New(cfg, iam.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})
+	clients.EC2, clients.Images, clients.Network = e, ami.New(cfg), vpc.New(cfg)
 	return nil
 }

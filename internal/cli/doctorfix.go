@@ -21,8 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// mend applies the fix of a check. It prints each change and asks the user before it makes it.
-func (d *doctorFlags) mend(ctx context.Context, s Streams, e diagnosis.Evidence, findings []diagnosis.Finding) error {
+// applyFix applies the fix of a check. It prints each change and asks the user before it makes it.
+func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evidence, findings []diagnosis.Finding) error {
 	id, err := knownCheck(d.fix)
 	if err != nil {
 		return err
@@ -35,9 +35,9 @@ func (d *doctorFlags) mend(ctx context.Context, s Streams, e diagnosis.Evidence,
 		_, err := fmt.Fprintf(s.Out, "%s is fine: nothing to fix\n", id)
 		return err
 	}
-	doors, left := d.writers(e), 0
+	clients, left := d.writers(e), 0
 	for _, f := range chosen {
-		changes, err := remedy.Plan(ctx, f.Fix, doors)
+		changes, err := remedy.Plan(ctx, f.Fix, clients)
 		if err != nil {
 			return fmt.Errorf("fix %s: %w", id, err)
 		}
@@ -103,8 +103,8 @@ func (d *doctorFlags) fixable(id string, findings []diagnosis.Finding) ([]diagno
 }
 
 // writers returns clients that apply changes with the permissions of the user.
-func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Doors {
-	out := remedy.Doors{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
+func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Clients {
+	out := remedy.Clients{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
 	if cfg, err := d.cluster.config(); err != nil {
 		out.NoKube = message.OneLine(err.Error())
 	} else if p, err := kube.NewPatcher(cfg); err != nil {

@@ -93,7 +93,7 @@ func TestDoctorHostile(t *testing.T) {
 				judgeOutput(t, bundle, format, c.check)
 			}
 			for _, f := range checks.Diagnose(e) {
-				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Doors{Kube: untouched{t}, NoAWS: "closed"})
+				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Clients{Kube: untouched{t}, NoAWS: "closed"})
 				var byHand *remedy.ByHand
 				if f.Check == c.check && f.Verdict != diagnosis.Fine && !errors.As(err, &byHand) {
 					t.Errorf("--fix %s would make %+v, %v", f.Check, changes, err)

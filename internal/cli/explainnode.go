@@ -68,7 +68,7 @@ func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) e
 	if err != nil {
 		return err
 	}
-	return e.tell(s, rows, e.leaderless(ctx))
+	return e.print(s, rows, e.leaderless(ctx))
 }
 
 // leaderless returns since when no controller is active. It is zero if one is active or the Lease cannot be read, because the explanation
@@ -85,8 +85,8 @@ func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	return leader.Leaderless(collector.Leader(ctx, w))
 }
 
-// tell prints the rows and, if no controller is active since the given time, a note. It then removes looksAgain from the rows.
-func (e *explainNodeFlags) tell(s Streams, rows []output.NodeStay, since time.Time) error {
+// print prints the rows and, if no controller is active since the given time, a note. It then removes looksAgain from the rows.
+func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.Time) error {
 	for i := range rows {
 		if !since.IsZero() {
 			rows[i].NoControllerSince, rows[i].Why = since, strings.TrimSuffix(rows[i].Why, looksAgain)

@@ -192,13 +192,13 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (goods, erro
 	case err != nil:
 		return nil, fmt.Errorf("read the offerings of %s from AWS: %w; %s", cfg.Region, advised(err, aws.ToString(cfg.BaseEndpoint)), doWithout)
 	}
-	door := pricing.New(pricing.Config{AWS: cfg, Table: table})
-	if err := door.Refresh(ctx); err != nil {
+	awsClient := pricing.New(pricing.Config{AWS: cfg, Table: table})
+	if err := awsClient.Refresh(ctx); err != nil {
 		fmt.Fprintf(notes, "note: prices are older ones where AWS did not say: %s\n", message.OneLine(err.Error()))
 	}
-	m.prices = pricesOf(door.Book())
+	m.prices = pricesOf(awsClient.Book())
 	return func(s catalog.Settings) (catalog.Catalog, error) {
-		return assemble(cfg.Region, sold, table, door.Book(), s), nil
+		return assemble(cfg.Region, sold, table, awsClient.Book(), s), nil
 	}, nil
 }
 

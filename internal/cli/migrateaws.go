@@ -23,7 +23,7 @@ type migrationAWS struct {
 	*migrateFlags
 	settings config.Settings
 	seen     *migration.Installation
-	doors    collector.Doors
+	clients  collector.Clients
 }
 
 // look adds what AWS answers to seen. Offline reads no AWS API, only the policy files.
@@ -33,7 +33,7 @@ func (m *migrationAWS) look(ctx context.Context, offline bool) error {
 		return err
 	}
 	if offline {
-		m.doors.NoAWS = "not read with -f"
+		m.clients.NoAWS = "not read with -f"
 	} else if err := m.open(ctx); err != nil {
 		return err
 	}
@@ -44,12 +44,12 @@ func (m *migrationAWS) look(ctx context.Context, offline bool) error {
 
 // open creates the AWS clients, as joiner doctor does.
 func (m *migrationAWS) open(ctx context.Context) error {
-	m.doors.Cluster = m.seen.Cluster
+	m.clients.Cluster = m.seen.Cluster
 	d := doctorFlags{region: m.region}
-	if err := d.openAWS(ctx, &m.doors, m.seen.UID); err != nil {
+	if err := d.openAWS(ctx, &m.clients, m.seen.UID); err != nil {
 		return err
 	}
-	m.region = cmp.Or(m.doors.Region, m.region)
+	m.region = cmp.Or(m.clients.Region, m.region)
 	return nil
 }
 
@@ -64,13 +64,13 @@ func (m *migrationAWS) refused(what string, err error) {
 
 // instances reads the instances that have the cluster's tags.
 func (m *migrationAWS) instances(ctx context.Context) {
-	if m.doors.EC2 == nil {
-		m.unseen("instances", m.doors.NoAWS)
+	if m.clients.EC2 == nil {
+		m.unseen("instances", m.clients.NoAWS)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
-	all, err := m.doors.EC2.Instances(ctx)
+	all, err := m.clients.EC2.Instances(ctx)
 	if err != nil {
 		m.refused("instances", err)
 		return
@@ -107,7 +107,7 @@ func (m *migrationAWS) strays(ctx context.Context) {
 		if !ok || slices.ContainsFunc(m.seen.Instances, func(i migration.Instance) bool { return i.ID == id }) {
 			continue
 		}
-		i, err := m.doors.EC2.Instance(ctx, id)
+		i, err := m.clients.EC2.Instance(ctx, id)
 		switch {
 		case err == nil:
 			m.seen.Instances = append(m.seen.Instances, migration.Instance{ID: id, Owner: ownerOf(i.Owner), Ended: i.State.Ended()})
@@ -144,10 +144,10 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 			continue
 		}
 		m.role = c.Role
-		if m.role != "" || m.doors.EKS == nil || c.Account == "" {
+		if m.role != "" || m.clients.EKS == nil || c.Account == "" {
 			continue
 		}
-		role, err := m.doors.EKS.PodRole(ctx, c.Namespace, c.Account)
+		role, err := m.clients.EKS.PodRole(ctx, c.Namespace, c.Account)
 		if err != nil {
 			m.refused("the role of Karpenter", err)
 			return
@@ -182,7 +182,7 @@ func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Policy) error {
 	s, missing := m.scope()
 	switch {
-	case len(policies) == 0 && m.doors.EKS == nil:
+	case len(policies) == 0 && m.clients.EKS == nil:
 		m.unseen("permissions", "give the policies of Karpenter's role: --policy FILE")
 		return nil
 	case len(policies) == 0 && m.role == "":
@@ -206,7 +206,7 @@ func (m *migrationAWS) permissions(ctx context.Context, policies []iampolicy.Pol
 	for _, ask := range asks {
 		denied := judgeAsk(policies, ask)
 		if len(policies) == 0 {
-			if denied, err = m.doors.IAM.Forbidden(ctx, m.role, ask.Actions, ask.Resources, ask.Keys); err != nil {
+			if denied, err = m.clients.IAM.Forbidden(ctx, m.role, ask.Actions, ask.Resources, ask.Keys); err != nil {
 				m.refused("permissions", err)
 				return nil
 			}

@@ -34,14 +34,14 @@ func TestStrays(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer)
 			}))
 			t.Cleanup(api.Close)
-			door, err := ec2.New(aws.Config{Region: "us-east-1", BaseEndpoint: &api.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")},
+			awsClient, err := ec2.New(aws.Config{Region: "us-east-1", BaseEndpoint: &api.URL, RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")},
 				ec2.Cluster{Name: "prod", UID: "uid-1", Region: "us-east-1"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			seen := migration.Installation{Claims: []migration.Claim{{Name: "a", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0"},
 				{Name: "b", ProviderID: "aws:///us-east-1a/i-0123456789abcdef1"}}}
-			m := migrationAWS{seen: &seen, doors: collector.Doors{EC2: door}}
+			m := migrationAWS{seen: &seen, clients: collector.Clients{EC2: awsClient}}
 			m.strays(t.Context())
 			if len(seen.Unseen) != c.unseen || len(seen.Instances) != 0 {
 				t.Fatalf("%+v, want %d", seen, c.unseen)

@@ -32,7 +32,7 @@ type Streams struct {
 }
 
 // Root returns the command "joiner" with the commands of this package and
-// the given ones, which need doors that this package does not know.
+// the given ones, which need clients that this package does not have.
 func Root(version string, s Streams, more ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "joiner",

@@ -57,9 +57,9 @@ func TestLaunchesShareSubnets(t *testing.T) {
 		t.Errorf("the launch after one that failed goes to %s, want %s", subnet, second.ID)
 	}
 	// The third launch succeeds in the second subnet, and frees what was reserved for it in the first.
-	r.Claims.Offers.Sold(now, ec2.Instance{Type: "t3.medium", Zone: zone, SubnetID: second.ID}, &requests[2])
+	r.Claims.Offers.Launched(now, ec2.Instance{Type: "t3.medium", Zone: zone, SubnetID: second.ID}, &requests[2])
 	if subnet, _ := ask(&claims[5]); subnet != first.ID {
-		t.Errorf("the launch after one that was sold elsewhere goes to %s, want %s", subnet, first.ID)
+		t.Errorf("the launch after one that EC2 placed elsewhere goes to %s, want %s", subnet, first.ID)
 	}
 }
 

@@ -31,11 +31,11 @@ const (
 func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	door, ok := r.NodeClasses.Profiles.(*iam.Client)
+	awsClient, ok := r.NodeClasses.Profiles.(*iam.Client)
 	if !ok {
-		t.Fatal("the rig's profiles are not IAM's door")
+		t.Fatal("the rig's profiles are not an IAM client")
 	}
-	r.Sweeper.Profiles = door
+	r.Sweeper.Profiles = awsClient
 	instance := r.theirInstance(t)
 	r.theirObjects(t, instance)
 	before := findClaim(t, r)

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestBurst requests so many nodes at once that most launches are throttled for much longer than one launch may take. Each
+// TestBurst requests more nodes at once than EC2 lets it launch: most launches are throttled for much longer than one launch may take. Each
 // claim gets its instance in the end, and no claim is given up and created again because of the wait.
 func TestBurst(t *testing.T) {
 	t.Parallel()

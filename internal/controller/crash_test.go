@@ -193,12 +193,12 @@ func (s *stage) live() {
 	s.wire = line{rig: s.rig, fuse: s.fuse}
 	s.process, s.kill = context.WithCancel(s.t.Context())
 	s.start(s.t)
-	s.heeding(s.t)
+	s.withQueue(s.t)
 	var isDoor, isIAM bool
 	s.NodeClasses.Tester, isDoor = s.Claims.Machines.(nodeclass.DryRunner)
 	s.Sweeper.Profiles, isIAM = s.NodeClasses.Profiles.(gc.ProfileStore)
 	if !isDoor || !isIAM {
-		s.t.Fatal("the rig's doors have changed")
+		s.t.Fatal("the rig's clients have changed")
 	}
 	s.Sweeper.Live = s.api
 }

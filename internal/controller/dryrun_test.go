@@ -15,11 +15,11 @@ import (
 func newTriedRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium", "t4g.medium")
-	door, ok := r.Claims.Buyer.(*ec2.Client)
+	awsClient, ok := r.Claims.Buyer.(*ec2.Client)
 	if !ok {
-		t.Fatal("the rig's buyer is not EC2's door")
+		t.Fatal("the rig's buyer is not an EC2 client")
 	}
-	r.NodeClasses.Tester = door
+	r.NodeClasses.Tester = awsClient
 	return r
 }
 

@@ -62,7 +62,7 @@ func TestExplained(t *testing.T) {
 	}
 }
 
-// TestChangedPool: what was bought before the pool was changed says nothing of it as it is now, unless that is known without a machine.
+// TestChangedPool: an instance launched before the pool was changed is no evidence about the pool now, unless the check needs no instance.
 func TestChangedPool(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 900, time.UTC)

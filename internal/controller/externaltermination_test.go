@@ -40,7 +40,7 @@ func TestTerminatedFromOutside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			r.heeding(t)
+			r.withQueue(t)
 			r.classes(t)
 			r.pending(t, "web", "500m", "512Mi")
 			r.plan(t)
@@ -77,7 +77,7 @@ func TestTerminatedFromOutside(t *testing.T) {
 			if n := counted(t, r.Claims.Metrics.Foreign, "apps", nodeclaim.EndedByCall); n != 1 {
 				t.Errorf("counted %d times\n%s", n, r.log)
 			}
-			if r.events.has("NodeClaim/TerminatedFromOutside", id, "somebody called TerminateInstances", "aws cloudtrail lookup-events") == "" {
+			if r.events.has("NodeClaim/TerminatedFromOutside", id, "TerminateInstances was called from outside Joiner", "aws cloudtrail lookup-events") == "" {
 				t.Errorf("it is not told: %v", r.events.told)
 			}
 			if n := strings.Count(r.log.String(), "an instance was ended from outside"); n != 1 {

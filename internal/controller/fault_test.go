@@ -244,7 +244,7 @@ func TestSweeperOnTheRealThing(t *testing.T) {
 	r.work(t)
 	claim := findClaim(t, r)
 	launch := func(uid string) string {
-		door, err := ec2.New(r.cfg(), ec2.Cluster{Name: testCluster, UID: uid})
+		awsClient, err := ec2.New(r.cfg(), ec2.Cluster{Name: testCluster, UID: uid})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestSweeperOnTheRealThing(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Claim, request.ClaimUID = "nobody", "uid-of-nobody-"+uid
-		bought, err := door.Launch(t.Context(), request)
+		bought, err := awsClient.Launch(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}

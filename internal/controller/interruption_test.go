@@ -29,7 +29,7 @@ import (
 func spotNode(t *testing.T, types ...string) *rig {
 	t.Helper()
 	r := newRig(t, types...)
-	r.heeding(t)
+	r.withQueue(t)
 	pool := &karpv1.NodePool{}
 	if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestKinds(t *testing.T) {
 func TestOthersMessages(t *testing.T) {
 	t.Parallel()
 	r := spotNode(t, "t3.medium")
-	door, err := ec2.New(r.cfg(), ec2.Cluster{Name: testCluster, UID: "another-uid"})
+	awsClient, err := ec2.New(r.cfg(), ec2.Cluster{Name: testCluster, UID: "another-uid"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestOthersMessages(t *testing.T) {
 		}
 		namesake = got[0].ID
 	})
-	if i, err := door.Instance(t.Context(), namesake); err != nil || i.Owner != ec2.Ours {
+	if i, err := awsClient.Instance(t.Context(), namesake); err != nil || i.Owner != ec2.Ours {
 		t.Fatalf("the other cluster's instance is %+v, %v", i, err)
 	}
 	r.post(t, about(namesake, "EC2 Spot Instance Interruption Warning"))
@@ -380,7 +380,7 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 	r.read(t)
 	r.start(t)
 	r.Do(func(*world.World, time.Time) { _ = r.estate.Region.SQS.DeleteQueue(testQueue) })
-	r.heeding(t)
+	r.withQueue(t)
 	for range 2 {
 		r.depart(t)
 	}
@@ -486,7 +486,7 @@ func (r *rig) drainQueue(t testing.TB) {
 func TestThousandMessages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.heeding(t)
+	r.withQueue(t)
 	const n = 2000
 	r.flood(t, n)
 	before := r.Calls()
@@ -520,7 +520,7 @@ func BenchmarkMessages(b *testing.B) {
 	for range b.N {
 		b.StopTimer()
 		r := newRig(b, "t3.medium")
-		r.heeding(b)
+		r.withQueue(b)
 		r.flood(b, n)
 		b.StartTimer()
 		r.drainQueue(b)

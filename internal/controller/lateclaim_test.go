@@ -141,7 +141,7 @@ func (l *lateRig) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &diagnoser.Diagnoser{
-		Doors: collector.Doors{Kube: kube.NewInsider(l.api, l.api), EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
+		Clients: collector.Clients{Kube: kube.NewInsider(l.api, l.api), EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
 			Cluster: testCluster, Region: testRegion, Patience: diagnoser.DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,
@@ -200,8 +200,8 @@ func (l *lateRig) poolSays(t *testing.T, condition string) metav1.Condition {
 	return c
 }
 
-// buy plans n pods, each of which needs an instance of its own, and launches the planned nodes.
-func (l *lateRig) buy(t *testing.T, from, n int) {
+// launch plans n pods, each of which needs an instance of its own, and launches the planned nodes.
+func (l *lateRig) launch(t *testing.T, from, n int) {
 	t.Helper()
 	for i := range n {
 		l.pending(t, fmt.Sprint("web-", from+i), "1500m", "1Gi")
@@ -220,7 +220,7 @@ func TestThousandLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightWarn)
 		l.classes(t)
-		l.buy(t, 0, 1000)
+		l.launch(t, 0, 1000)
 		for _, wait := range []time.Duration{15 * time.Second, 70 * time.Second} {
 			time.Sleep(wait)
 			l.look(t) // the class is checked, and no claim is late
@@ -259,7 +259,7 @@ func TestThousandLate(t *testing.T) {
 			}
 		}
 		many := len(l.events.told)
-		l.buy(t, 1000, 1)
+		l.launch(t, 1000, 1)
 		if n := len(l.claims(t)); n != 1000 {
 			t.Errorf("%d claims: more was bought", n)
 		}
@@ -283,7 +283,7 @@ func TestLaunchLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightOff)
 		l.classes(t)
-		l.buy(t, 0, 2)
+		l.launch(t, 0, 2)
 		bought := 2
 		var last time.Time
 		for round, want := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute} {
@@ -325,7 +325,7 @@ func TestMendedIsTried(t *testing.T) {
 			l := newLateRig(t, awsv1.PreflightOff)
 			l.mapRole(t)
 			l.classes(t)
-			l.buy(t, 0, 1)
+			l.launch(t, 0, 1)
 			l.Do(func(w *world.World, _ time.Time) {
 				for _, i := range l.estate.Region.Instances.All() {
 					w.AppendConsole(i.ID, "/opt/agent: cannot execute binary file: Exec format error\n")
@@ -447,7 +447,7 @@ func TestAheadOfLaunches(t *testing.T) {
 				if ready.Status != c.ready || passed.Reason != c.told {
 					t.Errorf("Ready is %s, %s; PreflightPassed is %s: %s", ready.Status, ready.Message, passed.Reason, passed.Message)
 				}
-				l.buy(t, 0, 1)
+				l.launch(t, 0, 1)
 				if held := len(l.instances()) == 0; held != (c.ready == metav1.ConditionFalse) {
 					t.Errorf("%d machines", len(l.instances()))
 				}
@@ -497,7 +497,7 @@ func TestDisproved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightWarn)
 		l.classes(t)
-		l.buy(t, 0, 1)
+		l.launch(t, 0, 1)
 		l.join(t)
 		l.work(t)
 		class := l.class(t)

@@ -34,7 +34,7 @@ func measuredRig(t *testing.T) (*rig, karpv1.NodeClaim) {
 	r.pending(t, "large", "500m", "3300Mi")
 	r.plan(t)
 	if n := len(r.claims(t)); n != 1 {
-		t.Fatalf("%d claims, want one: by reckoning, 3246Mi are allocatable\n%s", n, r.log)
+		t.Fatalf("%d claims, want one: the estimate is 3246Mi allocatable\n%s", n, r.log)
 	}
 	r.work(t)
 	node := r.nodeOf(t, r.claims(t)[0])
@@ -152,9 +152,9 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 	m := r.Market.Measured
 	store := &denied{MeasuredStore: m.Store, closed: true}
 	m.Store = store
-	last := m.Tell(m.Pass(t.Context(), r.now()), r.now())
+	last := m.Report(m.Pass(t.Context(), r.now()), r.now())
 	for range 12 {
-		last = m.Tell(m.Pass(t.Context(), r.now()), r.now())
+		last = m.Report(m.Pass(t.Context(), r.now()), r.now())
 	}
 	r.want(t, "without permission", m, claim)
 	if n := strings.Count(r.log.String(), "cannot keep what nodes turned out to have"); n != 1 || last != offerings.MeasuredRetryMost {
@@ -164,7 +164,7 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 		t.Errorf("no hint: %s", r.log)
 	}
 	store.closed = false
-	if pause := m.Tell(m.Pass(t.Context(), r.now()), r.now()); pause != offerings.MeasuredPause || store.writes != 1 {
+	if pause := m.Report(m.Pass(t.Context(), r.now()), r.now()); pause != offerings.MeasuredPause || store.writes != 1 {
 		t.Errorf("with permission: next pass after %s, %d writes\n%s", pause, store.writes, r.log)
 	}
 }

@@ -225,7 +225,7 @@ func moved(t *testing.T, crashAfter int) int {
 // TestWhatDoesNotHoldIsLeftAlone: a move that each scan finds, but no revalidation confirms, does not prevent other moves.
 func TestWhatDoesNotHoldIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	f := newPark(t, 3, "1500m", "1400m", "t3.medium") // nobody has room for another
+	f := newPark(t, 3, "1500m", "1400m", "t3.medium") // no node has room for another pod
 	s, err := f.Moves.Scenery(t.Context(), f.now())
 	f.check(t, err)
 	name, other := s.In.Snapshot.Nodes[0].Name, s.In.Snapshot.Nodes[1].Name

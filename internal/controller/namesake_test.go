@@ -103,12 +103,12 @@ func (n *neighbour) moveIn(t *testing.T) {
 	n.wire, n.events, n.log, n.fuse = inProcess{n.Server}, &events{}, &bytes.Buffer{}, &fuse{}
 	n.serveKubernetes(t)
 	n.start(t)
-	n.heeding(t)
-	door, ok := n.NodeClasses.Profiles.(*iam.Client)
+	n.withQueue(t)
+	awsClient, ok := n.NodeClasses.Profiles.(*iam.Client)
 	if !ok {
-		t.Fatal("the rig's profiles are not IAM's door")
+		t.Fatal("the rig's profiles are not an IAM client")
 	}
-	n.Sweeper.Profiles = door
+	n.Sweeper.Profiles = awsClient
 	pool := n.pool(t)
 	pool.Spec.Template.Spec.Requirements[0].Values = []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand}
 	if err := n.api.Update(t.Context(), pool); err != nil {

@@ -23,11 +23,11 @@ func TestCrashWhileClassIsMade(t *testing.T) {
 func madeAndDeleted(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	door, ok := r.Claims.Machines.(nodeclass.DryRunner)
+	awsClient, ok := r.Claims.Machines.(nodeclass.DryRunner)
 	if !ok {
-		t.Fatal("the rig's doors have changed")
+		t.Fatal("the rig's clients have changed")
 	}
-	r.NodeClasses.Tester = door
+	r.NodeClasses.Tester = awsClient
 	r.fuse.set(crashAfter)
 	_, _ = r.NodeClasses.Reconcile(t.Context(), named("default")) // fails where the process dies
 	writes := r.fuse.writes()

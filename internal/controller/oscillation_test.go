@@ -35,7 +35,7 @@ func TestNothingOscillates(t *testing.T) {
 	atRest := 0
 	for minute := range minutes {
 		phase := minute%stillEvery - (stillEvery - stillFor) // from 0 on the workloads stand still
-		f.wish(minute, phase >= 0)
+		f.scale(minute, phase >= 0)
 		f.live(minute)
 		if phase == settled {
 			atRest = f.evictions()

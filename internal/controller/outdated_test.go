@@ -133,7 +133,7 @@ func TestCuredClaims(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLateRig(t, awsv1.PreflightOff)
 				l.classes(t)
-				l.buy(t, 0, 3)
+				l.launch(t, 0, 3)
 				l.passTime(t, 3*time.Minute)
 				claims := l.claims(t)
 				for _, claim := range claims {
@@ -207,7 +207,7 @@ func TestCauseBetweenTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightOff)
 		l.classes(t)
-		l.buy(t, 0, 1)
+		l.launch(t, 0, 1)
 		l.passTime(t, 3*time.Minute)
 		says := func(when, want string) {
 			t.Helper()
@@ -225,8 +225,8 @@ func TestCauseBetweenTries(t *testing.T) {
 		l.restart(t)
 		l.classes(t)
 		says("after a restart", "the next instance shows")
-		l.buy(t, 1, 1)
-		says("while the next instance boots", "one machine was bought")
+		l.launch(t, 1, 1)
+		says("while the next instance boots", "one instance was launched")
 		l.restart(t)
 		l.classes(t)
 		says("after another restart", "the next try is at ")

@@ -333,7 +333,7 @@ func TestPlacedReservations(t *testing.T) {
 	r.alone(t, "web", 2)
 	r.plan(t)
 	r.work(t)
-	if diff := cmp.Diff(map[string]int{"m5.large " + ids[made.Name]: 1}, r.bought()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"m5.large " + ids[made.Name]: 1}, r.running()); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s", diff, r.log)
 	}
 }

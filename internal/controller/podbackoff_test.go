@@ -49,7 +49,7 @@ func TestUnhelped(t *testing.T) {
 		news          int
 	}{
 		{0, "", "odd other ", "", 0},
-		{time.Minute, "a", "odd other ", "", 0}, // the second is bought at once
+		{time.Minute, "a", "odd other ", "", 0}, // the second is launched at once
 		{2 * time.Minute, "", "odd other ", "", 0},
 		{3 * time.Minute, "b", "other ", "odd ", 1},
 		{3*time.Minute + 59*time.Second, "", "other ", "odd ", 0},
@@ -152,7 +152,7 @@ func TestLaunchThatDidNotHelpIsNotRepeatedBlindly(t *testing.T) {
 		r.work(t)
 		r.ahead = 0
 	}
-	if n := strings.Count(r.log.String(), "nodes bought for a pod did not help it"); n != 1 {
+	if n := strings.Count(r.log.String(), "nodes launched for a pod did not make it schedulable"); n != 1 {
 		t.Errorf("told %d times\n%s", n, r.log)
 	}
 	var told []string

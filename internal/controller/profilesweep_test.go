@@ -15,11 +15,11 @@ import (
 func TestUnusedProfilesGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	door, ok := r.NodeClasses.Profiles.(*iam.Client)
+	awsClient, ok := r.NodeClasses.Profiles.(*iam.Client)
 	if !ok {
-		t.Fatal("the rig's profiles are not IAM's door")
+		t.Fatal("the rig's profiles are not an IAM client")
 	}
-	r.Sweeper.Profiles = door
+	r.Sweeper.Profiles = awsClient
 	r.Do(func(w *world.World, now time.Time) {
 		account := w.Account(emulator.DefaultAccount)
 		_, err := account.CreateRole(now, world.Role{Name: "other"})

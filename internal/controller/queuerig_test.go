@@ -16,8 +16,8 @@ import (
 
 const testQueue = "prod-interruptions"
 
-// heeding makes a queue that EC2's notices come to, and the loop that heeds them.
-func (r *rig) heeding(t testing.TB) {
+// withQueue creates a queue for EC2's interruption messages, and the loop that processes them.
+func (r *rig) withQueue(t testing.TB) {
 	t.Helper()
 	r.Do(func(_ *world.World, now time.Time) { // after a restart it finds the existing queue
 		if _, err := r.estate.Region.SQS.CreateQueue(now, testQueue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
@@ -36,11 +36,11 @@ func (r *rig) heeding(t testing.TB) {
 // troubles is the EC2 client for instance status checks.
 func (r *rig) troubles(t testing.TB) interruptions.StatusChecks {
 	t.Helper()
-	door, ok := r.Claims.Machines.(interruptions.StatusChecks)
+	awsClient, ok := r.Claims.Machines.(interruptions.StatusChecks)
 	if !ok {
-		t.Fatal("the rig's doors have changed")
+		t.Fatal("the rig's clients have changed")
 	}
-	return door
+	return awsClient
 }
 
 // announced makes EventBridge send to the queue from now on.

@@ -46,8 +46,8 @@ func reservedRig(t *testing.T, total int, change func(*world.CapacityReservation
 	return r, made
 }
 
-// bought tells how each living instance was bought, with the reservation that it runs in.
-func (r *rig) bought() map[string]int {
+// running returns the number of running instances by type and reservation.
+func (r *rig) running() map[string]int {
 	out := map[string]int{}
 	for _, i := range r.instances() {
 		out[i.Type+" "+i.CapacityReservationID]++
@@ -73,7 +73,7 @@ func TestReservedFirst(t *testing.T) {
 		t.Fatalf("%d claims for two pods, one after the other", n)
 	}
 	r.work(t)
-	if diff := cmp.Diff(map[string]int{"m5.large " + made.ID: 2}, r.bought()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"m5.large " + made.ID: 2}, r.running()); diff != "" {
 		t.Fatalf("the first two pods (-want +got):\n%s\n%s", diff, r.log)
 	}
 	claim := r.claims(t)[0]
@@ -96,7 +96,7 @@ func TestReservedFirst(t *testing.T) {
 	r.pending(t, "web-3", "1500m", "2Gi")
 	r.plan(t)
 	r.work(t)
-	if got := r.bought(); got["m5.large "+made.ID] != 2 || got["m5.large "]+got["m5.xlarge "] == 0 {
+	if got := r.running(); got["m5.large "+made.ID] != 2 || got["m5.large "]+got["m5.xlarge "] == 0 {
 		t.Errorf("with the reservation full: %v\n%s", got, r.log)
 	}
 }
@@ -117,7 +117,7 @@ func TestReservationVanishes(t *testing.T) {
 		r.plan(t)
 	}
 	r.work(t)
-	if diff := cmp.Diff(map[string]int{"m5.large ": 1}, r.bought()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"m5.large ": 1}, r.running()); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s", diff, r.log)
 	}
 	if told := r.events.has("InsufficientCapacity"); !strings.Contains(told, "reserved capacity for m5.large in "+made.Zone.Name) {
@@ -174,14 +174,14 @@ func TestReservationEnds(t *testing.T) {
 func TestBlockEnds(t *testing.T) {
 	t.Parallel()
 	r, made := reservedRig(t, 2, func(c *world.CapacityReservation) { c.Kind, c.End = "capacity-block", time.Now().Add(48*time.Hour) })
-	r.heeding(t)
+	r.withQueue(t)
 	r.pending(t, "web", "1500m", "2Gi")
 	r.plan(t)
 	r.work(t)
 	r.join(t)
 	r.work(t)
 	r.bind(t)
-	if diff := cmp.Diff(map[string]int{"m5.large " + made.ID: 1}, r.bought()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"m5.large " + made.ID: 1}, r.running()); diff != "" {
 		t.Fatalf("(-want +got):\n%s\n%s", diff, r.log)
 	}
 	old := r.claims(t)[0].Name
@@ -205,7 +205,7 @@ func TestBlockEnds(t *testing.T) {
 	if leaves, ok := claims[old]; ok && !leaves {
 		t.Errorf("the claim stays\n%s", r.log)
 	}
-	if got := r.bought(); got["m5.large "] != 1 {
+	if got := r.running(); got["m5.large "] != 1 {
 		t.Errorf("there is no replacement on demand: %v\n%s", got, r.log)
 	}
 }

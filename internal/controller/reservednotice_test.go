@@ -33,7 +33,7 @@ func TestEndingReservationIsNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, made := reservedRig(t, 2, c.kind)
-			r.heeding(t)
+			r.withQueue(t)
 			r.announced()
 			want := map[string]int{"m5.large ": 1}
 			if c.isUsed {
@@ -60,7 +60,7 @@ func TestEndingReservationIsNotUsed(t *testing.T) {
 					r.visit(t, claim.Name)
 				}
 			}
-			if diff := cmp.Diff(want, r.bought()); diff != "" {
+			if diff := cmp.Diff(want, r.running()); diff != "" {
 				t.Errorf("instances, by reservation (-want +got):\n%s\n%s", diff, r.log)
 			}
 		})

@@ -176,7 +176,7 @@ func TestNobodyStaysClosed(t *testing.T) {
 	if why := f.isWhole(t); why != "" {
 		t.Fatalf("%s\n%s", why, f.tail())
 	}
-	if !strings.Contains(f.log.String(), "nobody empties") {
+	if !strings.Contains(f.log.String(), "that no longer exists") {
 		t.Errorf("nobody said so\n%s", f.tail())
 	}
 }

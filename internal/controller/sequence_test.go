@@ -88,7 +88,7 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	for _, step := range []struct{ successor, want string }{
 		{"", "first"},
 		{"a", "first second"},
-		{"b", "first second web third"}, // "web" belongs to nobody, who would make another
+		{"b", "first second web third"}, // "web" has no owner that would make another
 		{"c", "first second web third api"},
 	} {
 		if step.successor != "" {

@@ -87,7 +87,7 @@ func TestCostlyPodsDelayNobody(t *testing.T) {
 	for i := range hostile {
 		cpu := "100m"
 		if i == 7 {
-			cpu = "100" // more than any machine has
+			cpu = "100" // more than any instance type has
 		}
 		r.hostile(t, i, cpu)
 	}

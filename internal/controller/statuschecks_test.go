@@ -44,7 +44,7 @@ func TestTroubles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium", "m5.large")
-			r.heeding(t)
+			r.withQueue(t)
 			r.Interruption.Queue = nil
 			old := r.servingNodes(t, "web")[0].Name
 			id := r.instances()[0].ID
@@ -79,7 +79,7 @@ func TestTroubles(t *testing.T) {
 func TestTroubleOfAll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.heeding(t)
+	r.withQueue(t)
 	r.servingNodes(t, "web", "db")
 	r.Do(func(w *world.World, now time.Time) {
 		for _, i := range r.estate.Region.Instances.All() {
@@ -103,7 +103,7 @@ func TestTroubleOfAll(t *testing.T) {
 func TestTroublesDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.heeding(t)
+	r.withQueue(t)
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstanceStatus"}}
 	})

@@ -157,7 +157,7 @@ func TestSweep(t *testing.T) {
 		}
 		for what, pair := range map[string][2]string{
 			"instances": {ids(out.Instances), c.wantInstances}, "claims": {strings.Join(claims, " "), c.wantClaims},
-			"held": {strings.Join(held, " "), c.wantHeld}, "namesakes": {ids(out.Namesakes), c.wantNamesakes},
+			"held": {strings.Join(held, " "), c.wantHeld}, "namesakes": {ids(out.SameName), c.wantNamesakes},
 			"legacy": {ids(out.Legacy), c.wantLegacy},
 		} {
 			if pair[0] != pair[1] {

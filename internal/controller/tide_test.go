@@ -85,8 +85,8 @@ func (f *tide) check(err error) {
 	}
 }
 
-// wish says how many replicas there are to be at the minute; where the sea is still, as many as before.
-func (f *tide) wish(minute int, still bool) {
+// scale sets the number of replicas at the minute; it does not change them where still is true.
+func (f *tide) scale(minute int, still bool) {
 	for i, a := range f.apps {
 		if !still {
 			if f.random.IntN(40) == 0 {

@@ -118,7 +118,7 @@ type Interruptions struct {
 	// other_account, other_region, capacity_type, no_nodeclaim. Karpenter has no such metric.
 	Dropped *prometheus.CounterVec
 	// Left counts messages that were returned to the queue because they are not about NodeClaims of this cluster, by owner of the instance:
-	// namesake (a cluster with the same name), nobody (no cluster), ours (no NodeClaim yet), unknown. Karpenter has no such metric.
+	// `namesake` (a cluster with the same name), `nobody` (no cluster), `ours` (no NodeClaim yet), `unknown`. Karpenter has no such metric.
 	Left *prometheus.CounterVec
 }
 
@@ -160,8 +160,8 @@ type Own struct {
 	Drifted *prometheus.GaugeVec
 	// DriftHeld is 1 while drifted nodes of a NodePool are not replaced, by nodepool and reason.
 	DriftHeld *prometheus.GaugeVec
-	// Namesakes is the number of instances with the name of this cluster and the UID of another cluster.
-	Namesakes prometheus.Gauge
+	// SameName is the number of instances with the name of this cluster and the UID of another cluster.
+	SameName prometheus.Gauge
 	// NodeMismatches counts Nodes with the provider ID of a NodeClaim's instance that are not the Node of that instance, by nodepool.
 	NodeMismatches *prometheus.CounterVec
 	// Untagged is the number of instances of deleted NodeClaims that lost their tags, so that they are not terminated.
@@ -170,7 +170,7 @@ type Own struct {
 	Proven *prometheus.GaugeVec
 	// Foreign counts instances of NodeClaims that neither Joiner nor AWS terminated, by nodepool and how: call, within, unknown.
 	Foreign *prometheus.CounterVec
-	// Failures counts errors of the loops, by loop and next action: retry, tell.
+	// Failures counts errors of the loops, by loop and next action: `retry`, `tell`.
 	Failures *prometheus.CounterVec
 	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry counts.
 	CallWait *prometheus.HistogramVec
@@ -325,7 +325,7 @@ func (r *maker) own() Own {
 		ByCapacityType: r.gauges("joiner_nodes", "NodeClaims that are not being deleted, by their capacity type.", "nodepool", "capacity_type"),
 		Drifted:        r.gauges("joiner_drifted_nodeclaims", "Drifted NodeClaims. State observed: they are not replaced; ignored: the NodePool ignores the field.", "nodepool", "reason", "state"),
 		DriftHeld:      r.gauges("joiner_drift_held", "1 while drifted nodes of a NodePool are not replaced.", "nodepool", "reason"),
-		Namesakes:      r.gauge("joiner_namesake_instances", "Instances with the tag of this cluster's name and the UID of another cluster."),
+		SameName:       r.gauge("joiner_namesake_instances", "Instances with the tag of this cluster's name and the UID of another cluster."),
 		NodeMismatches: r.counters("joiner_node_mismatches_total", "Nodes with the provider ID of a NodeClaim's instance that are not the Node of that instance.", "nodepool"),
 		Untagged:       r.gauge("joiner_untagged_instances", "Instances of deleted NodeClaims that have lost their tags and are therefore not terminated."),
 		Proven:         r.gauges("joiner_identity_proven", "1 if the EKS cluster with the configured name is proven to be the controller's own cluster, 0 if the proof is missing.", "mark"),

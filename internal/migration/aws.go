@@ -89,7 +89,7 @@ func (in Installation) ownerless(claimed map[string]bool) []Finding {
 	}
 	if n := len(namesakes); n > 0 {
 		out = append(out, differs("instance "+some(namesakes), "%s to another cluster of this name: never touched", is(n, "it belongs", "they belong")).
-			mend("give each cluster of an account and region a name of its own"))
+			withFix("give each cluster of an account and region a name of its own"))
 	}
 	if taken > 0 {
 		out = append(out, stays("%s in EC2 %s by %s: tags stay as they are", count(taken, "instance"), is(taken, "is adopted", "are adopted"), is(taken, "its NodeClaim", "their NodeClaims")))

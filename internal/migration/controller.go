@@ -31,20 +31,20 @@ func controllers(in Installation) []Finding {
 	theirs := in.of(Karpenter)
 	if len(theirs) == 0 && in.sawCluster() {
 		out = append(out, unknown("", "no Deployment of Karpenter was seen, so its settings are not known").
-			mend("give its values: --values FILE"))
+			withFix("give its values: --values FILE"))
 	}
 	for _, c := range theirs {
 		if major, ok := majorOf(c.Version); ok && major < 1 {
 			out = append(out, stops(c.subject(), "Karpenter %s is of before the API v1", c.Version).
-				mend("upgrade Karpenter to a version from 1.0 on first, as its own guide says"))
+				withFix("upgrade Karpenter to a version from 1.0 on first, as its own guide says"))
 		}
 		if c.Lease == "" && c.Name != "" && c.Problem == "" {
 			out = append(out, differs(c.subject(), "it acts without a lease, so nothing but the order of the steps keeps both from acting at once").
-				mend("have no pod of Karpenter left before Joiner starts"))
+				withFix("have no pod of Karpenter left before Joiner starts"))
 		}
 	}
 	if len(theirs) > 1 {
-		out = append(out, differs("", "there are %s of Karpenter", count(len(theirs), "Deployment")).mend("scale all of them to zero"))
+		out = append(out, differs("", "there are %s of Karpenter", count(len(theirs), "Deployment")).withFix("scale all of them to zero"))
 	}
 	for _, ours := range in.of(Joiner) {
 		for _, c := range theirs {
@@ -120,9 +120,9 @@ func values(in Installation) []Finding {
 		}
 	}
 	for _, v := range in.UnknownValues {
-		f := differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter").mend("remove %s from the values", v.Path)
+		f := differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter").withFix("remove %s from the values", v.Path)
 		if v.Near != "" {
-			f = differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter: is %s meant?", v.Near).mend("rename %s to %s, or remove it", v.Path, v.Near)
+			f = differs("value "+v.Path, "no chart has this value, so it has no effect with Karpenter: is %s meant?", v.Near).withFix("rename %s to %s, or remove it", v.Path, v.Near)
 		}
 		out = append(out, f)
 	}

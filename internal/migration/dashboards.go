@@ -55,5 +55,5 @@ func dashboards(in Installation) []Finding {
 	return []Finding{differs("Grafana dashboards of Karpenter",
 		"these panels stay empty: %s; these lack columns: %s. Joiner does not have the metrics %s",
 		strings.Join(empty, ", "), strings.Join(partial, ", "), strings.Join(MetricsOfKarpenterAlone(), ", ")).
-		mend("import deploy/dashboards/joiner.json, which has the spot share and usage of NodePools from other metrics; the other panels keep working")}
+		withFix("import deploy/dashboards/joiner.json, which has the spot share and usage of NodePools from other metrics; the other panels keep working")}
 }

@@ -110,8 +110,8 @@ func stays(format string, args ...any) Finding {
 	return Finding{Weight: Stays, Says: fmt.Sprintf(format, args...)}
 }
 
-// mend adds what to do about it, in words. What is filled in is escaped: commands are run's.
-func (f Finding) mend(format string, args ...any) Finding {
+// withFix adds the text of a fix. Arguments are escaped. Commands are added with run.
+func (f Finding) withFix(format string, args ...any) Finding {
 	for i, a := range args {
 		if text, ok := a.(string); ok {
 			args[i] = fix.Escape(text)

@@ -55,11 +55,11 @@ func (o Object) judge(subject string) []Finding {
 	var out []Finding
 	if len(o.Refused) > 0 {
 		out = append(out, stops(subject, "the definitions refuse it: %s", strings.Join(o.Refused, "; ")).
-			mend("correct it while Karpenter still runs, so that its nodes follow"))
+			withFix("correct it while Karpenter still runs, so that its nodes follow"))
 	}
 	if len(o.Unknown) > 0 {
 		out = append(out, differs(subject, "Joiner does not know %s", some(o.Unknown)).
-			mend("take %s out, or stay with Karpenter until Joiner knows %s", is(len(o.Unknown), "it", "them"), is(len(o.Unknown), "it", "them")))
+			withFix("take %s out, or stay with Karpenter until Joiner knows %s", is(len(o.Unknown), "it", "them"), is(len(o.Unknown), "it", "them")))
 	}
 	if o.NotReady != "" {
 		out = append(out, differs(subject, "it is not ready now: %s", o.NotReady))
@@ -123,7 +123,7 @@ func nodes(in Installation) []Finding {
 	}
 	if n := len(alone); n > 0 {
 		out = append(out, differs("Node "+some(alone), "%s the label karpenter.sh/nodepool and no NodeClaim: Joiner leaves %s alone", is(n, "it has", "they have"), is(n, "it", "them")).
-			mend("terminate by hand the instances that are not needed"))
+			withFix("terminate by hand the instances that are not needed"))
 	}
 	if n := len(tainted); n > 0 {
 		out = append(out, stops("Node "+some(tainted), "Karpenter is about to replace %s: %s karpenter.sh/disrupted", is(n, "it", "them"), is(n, "it has the taint", "they have the taint")).

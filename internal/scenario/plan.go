@@ -24,9 +24,9 @@ import (
 //	  hint: …
 //	total 0.192, bound 0.18, 5 pods in 3 classes
 //
-// "or" lists what else the machine may become: types; zones; ways of paying. What
-// takes an instance of a capacity reservation has its id after the price.
-// Neighbouring machines that differ in their pods' names alone are written together.
+// "or" lists the alternatives of the planned NodeClaim: types; zones; capacity types. An
+// offering of a capacity reservation has its id after the price. Adjacent planned
+// NodeClaims that differ only in their pods' names are written together.
 func PlanText(p packing.Plan) string {
 	var w writer
 	for i := 0; i < len(p.Machines); {
@@ -70,7 +70,7 @@ func (w *writer) machines(machines []packing.Machine) {
 	w.printf(" %s\n", amountsText("", machines[0].Requests))
 }
 
-// machineText is all of a machine but its pods.
+// machineText returns the text of a planned NodeClaim without its pods.
 func machineText(m packing.Machine) string {
 	var w writer
 	first := m.Offerings[0]

@@ -12,7 +12,7 @@
 // are comments, which are not kept. Everything after a line "----" is the
 // expected result.
 //
-//	# Three small pods share one machine.
+//	# Three small pods share one instance.
 //	catalog                                        or: catalog NODECLASS
 //	  m7g.large  us-east-1a,us-east-1b on-demand,spot 0.0816 cpu=2 mem=8Gi pods=29 arch=arm64
 //	  m7g.large  us-east-1c on-demand 0.09 short   a type's amounts stand on its first line
@@ -67,7 +67,7 @@
 // spread is over the domains of a label: max-skew is 1 unless it says otherwise,
 // soft is ScheduleAnyway, any-node is nodeAffinityPolicy Ignore, honor-taints is
 // nodeTaintsPolicy Honor. near is pod affinity and apart is anti-affinity, by the
-// domains of a label; with a weight they are wishes. They are about pods of the
+// domains of a label; with a weight they are preferences. They are about pods of the
 // same namespace, unless ns says which.
 //
 // Not in the format: when the snapshot was taken, creation times, UIDs, provider

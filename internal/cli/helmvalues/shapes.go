@@ -24,6 +24,7 @@ func chartShapes() map[string]string {
 		shapeMapping: `
 			additionalAnnotations additionalLabels affinity affinity.nodeAffinity affinity.podAffinity affinity.podAntiAffinity controller
 			controller.healthProbe controller.image controller.metrics controller.resources controller.resources.limits controller.resources.requests
+		` + `
 			controller.securityContext crds dnsConfig global networkPolicy nodeSelector podAnnotations podDisruptionBudget podLabels
 			podSecurityContext postInstallHook rbac service service.annotations serviceAccount serviceAccount.annotations serviceMonitor
 			serviceMonitor.additionalLabels serviceMonitor.endpointConfig settings settings.awsFeatureGates settings.featureGates strategy

@@ -7,7 +7,7 @@ import (
 // Plan is a packing.Plan as JSON. Its fields are a stable interface: fields may be
 // added, none changes its meaning. Lists are never null.
 type Plan struct {
-	Machines   []Machine   `json:"machines"`   // cheapest first
+	Machines   []NodeClaim `json:"machines"`   // cheapest first
 	Placements []Placement `json:"placements"` // pods that existing nodes have room for
 	Refusals   []Refusal   `json:"refusals"`   // unschedulable pods
 	// Omissions are the pods that were planned without some of their preferences, because the rules of all pods exceed the limit of a plan.
@@ -22,8 +22,8 @@ type Plan struct {
 	Context
 }
 
-// Machine is a planned node.
-type Machine struct {
+// NodeClaim is a planned node.
+type NodeClaim struct {
 	Name         string            `json:"name"`         // in this plan only: "general-1"
 	NodePool     string            `json:"nodePool"`     // its NodePool
 	PricePerHour float64           `json:"pricePerHour"` // of the cheapest offering
@@ -81,12 +81,12 @@ type Reason struct {
 // PlanOf returns the plan as written to JSON. seconds is the time that solving took.
 func PlanOf(p packing.Plan, seconds float64, more Context) Plan {
 	out := Plan{
-		Machines: []Machine{}, Placements: []Placement{}, Refusals: []Refusal{},
+		Machines: []NodeClaim{}, Placements: []Placement{}, Refusals: []Refusal{},
 		PricePerHour: p.Price.Dollars(), LowerBoundPerHour: p.LowerBound.Dollars(), SolveSeconds: seconds,
 		Pods: p.Pods, PodClasses: p.Classes, Context: more,
 	}
 	for _, m := range p.Machines {
-		machine := Machine{
+		machine := NodeClaim{
 			Name: m.Name, NodePool: m.Pool, PricePerHour: m.Price().Dollars(), Pods: m.Pods,
 			Requests: m.Requests.Map(), Labels: m.Labels,
 		}

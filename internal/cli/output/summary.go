@@ -26,7 +26,7 @@ func Summary(p packing.Plan, seconds float64, more Context, width int) string {
 		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusals(p.Refusals)))
 	}
 	if len(p.Machines) > 0 {
-		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(Machines(p).Fit(within(width))))
+		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(NodeClaims(p).Fit(within(width))))
 	}
 	b.WriteString(relaxed(p.Machines))
 	if len(p.Placements) > 0 {
@@ -102,9 +102,9 @@ func duration(seconds float64) string {
 
 func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 
-// Machines returns the rows of the nodes to launch, equal ones together, what
+// NodeClaims returns the rows of the nodes to launch, equal ones together, what
 // costs most first.
-func Machines(p packing.Plan) Table {
+func NodeClaims(p packing.Plan) Table {
 	groups := grouped(p.Machines)
 	slices.SortStableFunc(groups, func(a, b []packing.Machine) int { return cmp.Compare(sum(b), sum(a)) })
 	t := Table{

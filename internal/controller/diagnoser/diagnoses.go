@@ -31,7 +31,7 @@ import (
 // All share one report, so that a thousand late claims cost as many AWS calls as one. Its methods may be called
 // concurrently, and on nil, which knows nothing.
 type Diagnoser struct {
-	Doors   collector.Doors // with a rate limit apart from that of launches; Late is set for each report
+	Clients collector.Clients // with a rate limit apart from that of launches; Late is set for each report
 	Cache   client.Reader
 	Cluster loop.NodeReader
 	Holds   *poolhealth.LaunchBackoff
@@ -126,8 +126,8 @@ func (d *Diagnoser) Pass(ctx context.Context) error {
 	verdicts := d.judge(seen)
 	// 3. act
 	d.hold(seen, verdicts)
-	// 4. tell
-	d.tell(ctx, seen, verdicts)
+	// 4. report
+	d.publish(ctx, seen, verdicts)
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (d *Diagnoser) isLate(claim *karpv1.NodeClaim, now time.Time) (lateClaim, b
 	if !seen.Launched || seen.Registered || claim.DeletionTimestamp != nil || !nodestate.IsServed(claim.Spec.NodeClassRef) {
 		return lateClaim{}, false
 	}
-	bought := seen.Bought
+	bought := seen.LaunchedAt
 	if bought.IsZero() {
 		bought = seen.Created
 	}
@@ -241,13 +241,13 @@ func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 
 // collect asks, and publishes what came of it.
 func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
-	doors := d.Doors
-	doors.Now, doors.Late = d.Now.Now, map[string]bool{}
+	clients := d.Clients
+	clients.Now, clients.Late = d.Now.Now, map[string]bool{}
 	for _, l := range seen.late {
-		doors.Late[l.id] = true
+		clients.Late[l.id] = true
 	}
 	d.Metrics.Diagnoses.Inc()
-	found := collector.Collect(ctx, doors)
+	found := collector.Collect(ctx, clients)
 	if ctx.Err() != nil {
 		return // the process is stopping, and missing answers mean nothing
 	}
@@ -308,7 +308,7 @@ func (d *Diagnoser) pending(ctx context.Context, pods []string) []*corev1.Pod {
 		if err := d.Cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err == nil && pod.Spec.NodeName == "" {
 			out = append(out, pod)
 		}
-		if len(out) == mostTold {
+		if len(out) == maxPodEvents {
 			break
 		}
 	}

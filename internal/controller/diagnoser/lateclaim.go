@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// mostTold is how many of the pods that wait for one claim are told why.
-const mostTold = 20
+// maxPodEvents is the highest number of pods that get an event because of one late claim. Further pods get none.
+const maxPodEvents = 20
 
 // Verdict is why a claim is late, as its condition reports it.
 type Verdict struct {
@@ -106,7 +106,7 @@ func (d *Diagnoser) WillNotJoin(claim *karpv1.NodeClaim) (why string, isKnown bo
 	return v.Message, v.Known
 }
 
-// hold keeps pools from buying more of what certainly does not join, and lets them buy again when the cause is gone.
+// hold stops the launches of pools whose instances certainly do not join, and resumes them when the cause is gone.
 func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	now := d.Now.Now()
 	for _, l := range seen.late {
@@ -126,7 +126,7 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 		d.Holds.Anew(pool)
 		d.Log.Info("what kept nodes from joining is gone", "nodePool", pool, "check", check)
 		if d.Batch != nil {
-			d.Batch.Hurry("mended " + pool)
+			d.Batch.Hurry("fixed " + pool)
 		}
 	}
 }
@@ -152,8 +152,8 @@ func (r report) clears(class, check string) bool {
 	return judged
 }
 
-// tell says what is news: to the claims by their conditions and events, to their pools and pods by events, to the log and the metrics.
-func (d *Diagnoser) tell(ctx context.Context, seen lateScan, verdicts map[types.UID]Verdict) {
+// publish reports new verdicts: it sets conditions of the claims, emits events for claims, pools and pods, logs, and counts.
+func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[types.UID]Verdict) {
 	d.mu.Lock()
 	before := d.Verdicts
 	d.Verdicts = verdicts
@@ -174,7 +174,7 @@ func (d *Diagnoser) tell(ctx context.Context, seen lateScan, verdicts map[types.
 		}
 		d.Metrics.JoinFailures.WithLabelValues(orUnknown(v.Check), l.pool).Inc()
 		logged[l.pool+"\n"+v.Check+"\n"+v.Message]++
-		d.tellOne(ctx, seen, l, v)
+		d.publishOne(ctx, seen, l, v)
 	}
 	for text, n := range logged {
 		part := strings.SplitN(text, "\n", 3)
@@ -214,7 +214,7 @@ func (d *Diagnoser) CuredAt(claim *karpv1.NodeClaim) (since time.Time, isKnown b
 	return d.cured[claim.UID], d.Verdicts[claim.UID].Known
 }
 
-func (d *Diagnoser) tellOne(ctx context.Context, seen lateScan, l lateClaim, v Verdict) {
+func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, v Verdict) {
 	later := d.Tell.Tell
 	if d.Drip != nil {
 		later = d.Drip.Later

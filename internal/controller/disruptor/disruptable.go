@@ -93,7 +93,7 @@ func (s *DisruptableConditionWriter) Write(ctx context.Context, snapshot cluster
 				return err
 			}
 			s.newest.Note(written)
-			s.tell(d, now)
+			s.publish(d, now)
 			return nil
 		})
 	}
@@ -195,8 +195,8 @@ func writeStay(claim *karpv1.NodeClaim, stay disruption.Stay, now time.Time) {
 	})
 }
 
-// tell remembers what was written, and says it. That pods came or went a short while ago is nothing to be told of.
-func (s *DisruptableConditionWriter) tell(d dueStay, now time.Time) {
+// publish remembers the written condition, and emits an event for it. Recent changes of the node's pods get no event.
+func (s *DisruptableConditionWriter) publish(d dueStay, now time.Time) {
 	s.mu.Lock()
 	entry := s.nodes[d.node]
 	isNews := entry.said != d.stay.Cause

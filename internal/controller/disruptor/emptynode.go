@@ -73,7 +73,7 @@ func (e *Emptiness) removeOne(ctx context.Context, l emptyNode, now time.Time) (
 	return false, nil
 }
 
-// deleteEmpty deletes the claim, and tells why.
+// deleteEmpty deletes the claim, and emits an event with the reason.
 func (e *Emptiness) deleteEmpty(ctx context.Context, l emptyNode, now time.Time) error {
 	claim, err := e.Objects.PatchClaim(ctx, l.claim, func(c *karpv1.NodeClaim) {
 		c.StatusConditions().Set(now, nodestate.DisruptionReason(l.move.Reason))

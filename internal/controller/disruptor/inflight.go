@@ -187,7 +187,7 @@ func homeless(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) ma
 	}
 	for i := range plan.Machines {
 		for _, id := range plan.Machines[i].Pods {
-			lost[id] = "has no place to go to but a node that would be bought"
+			lost[id] = "has room on no existing node, only on a node that would be launched"
 		}
 	}
 	return lost

@@ -27,7 +27,7 @@ func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving 
 	}
 	m.Metrics.Moves.Begun.WithLabelValues(string(mark.Reason)).Inc()
 	mark.Count(m.Metrics, leaving)
-	m.Log.Info("begun to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes, "newNodes", mark.Claims, "pods", mark.Pods,
+	m.Log.Info("started to move pods", "move", mark.ID, "reason", string(mark.Reason), "nodes", mark.Nodes, "newNodes", mark.Claims, "pods", mark.Pods,
 		"savingPerHour", mark.Saving, "Nodes", nodeNames(nodes))
 	if err := buy(map[string]string{nodestate.AnnotationReplaces: mark.ID}); err != nil {
 		return err
@@ -35,8 +35,8 @@ func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving 
 	return m.onNodes(ctx, nodes, nodestate.CloseNode)
 }
 
-// buy makes the claims of a plan's machines.
-func (m *Disruptor) buy(ctx context.Context, machines []packing.Machine, annotations map[string]string) error {
+// createReplacements creates the planned NodeClaims.
+func (m *Disruptor) createReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) error {
 	for _, created := range m.Claims.CreateReplacements(ctx, machines, annotations) {
 		if created.Err != nil {
 			return created.Err
@@ -52,7 +52,7 @@ func (m *Disruptor) buy(ctx context.Context, machines []packing.Machine, annotat
 func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
 	switch step.Action {
 	case replacement.Wait:
-		m.tellWait(f, step)
+		m.recordWait(f, step)
 		return nil
 	case replacement.Close:
 		return m.onNodes(ctx, f.open(), nodestate.CloseNode)
@@ -115,7 +115,7 @@ func (m *Disruptor) delete(ctx context.Context, f *InFlightMove, now time.Time) 
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	m.tellDone(f, now)
+	m.recordDone(f, now)
 	return nil
 }
 
@@ -125,7 +125,7 @@ func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.
 	if err := m.onNodes(ctx, f.closed(), nodestate.OpenNode); err != nil {
 		return err
 	}
-	if err := m.giveBack(ctx, f, step, now); err != nil {
+	if err := m.deleteReplacements(ctx, f, step, now); err != nil {
 		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(f.Leaving), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
@@ -142,13 +142,13 @@ func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.
 		m.Gate.Forget(c.UID)
 	}
 	m.hold(f, step.Reason, now)
-	m.tellUndone(f, step.Reason)
+	m.recordUndone(f, step.Reason)
 	return nil
 }
 
-// giveBack deletes the claims that were made in place of others and are of no use, but those that the step keeps. That one joined and was
-// not fit is remembered before: afterwards nobody knows.
-func (m *Disruptor) giveBack(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
+// deleteReplacements deletes the replacements that the step does not keep. It records before that a replacement joined and did not fit:
+// this cannot be read once the claim is deleted.
+func (m *Disruptor) deleteReplacements(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
 	for _, c := range f.coming {
 		if c.DeletionTimestamp != nil || slices.Contains(step.Keep, c.Name) || f.isUsed(c, now) {
 			continue

@@ -22,7 +22,7 @@ func (m *Disruptor) freshen(ctx context.Context, s *DisruptionInput, now time.Ti
 	return m.BeginAll(ctx, s, disruption.Drifted, moves, now)
 }
 
-// drifting are the moves by which drifted nodes go now. Those of static pools, which need no plan, are begun.
+// drifting returns the moves that replace drifted nodes now. It starts those of static pools itself, because they need no plan.
 func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.Time) []consolidation.Move {
 	granted, others := m.grantDrifted(s)
 	if len(granted) == 0 {
@@ -35,8 +35,8 @@ func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.T
 	return moves
 }
 
-// grantDrifted returns the nodes that are to be replaced now because they have drifted; nobody else gets their place. And it returns why
-// others stay that the budgets have no room for, or that have moved too often.
+// grantDrifted returns the drifted nodes to replace now; their share of the disruption budgets is reserved. It also returns why
+// other drifted nodes stay: their budget is used up, or their pods were moved too often.
 func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others []disruption.Stay) {
 	m.Gate.Enter()
 	defer m.Gate.Leave()
@@ -53,11 +53,11 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 		return nil, nil
 	}
 	m.oldestFirst(s, nodes)
-	wishes := make([][]string, len(nodes))
+	sets := make([][]string, len(nodes))
 	for i, n := range nodes {
-		wishes[i] = []string{n}
+		sets[i] = []string{n}
 	}
-	granted, waiting, rooms := disruption.Grant(s.In, disruption.Drifted, wishes)
+	granted, waiting, rooms := disruption.Grant(s.In, disruption.Drifted, sets)
 	nodestate.CountRooms(m.Metrics, rooms)
 	granted, tired = m.settled(s, disruption.Drifted, granted, true)
 	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
@@ -65,9 +65,8 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 	return granted, slices.Concat(waiting, tired)
 }
 
-// timely returns the moves that can come to their end, and why other nodes stay that have something to wait for: a pool for which nothing is
-// bought at the moment, or a node that is not ready yet, perhaps what was bought for a move of theirs before. They are looked at again with
-// the next look. Nodes with a pod that has no place are left alone for a while.
+// timely returns the moves that can be completed, and why other nodes stay. A node stays until the next scan if launches of its pool are
+// held, or if a node is not ready yet, such as the replacement of an earlier move. A node with a pod that has no place is held for a while.
 func (m *Disruptor) timely(s *DisruptionInput, found consolidation.Result, now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for _, stuck := range found.Stuck {
@@ -76,7 +75,7 @@ func (m *Disruptor) timely(s *DisruptionInput, found consolidation.Result, now t
 			continue
 		}
 		if until, why := m.Holds.Held(now, n.Pool); !until.IsZero() {
-			later = append(later, disruption.Stay{Node: n.Name, Cause: disruption.InWaves, Until: until, Detail: "nothing is bought for its NodePool: " + why})
+			later = append(later, disruption.Stay{Node: n.Name, Cause: disruption.InWaves, Until: until, Detail: "launches for its NodePool are on hold: " + why})
 			continue
 		}
 		m.holdStuck(s.Claims[n.Claim], provisioner.Explain(stuck.Refusal), now)

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// tellWait says what a move waits for, once.
-func (m *Disruptor) tellWait(f *InFlightMove, step replacement.Step) {
+// recordWait says what a move waits for, once.
+func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
 	if m.told[f.Mark.ID] == step.Reason {
 		return
 	}
@@ -29,8 +29,8 @@ func (m *Disruptor) tellWait(f *InFlightMove, step replacement.Step) {
 	m.Log.Info("move waits", "move", f.Mark.ID, "cause", step.Reason, "newNodeClaims", f.claimNames())
 }
 
-// tellDone counts a move that was done, with what it turned out to save.
-func (m *Disruptor) tellDone(f *InFlightMove, now time.Time) {
+// recordDone counts a move that was done, with what it turned out to save.
+func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 	reason, took := string(f.Mark.Reason), now.Sub(f.Mark.Begun).Seconds()
 	m.Metrics.Moves.Ended.WithLabelValues(reason, "done").Inc()
 	m.Metrics.Took.WithLabelValues(reason).Observe(took)
@@ -47,8 +47,8 @@ func (m *Disruptor) tellDone(f *InFlightMove, now time.Time) {
 		"promisedPerHour", f.Mark.Saving, "realisedPerHour", saving.Dollars(), "seconds", took)
 }
 
-// tellUndone says why a move came to nothing.
-func (m *Disruptor) tellUndone(f *InFlightMove, why string) {
+// recordUndone emits an event and logs why a move was undone.
+func (m *Disruptor) recordUndone(f *InFlightMove, why string) {
 	m.Metrics.Moves.Ended.WithLabelValues(string(f.Mark.Reason), "undone").Inc()
 	decision, kind, found := f.Mark.Decision()
 	m.Metrics.Moves.Failed.WithLabelValues(decision, kind, found).Inc()
@@ -58,9 +58,9 @@ func (m *Disruptor) tellUndone(f *InFlightMove, why string) {
 	m.Log.Warn("undid a move", "move", f.Mark.ID, "reason", string(f.Mark.Reason), "cause", why, "Nodes", f.nodeNames(), "newNodeClaims", f.claimNames())
 }
 
-// tellStays says how many nodes stay for which reason, when that changes: candidates are those that were looked at, and moves
+// recordStays says how many nodes stay for which reason, when that changes: candidates are those that were looked at, and moves
 // what was found.
-func (m *Disruptor) tellStays(stays []disruption.Stay, candidates []string, moves []consolidation.Move) {
+func (m *Disruptor) recordStays(stays []disruption.Stay, candidates []string, moves []consolidation.Move) {
 	counts := map[disruption.Cause]int{}
 	for _, s := range stays {
 		counts[s.Cause]++

@@ -112,7 +112,7 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 		return nil
 	}
 	t.mu.Lock()
-	trips := slices.Concat(t.Trips, s.begun(in.Now))
+	trips := slices.Concat(t.Trips, s.started(in.Now))
 	t.mu.Unlock()
 	traffic := disruption.Traffic{Reason: reason, Pods: map[string]int{}, Limits: map[string]int{}, Together: together, Now: in.Now}
 	for pool, p := range in.Policies {
@@ -141,9 +141,9 @@ type TravelScene struct {
 	Pods   map[string][]*corev1.Pod     // as podsByNode returns them
 }
 
-// begun are the trips of moves that are not committed yet: they are noted when they are, but are to be counted from the start, or two
-// moves that wait for their nodes would each take what is left of an hour's.
-func (s TravelScene) begun(now time.Time) []disruption.Trip {
+// started returns the trips of moves that are not committed yet. They are recorded on commit, but count from the start: otherwise two
+// moves that wait for their replacements would each use the rest of the hourly limit.
+func (s TravelScene) started(now time.Time) []disruption.Trip {
 	var out []disruption.Trip
 	for _, name := range slices.Sorted(maps.Keys(s.Claims)) {
 		c := s.Claims[name]

@@ -82,8 +82,8 @@ type blockage struct {
 	since time.Time
 }
 
-// How often moves are led on while there are some, how often the nodes are looked at for others at most and at least, and
-// how long nodes of a move that was undone are left alone: so long the first time, and twice as long each time after that.
+// Moves in flight are advanced every advanceEvery. Scans for new moves start searchEvery to searchLeast apart. The nodes of an undone move
+// are held for HoldFirst, and twice as long each further time, up to HoldMost.
 const (
 	advanceEvery = time.Second
 	searchEvery  = 10 * time.Second
@@ -216,7 +216,7 @@ func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o kube.Obj
 func unsaid(paused loop.PauseState, market catalog.Market) string {
 	switch {
 	case market == nil:
-		return "it is not known yet what can be bought"
+		return "the offerings of EC2 are not known yet"
 	case paused.IsUnread:
 		return "it cannot be read whether all NodePools are paused"
 	}

@@ -33,7 +33,7 @@ type searching struct {
 	blockers time.Time // when deadlocks were counted last
 }
 
-// DisruptionInput is one look at the cluster, with all that says who may go.
+// DisruptionInput is the state of the cluster for one scan, with all that decides which nodes may be disrupted.
 type DisruptionInput struct {
 	In      disruption.Input
 	market  catalog.Market
@@ -66,7 +66,7 @@ func (m *Disruptor) Look(ctx context.Context) error {
 	return m.Save(ctx, now)
 }
 
-// Scenery reads the input of a search for moves. It returns nil until EC2 has returned instance types.
+// Scenery reads the input of a scan. It returns nil until the offerings of EC2 are known.
 func (m *Disruptor) Scenery(ctx context.Context, now time.Time) (*DisruptionInput, error) {
 	objects, err := m.Reader.Objects(ctx)
 	if err != nil || len(objects.Claims) == 0 {
@@ -172,8 +172,8 @@ func worthTheirPrice(nodes []string, moves []consolidation.Move) []disruption.St
 	return out
 }
 
-// withRoom returns those of the nodes of whose pools one more may leave to save money, and why the others stay: nobody needs to
-// Look at what could not be begun.
+// withRoom returns the nodes whose pools' budgets allow one more disruption to save money, and why the others stay. Moves of the
+// others could not be started, so they are not searched.
 func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (some []string, stays []disruption.Stay) {
 	full, by := map[string]disruption.Room{}, nodestate.NodesByName(s.In.Snapshot)
 	for _, room := range rooms {
@@ -191,7 +191,7 @@ func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (som
 	return some, stays
 }
 
-// Save begins moves that save money. All nodes are looked at without holding anybody up; what is chosen is looked at again.
+// Save starts moves that save money. The scan of all nodes holds no lock; the chosen moves are revalidated before they start.
 func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 	looked := time.Now()
 	s, err := m.Scenery(ctx, now)
@@ -228,7 +228,7 @@ func (m *Disruptor) Save(ctx context.Context, now time.Time) error {
 		return nil // the recorded reasons to stay remain valid
 	}
 	nodestate.CountWeighed(m.Metrics, s.In, found)
-	m.tellStays(stays, nodes, found.Moves)
+	m.recordStays(stays, nodes, found.Moves)
 	m.Staying.Note(stayWorth, worthTheirPrice(nodes, found.Moves)...)
 	m.Staying.Note(staySavingRoom)
 	if len(found.Moves) == 0 {
@@ -259,8 +259,8 @@ func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) erro
 	return m.BeginAll(ctx, s, disruption.Underutilized, confirmed, now)
 }
 
-// holdBest leaves the nodes of the best move alone for a while that were granted, where none was confirmed: the same would be found in each look, and nothing
-// else.
+// holdBest holds the granted nodes of the best move for a while if revalidation confirmed no move. Otherwise each scan would find only
+// the same move.
 func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, granted map[string]bool, now time.Time) {
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for i := range moves {
@@ -271,12 +271,12 @@ func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, gra
 		for _, name := range moves[i].Nodes {
 			claims = append(claims, s.Claims[by[name].Claim])
 		}
-		m.hold(&InFlightMove{Leaving: claims}, "what was found for it was not found when it was looked at again", now)
+		m.hold(&InFlightMove{Leaving: claims}, "its move is no longer valid on revalidation", now)
 		return
 	}
 }
 
-// grantMoves returns the nodes that may go, and those of the moves' that the budgets allow; nobody else gets their place.
+// grantMoves returns the nodes that may be disrupted, and the nodes of the moves that the budgets allow. The share of the latter is reserved.
 func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (nodes, granted []string) {
 	m.Gate.Enter()
 	defer m.Gate.Leave()
@@ -284,15 +284,15 @@ func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (
 	nodes, _ = disruption.Candidates(s.In, disruption.Underutilized)
 	nodes, _ = m.settled(s, disruption.Underutilized, nodes, false)
 	may := loop.SetOf(nodes)
-	var wishes [][]string
+	var sets [][]string
 	for _, move := range moves {
 		if !slices.ContainsFunc(move.Nodes, func(n string) bool { return !may[n] }) {
-			wishes = append(wishes, move.Nodes)
+			sets = append(sets, move.Nodes)
 		}
 	}
 	var waiting, tired []disruption.Stay
 	var rooms []disruption.Room
-	granted, waiting, rooms = disruption.Grant(s.In, disruption.Underutilized, wishes)
+	granted, waiting, rooms = disruption.Grant(s.In, disruption.Underutilized, sets)
 	nodestate.CountRooms(m.Metrics, rooms)
 	granted, tired = m.settled(s, disruption.Underutilized, granted, true)
 	m.Staying.Note(staySavingRoom, slices.Concat(waiting, tired)...)
@@ -308,7 +308,7 @@ func (m *Disruptor) reserve(s *DisruptionInput, nodes []string) {
 	}
 }
 
-// release gives back what was reserved for nodes that none of the moves takes.
+// release frees the reserved share of the budgets of nodes that are in none of the moves.
 func (m *Disruptor) release(s *DisruptionInput, nodes []string, moves []consolidation.Move) {
 	goes := nodestate.NodesOfMoves(moves)
 	by := nodestate.NodesByName(s.In.Snapshot)
@@ -341,8 +341,7 @@ func (m *Disruptor) Weighing(s *DisruptionInput, nodes []string) consolidation.I
 	return out
 }
 
-// BeginAll begins moves, one after the other, but those that would buy what is not bought now. An error ends only the move that it
-// befell.
+// BeginAll starts moves one after another, but those that need a launch that is on hold. An error ends only its own move.
 func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason disruption.Reason, moves []consolidation.Move, now time.Time) error {
 	byName := map[string]*corev1.Node{}
 	for _, n := range s.objects.Nodes {
@@ -369,12 +368,12 @@ func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason dis
 		if reason == disruption.Underutilized {
 			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usual).Seconds()))
 		}
-		m.complain(m.begin(ctx, mark, claims, nodes, func(a map[string]string) error { return m.buy(ctx, move.Machines, a) }, now))
+		m.complain(m.begin(ctx, mark, claims, nodes, func(a map[string]string) error { return m.createReplacements(ctx, move.Machines, a) }, now))
 	}
 	return nil
 }
 
-// fingerprint changes when a look could find something else: other candidates, other pods on them, or other prices, or when it is worth looking closer.
+// fingerprint changes when a scan could find other moves: with the candidates, their pods, the prices, or when a deeper search is due.
 func (s *DisruptionInput) fingerprint(nodes []string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(fingerprintSeed)

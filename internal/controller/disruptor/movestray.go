@@ -55,7 +55,7 @@ func (m *Disruptor) clear(ctx context.Context, o kube.Objects, now time.Time) er
 		}
 		return err
 	}
-	m.Log.Info("opened Nodes that were closed to be emptied, and that nobody empties", "Nodes", nodeNames(nodes))
+	m.Log.Info("uncordoned Nodes that were cordoned for a move that no longer exists", "Nodes", nodeNames(nodes))
 	return nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// off says why nobody wants the move any more; empty if it is wanted. Users may change their mind for as long as it takes a machine to come.
+// off returns why the user no longer wants the move; empty if the move is still wanted. A user can object until the replacement is ready.
 func (m *Disruptor) off(f *InFlightMove, w userIntent) string {
 	for _, c := range f.Leaving {
 		if c.DeletionTimestamp != nil {
@@ -45,7 +45,7 @@ type userIntent struct {
 	kept     map[string]string            // by Node: which object asked to keep it
 }
 
-// against says why the claim's node is not to go for the reason; empty if nobody minds.
+// against returns why the user does not want the claim's node disrupted for the reason; empty if there is no objection.
 func (w userIntent) against(c *karpv1.NodeClaim, reason disruption.Reason) string {
 	pool := c.Labels[karpv1.LabelNodePool]
 	p, known := w.policies[pool]

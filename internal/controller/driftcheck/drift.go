@@ -145,11 +145,11 @@ func (d *Reconciler) list(ctx context.Context, now time.Time) error {
 type driftSeen struct {
 	pools   []*karpv1.NodePool               // those that can drift, sorted by name
 	classes map[string]*awsv1.EC2NodeClass   // by name
-	claims  map[string][]*karpv1.NodeClaim   // by pool: that have a machine and are to stay
+	claims  map[string][]*karpv1.NodeClaim   // by pool: that have an instance and are not deleted
 	ready   map[string]bool                  // provider ids of Nodes that are ready
 	ofPool  map[string]drift.Made            // by pool: what it makes nodes from now
 	ofClass map[string]drift.Made            // by class
-	types   map[string]map[string]typeOffers // by pool, by instance type; nil: nobody can say now
+	types   map[string]map[string]typeOffers // by pool, by instance type; nil: not known now
 	wishes  map[string]driftWish             // by pool
 }
 

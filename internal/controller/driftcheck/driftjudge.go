@@ -38,8 +38,8 @@ type poolDrift struct {
 type nodeDrift struct {
 	claim    *karpv1.NodeClaim
 	verdicts []drift.Verdict
-	unknown  bool           // EC2 has not told what its machine has
-	untold   []drift.Reason // for which nobody can say now whether it drifts
+	unknown  bool           // EC2 has not reported the state of its instance
+	untold   []drift.Reason // for which it is not known now whether it drifts
 	target   string         // what one in its place would be made from
 	fit      bool           // for pods, for a while
 	young    bool           // it may still become fit
@@ -140,8 +140,8 @@ func openBreaker(pool *karpv1.NodePool) string {
 	return c.Message
 }
 
-// isUntold reports whether it is not known now if nodes of the pool drift that are said to: the class does not find its groups or subnets, or
-// EC2 has not told what a machine has.
+// isUntold reports whether it is not known now if nodes of the pool with the condition Drifted still drift: the class does not find its
+// groups or subnets, or EC2 has not reported the state of an instance.
 func isUntold(p poolDrift) bool {
 	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
 		return true

@@ -65,7 +65,7 @@ func (s *Collector) expire(ctx context.Context, claim *karpv1.NodeClaim, now tim
 	if err != nil && kube.WhatNext(err) != kube.Gone {
 		return err
 	}
-	s.Log.Info("the capacity block of a machine ends", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
+	s.Log.Info("the capacity block of an instance ends", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
 		"capacityReservation", claim.Labels[awsv1.LabelCapacityReservationID])
 	return nil
 }
@@ -86,7 +86,7 @@ func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err != nil && kube.WhatNext(err) != kube.Gone {
 		return err
 	}
-	s.Log.Info("the capacity reservation of a machine has ended, and it runs on, on demand", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
+	s.Log.Info("the capacity reservation of an instance has ended; the instance runs on as on-demand", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
 		"capacityReservation", claim.Labels[awsv1.LabelCapacityReservationID])
 	return nil
 }

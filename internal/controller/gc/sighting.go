@@ -30,7 +30,7 @@ func sightings(out SweepResult, name string) []sighting {
 			"is it true? Then remove them by hand, or set --breaker-share (BREAKER_SHARE) to 1 until it is done; else see what was restored, renamed or hidden"})
 	}
 	byUID := map[string][]ec2.Instance{}
-	for _, i := range out.Namesakes {
+	for _, i := range out.SameName {
 		byUID[i.Tags[ec2.TagUID]] = append(byUID[i.Tags[ec2.TagUID]], i)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(byUID)) {
@@ -82,7 +82,7 @@ func verb(n int) string {
 
 // report says what was seen and is not touched: once in the log while it lasts, in events, and in numbers.
 func (s *Collector) report(ctx context.Context, out SweepResult) {
-	s.Metrics.Namesakes.Set(float64(len(out.Namesakes)))
+	s.Metrics.SameName.Set(float64(len(out.SameName)))
 	s.Metrics.BreakerOpen.Reset()
 	for _, o := range out.Held {
 		s.Metrics.BreakerOpen.WithLabelValues(o.Kind).Set(1)

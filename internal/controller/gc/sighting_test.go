@@ -15,9 +15,9 @@ func TestSightings(t *testing.T) {
 			Tags: map[string]string{ec2.TagUID: uid, ec2.TagNodePool: pool, ec2.TagNodeClaim: claim}}
 	}
 	seen := SweepResult{
-		Held:      []open{{"instance", 40, 90}},
-		Namesakes: []ec2.Instance{tagged("i-3", "uid-b", "web", "web-1"), tagged("i-2", "uid-c", "db", "db-1"), tagged("i-1", "uid-b", "api", "api-1")},
-		Legacy:    []ec2.Instance{{ID: "i-9", Tags: map[string]string{ec2.TagNodePool: "old"}}},
+		Held:     []open{{"instance", 40, 90}},
+		SameName: []ec2.Instance{tagged("i-3", "uid-b", "web", "web-1"), tagged("i-2", "uid-c", "db", "db-1"), tagged("i-1", "uid-b", "api", "api-1")},
+		Legacy:   []ec2.Instance{{ID: "i-9", Tags: map[string]string{ec2.TagNodePool: "old"}}},
 	}
 	all := sightings(seen, "prod")
 	want := [][]string{

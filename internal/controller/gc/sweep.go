@@ -30,7 +30,7 @@ type SweepResult struct {
 	Instances []ec2.Instance      // without a claim
 	Claims    []*karpv1.NodeClaim // without an instance
 	Held      []open              // too many to be plausible
-	Namesakes []ec2.Instance
+	SameName  []ec2.Instance
 	Legacy    []ec2.Instance // with our cluster name, without a cluster UID, a claim or a Node here
 }
 
@@ -40,7 +40,7 @@ type open struct {
 	Found, Total int
 }
 
-// A machine must be so old before it can be missed, and a claim bought for so long.
+// An instance must have this age before it can be an orphan, and a claim must have been launched for this long.
 const (
 	SweepGrace = 30 * time.Second
 	claimGrace = time.Minute
@@ -72,7 +72,7 @@ func Sweep(in SweepInput) SweepResult {
 				out.Instances = append(out.Instances, i)
 			}
 		case ec2.SameName:
-			out.Namesakes = append(out.Namesakes, i)
+			out.SameName = append(out.SameName, i)
 		case ec2.Legacy:
 			if !known[i.ProviderID()] && !in.Nodes[i.ProviderID()] {
 				out.Legacy = append(out.Legacy, i)

@@ -201,8 +201,8 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	}
 	s.Metrics.Swept.WithLabelValues("nodeclaim").Inc()
 	nodestate.PodLoss{Claim: claim, Reason: lifecycle.ReasonMachineGone, Pods: nodestate.Displaced(ctx, s.Cluster, claim, now)}.Count(s.Metrics)
-	s.tellGone(claim, why, now)
-	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, known), Why: why}.Tell(s.Tell, s.Metrics, s.Log)
+	s.reportGone(claim, why, now)
+	nodeclaim.ExternalTermination{Claim: claim, How: nodeclaim.HowEnded(why, known), Why: why}.Report(s.Tell, s.Metrics, s.Log)
 	s.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool],
 		"reason", lifecycle.ReasonMachineGone, "cause", why, "Node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	s.Batch.Ask(string(claim.UID))
@@ -216,9 +216,9 @@ func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	}
 }
 
-// tellGone says why a claim lost its machine. A pool whose machines end before they join waits a little before it buys the
-// next, and longer each time: what ends them, a key that they may not use perhaps, may go on.
-func (s *Collector) tellGone(claim *karpv1.NodeClaim, why string, now time.Time) {
+// reportGone emits an event and logs why a claim lost its instance. A pool whose instances end before they join waits before the next
+// launch, and longer each time, because the cause may last: a KMS key that EC2 may not use, for example.
+func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
 		s.Tell.Tell(claim, kube.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
 		return

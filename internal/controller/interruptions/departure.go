@@ -221,7 +221,7 @@ func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error 
 		if d.kind.IsBroken() {
 			nodestate.SetDeadline(c, now)
 		}
-		reason, _ := toldOf(interruption.Notice{Kind: d.kind})
+		reason, _ := eventOf(interruption.Notice{Kind: d.kind})
 		if reason == "" {
 			reason = kube.ReasonTerminatingOnInterruption
 		}
@@ -246,7 +246,7 @@ func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error 
 	message := "Interrupted: " + string(d.kind)
 	i.Tell.Tell(claim, kube.ReasonTerminatingOnInterruption, message)
 	if d.kind == interruption.InstanceTerminated {
-		nodeclaim.FindExternalTermination(ctx, i.Machines, claim).Tell(i.Tell, i.Metrics, i.Log)
+		nodeclaim.FindExternalTermination(ctx, i.Machines, claim).Report(i.Tell, i.Metrics, i.Log)
 	}
 	for _, node := range d.nodes {
 		i.Tell.Tell(node, kube.ReasonTerminatingOnInterruption, message)

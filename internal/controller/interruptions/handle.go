@@ -17,14 +17,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// addressBook finds the claims that a notice is about.
+// addressBook finds the claims that an interruption message is about.
 type addressBook struct {
 	byInstance    map[string]*karpv1.NodeClaim
 	byReservation map[string][]*karpv1.NodeClaim
 	reservations  map[string]bool // IDs of the reservations that node classes have found
 }
 
-// book reads which claim has which machine, and which reservations there are.
+// book reads the instance of each claim, and the reservations.
 func (i *Handler) book(ctx context.Context) (addressBook, error) {
 	var list karpv1.NodeClaimList
 	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -80,7 +80,7 @@ func (b addressBook) address(l *queuedMessage) {
 // SQS delivers the message again after HiddenTime.
 const mostDoubts = 4
 
-// handle does what the notice asks for with one claim. The first result is false if the message must come again.
+// handle processes the interruption message for one claim. The first result is false if the message must stay in the queue.
 func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, l *queuedMessage, now time.Time) (bool, error) {
 	claim = i.newest.Of(claim)
 	n := l.notice
@@ -113,7 +113,7 @@ func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n inter
 	if err != nil {
 		return err
 	}
-	if reason, message := toldOf(n); reason != "" {
+	if reason, message := eventOf(n); reason != "" {
 		i.Tell.Tell(claim, reason, message)
 		for _, node := range nodes {
 			i.Tell.Tell(node, reason, message)
@@ -132,7 +132,7 @@ func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interrupt
 		return err
 	}
 	i.newest.Note(marked)
-	i.Log.Info("a machine will be interrupted", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "kind", string(n.Kind),
+	i.Log.Info("an instance will be interrupted", "NodeClaim", claim.Name, "Node", claim.Status.NodeName, "kind", string(n.Kind),
 		"instance", claim.Status.ProviderID, "noticed", n.At)
 	select {
 	case i.Wake <- struct{}{}:
@@ -187,8 +187,8 @@ func endingReasons() map[interruption.Kind]string {
 	}
 }
 
-// toldOf is the event that tells of a notice.
-func toldOf(n interruption.Notice) (kube.Reason, string) {
+// eventOf returns the reason and text of the event about an interruption message.
+func eventOf(n interruption.Notice) (kube.Reason, string) {
 	switch n.Kind {
 	case interruption.SpotInterrupted:
 		return kube.ReasonSpotInterrupted, "EC2 takes the spot instance back in two minutes"

@@ -185,8 +185,8 @@ func (i *Handler) Pass(ctx context.Context, messages []interruption.Message) err
 			plain = append(plain, l)
 		}
 	}
-	// 2. decide, 3. act, 4. tell
-	i.heedAll(ctx, plain)
+	// 2. decide, 3. act, 4. report
+	i.processAll(ctx, plain)
 	err = i.discard(ctx, plain)
 	if i.doubts == nil {
 		return errors.Join(err, i.judge(ctx, doubted))
@@ -201,7 +201,7 @@ func (i *Handler) Pass(ctx context.Context, messages []interruption.Message) err
 	return err
 }
 
-// checkCapacityType takes off the letter the claims whose instance is of a capacity type that the notice cannot be about.
+// checkCapacityType removes from the message the claims whose instance has a capacity type that such a message cannot be about.
 func (i *Handler) checkCapacityType(l *queuedMessage) {
 	var kept []*karpv1.NodeClaim
 	for _, c := range l.claims {
@@ -236,7 +236,7 @@ func (i *Handler) askAround(ctx context.Context) {
 		for len(letters) < askedAtOnce && len(i.doubts) > 0 {
 			letters = append(letters, <-i.doubts)
 		}
-		i.pause(ctx, "doubts", "cannot heed interruption notices", i.judge(ctx, letters))
+		i.pause(ctx, "doubts", "cannot process interruption messages", i.judge(ctx, letters))
 		select {
 		case <-ctx.Done():
 		case <-time.After(askPause):
@@ -244,7 +244,7 @@ func (i *Handler) askAround(ctx context.Context) {
 	}
 }
 
-// judge heeds letters that EC2 must be asked about, and leaves in the queue what is about others' instances.
+// judge processes messages that need a call of EC2, and leaves those about instances of other clusters in the queue.
 func (i *Handler) judge(ctx context.Context, letters []*queuedMessage) error {
 	if len(letters) == 0 {
 		return nil
@@ -262,8 +262,8 @@ func (i *Handler) judge(ctx context.Context, letters []*queuedMessage) error {
 			i.ignore(l.notice, ignoredInstance, l.others)
 		}
 	}
-	// 3. act, 4. tell
-	i.heedAll(ctx, letters)
+	// 3. act, 4. report
+	i.processAll(ctx, letters)
 	return i.discard(ctx, letters)
 }
 
@@ -279,7 +279,7 @@ func (i *Handler) open(messages []interruption.Message) []*queuedMessage {
 		case errors.As(err, &broken):
 			l.notice = interruption.Notice{Kind: interruption.NoOp}
 			i.Metrics.Dropped.WithLabelValues(string(broken.Cause)).Inc()
-			i.tellBroken(broken)
+			i.reportBroken(broken)
 		case l.notice.Unknown():
 			i.Metrics.Dropped.WithLabelValues("unknown_kind").Inc()
 			i.Log.Debug("message of an unknown kind", "source", l.notice.Source, "detailType", l.notice.DetailType)
@@ -329,8 +329,8 @@ func (i *Handler) ignore(n interruption.Notice, why string, instances []string) 
 		"account", n.Account, "region", n.Region, "hint", "see who may send to the queue, and the rules that send to it: docs/interruption.md")
 }
 
-// tellBroken says once for each cause that messages cannot be read: who sends them may send many.
-func (i *Handler) tellBroken(b *interruption.Broken) {
+// reportBroken says once for each cause that messages cannot be read: who sends them may send many.
+func (i *Handler) reportBroken(b *interruption.Broken) {
 	level := slog.LevelDebug
 	if !i.told[b.Cause] {
 		if i.told == nil {
@@ -343,9 +343,9 @@ func (i *Handler) tellBroken(b *interruption.Broken) {
 		"hint", "see who may send to the queue; joiner_interruption_dropped_messages_total counts them")
 }
 
-// heedAll heeds the notices, those of one claim one after another. A claim for which that fails stops no other; its
-// messages come again.
-func (i *Handler) heedAll(ctx context.Context, letters []*queuedMessage) {
+// processAll processes the messages, those of one claim one after another. A failure for one claim does not stop the others; its
+// messages stay in the queue.
+func (i *Handler) processAll(ctx context.Context, letters []*queuedMessage) {
 	now := i.Now.Now()
 	byClaim := map[string][]*queuedMessage{}
 	claims := map[string]*karpv1.NodeClaim{}
@@ -362,7 +362,7 @@ func (i *Handler) heedAll(ctx context.Context, letters []*queuedMessage) {
 			for _, l := range mail {
 				isDone, err := i.handle(ctx, claims[name], l, now)
 				if err != nil {
-					i.complain(ctx, "heed", "cannot heed an interruption notice about NodeClaim "+name, err)
+					i.complain(ctx, "process", "cannot process an interruption message about NodeClaim "+name, err)
 				}
 				if !isDone || err != nil {
 					l.keep.Store(true)

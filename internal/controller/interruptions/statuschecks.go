@@ -47,7 +47,7 @@ func (i *Handler) examineAll(ctx context.Context) {
 	}
 }
 
-// illness is what is wrong with the machine of a claim.
+// illness is a failed status check or event of a claim's instance.
 type illness struct {
 	claim   *karpv1.NodeClaim
 	kind    interruption.Kind
@@ -85,8 +85,8 @@ func (i *Handler) Examine(ctx context.Context) error {
 	return group.Wait()
 }
 
-// serious returns what has to be heeded, the worst of each claim, and how many machines fail at all. A check that fails
-// has to do so for a while, an event does not.
+// serious returns the worst problem of each claim that needs a replacement, and the number of failing instances. A status check
+// counts after it has failed for a while, an event at once.
 func serious(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (ill []illness, broken int) {
 	kinds := map[ec2.TroubleKind]interruption.Kind{
 		ec2.InstanceTrouble: interruption.InstanceImpaired, ec2.SystemTrouble: interruption.SystemImpaired, ec2.EventTrouble: interruption.EventScheduled,
@@ -139,9 +139,9 @@ func (i *Handler) takeAway(ctx context.Context, one illness, now time.Time) erro
 	return nil
 }
 
-// holdBack says that a machine is not replaced although it fails: too many do.
+// holdBack emits an event: a failing instance is not replaced, because too many instances fail.
 func (i *Handler) holdBack(one illness, broken, total int) {
 	i.Tell.Tell(one.claim, kube.ReasonRepairBlocked, fmt.Sprintf(
-		"The instance is not replaced although its %s check fails: those of %d of %s fail, more than a fifth, so that it is not the machines' fault",
+		"The instance is not replaced although its %s check fails: those of %d of %s fail, more than a fifth, so the cause is probably not the instances",
 		one.trouble.Kind, broken, loop.Count(total, "instance")))
 }

@@ -36,10 +36,11 @@ func (c Clock) Now() time.Time {
 	return c()
 }
 
-// How soon an object is visited again that somebody else changed in the meantime, and one that nobody but a person can help.
+// An object that another client changed in the meantime is reconciled again after rereadAfter, one that needs a fix by the user after
+// userFixAfter.
 const (
-	rereadAfter = 50 * time.Millisecond
-	tellAfter   = time.Minute
+	rereadAfter  = 50 * time.Millisecond
+	userFixAfter = time.Minute
 )
 
 // Outcome returns when to reconcile again. Its error is always nil: errors are logged here, once for each cause, and
@@ -69,7 +70,7 @@ func Outcome(o OutcomeOf) (reconcile.Result, error) {
 	}
 	wait := until.Sub(now)
 	if next != kube.Retry {
-		wait = tellAfter
+		wait = userFixAfter
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }

@@ -65,7 +65,7 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 			p.read, p.value = now, value
 		} else if ctx.Err() == nil {
 			next, hint := SortError(err)
-			p.tell("it cannot be read whether all NodePools are paused", "error", err.Error(), "next", string(next), "hint", hint)
+			p.logChange("it cannot be read whether all NodePools are paused", "error", err.Error(), "next", string(next), "hint", hint)
 		}
 	}
 	if p.read.IsZero() || now.Sub(p.read) >= pausesLast {
@@ -74,11 +74,11 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 	until, isPaused, wrong := PauseOf(p.value, now)
 	switch {
 	case wrong != nil:
-		p.tell("all NodePools are paused", "by", p.Switch.String(), "cause", wrong.Error())
+		p.logChange("all NodePools are paused", "by", p.Switch.String(), "cause", wrong.Error())
 	case isPaused:
-		p.tell("all NodePools are paused", "by", p.Switch.String(), "until", endText(until))
+		p.logChange("all NodePools are paused", "by", p.Switch.String(), "until", endText(until))
 	default:
-		p.tell("no pause of all NodePools is in force")
+		p.logChange("no pause of all NodePools is in force")
 		return PauseState{}
 	}
 	return PauseState{By: p.Switch.String(), Until: until}
@@ -87,13 +87,13 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 // endText returns when a pause ends.
 func endText(until time.Time) string {
 	if until.IsZero() {
-		return "somebody ends it"
+		return "a user ends it"
 	}
 	return until.UTC().Format(time.RFC3339)
 }
 
-// tell logs the text when it is news. That there is no pause is none before there was one.
-func (p *Pauses) tell(text string, more ...any) {
+// logChange logs the text if it differs from the last one. The text for no pause is not logged before the first pause.
+func (p *Pauses) logChange(text string, more ...any) {
 	full := text + fmt.Sprint(more...)
 	if full == p.told {
 		return

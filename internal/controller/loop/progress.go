@@ -244,6 +244,6 @@ func (w Watched) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	return w.Reconciler.Reconcile(ctx, r)
 }
 
-// ReconcileTimeout is how long one visit to an object may take. Calls to AWS that are throttled are made again for a
-// while; after that the worker is worth more to other objects. What was begun is taken up again.
+// ReconcileTimeout is the longest duration of one reconcile of an object. Throttled calls of AWS are retried until then; after that
+// the worker serves other objects. The next reconcile continues unfinished work.
 const ReconcileTimeout = 3 * time.Minute

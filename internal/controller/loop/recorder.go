@@ -37,9 +37,9 @@ const (
 	dripPause     = 50 * time.Millisecond
 )
 
-// NewDrip returns a drip into tell.
-func NewDrip(tell EventRecorder) *RateLimitedRecorder {
-	return &RateLimitedRecorder{Tell: tell, queues: map[string][]QueuedEvent{}}
+// NewDrip returns a recorder that passes its events to recorder at a limited rate.
+func NewDrip(recorder EventRecorder) *RateLimitedRecorder {
+	return &RateLimitedRecorder{Tell: recorder, queues: map[string][]QueuedEvent{}}
 }
 
 // Start emits events until ctx ends.

@@ -15,7 +15,7 @@ import (
 
 // How an instance of an active NodeClaim was terminated, as metric labels.
 const (
-	EndedByCall  = "call"    // somebody called TerminateInstances
+	EndedByCall  = "call"    // a call of TerminateInstances by another client
 	EndedWithin  = "within"  // it was shut down from within
 	EndedUnknown = "unknown" // EC2 does not say any more
 )
@@ -34,15 +34,15 @@ func HowEnded(why string, known bool) string {
 	return ""
 }
 
-// ExternalTermination is a claim whose machine neither we nor AWS ended.
+// ExternalTermination is a claim whose instance neither Joiner nor AWS terminated.
 type ExternalTermination struct {
 	Claim *karpv1.NodeClaim
 	How   string // empty: AWS terminated it
 	Why   string // EC2's state reason
 }
 
-// Tell counts it, and says it once, with the way to find out who it was.
-func (o ExternalTermination) Tell(teller loop.EventRecorder, m *metrics.Metrics, log *slog.Logger) {
+// Report counts the termination, logs it, and emits one event with the command that finds the caller.
+func (o ExternalTermination) Report(teller loop.EventRecorder, m *metrics.Metrics, log *slog.Logger) {
 	if o.How == "" {
 		return
 	}
@@ -52,7 +52,7 @@ func (o ExternalTermination) Tell(teller loop.EventRecorder, m *metrics.Metrics,
 	hint := "aws cloudtrail lookup-events --lookup-attributes AttributeKey=ResourceName,AttributeValue=" + id + " says who called TerminateInstances"
 	switch o.How {
 	case EndedByCall:
-		message += "somebody called TerminateInstances, and it was not this controller"
+		message += "TerminateInstances was called from outside Joiner"
 	case EndedWithin:
 		message += "it was shut down from within"
 		hint = "its console output and the programs on it say who did"
@@ -63,8 +63,7 @@ func (o ExternalTermination) Tell(teller loop.EventRecorder, m *metrics.Metrics,
 	log.Warn("an instance was ended from outside", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "EC2 says", o.Why, "hint", hint)
 }
 
-// FindExternalTermination asks EC2 why a machine ended that a notice or the end of its Node told of. What EC2 does not answer is no reason to keep
-// pods waiting: nothing is told then.
+// FindExternalTermination asks EC2 why an instance ended. It returns no termination if EC2 does not answer, so that pods do not wait for it.
 func FindExternalTermination(ctx context.Context, machines loop.InstanceClient, claim *karpv1.NodeClaim) ExternalTermination {
 	id, ok := ec2.ParseProviderID(claim.Status.ProviderID)
 	if !ok {

@@ -56,7 +56,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	}
 	switch {
 	case err == nil:
-		if c.Offers.Sold(c.Now.Now(), launch.Instance, a.Request) {
+		if c.Offers.Launched(c.Now.Now(), launch.Instance, a.Request) {
 			c.Batch.Hurry("shortage") // others wait for what there is again
 		}
 		return c.record(ctx, v, launch.Instance, c.Now.Now())
@@ -78,13 +78,13 @@ func (c *Reconciler) resolveDoubt(ctx context.Context, v View, a Attempt, cause 
 	}
 	if len(found) > 0 {
 		c.Offers.Over(v.Claim)
-		c.Log.Info("found the instance that was bought before", "NodeClaim", v.Claim.Name, "instance", found[0].ID)
+		c.Log.Info("found the instance of an earlier launch", "NodeClaim", v.Claim.Name, "instance", found[0].ID)
 		return c.record(ctx, v, found[0], now)
 	}
 	switch {
 	case a.doubt.IsZero():
 		a.doubt, a.notBefore = now, now.Add(doubtPoll)
-		c.Log.Info("looking for an instance that may have been bought before", "NodeClaim", v.Claim.Name, "cause", cause.Error())
+		c.Log.Info("searching for an instance that an earlier call may have launched", "NodeClaim", v.Claim.Name, "cause", cause.Error())
 	case now.Sub(a.doubt) < DoubtFor:
 		a.notBefore = now.Add(doubtPoll)
 	default:
@@ -184,7 +184,7 @@ func (c *Reconciler) recordFound(ctx context.Context, v View, now time.Time) (*k
 // record writes on the claim the instance that was launched for it.
 func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, now time.Time) (*karpv1.NodeClaim, error) {
 	pool := v.Claim.Labels[karpv1.LabelNodePool]
-	facts := c.Offers.Bought(v.Claim.Spec.NodeClassRef.Name, pool, instance)
+	facts := c.Offers.LaunchFacts(v.Claim.Spec.NodeClassRef.Name, pool, instance)
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		if claim.Labels == nil {
 			claim.Labels = map[string]string{}
@@ -214,7 +214,7 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 	}
 	c.Holds.Launched(pool)
 	c.Metrics.Join.WithLabelValues("launched", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
-	c.Tell.Tell(claim, kube.ReasonLaunched, "Bought "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
+	c.Tell.Tell(claim, kube.ReasonLaunched, "Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
 	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
 		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,
 		"pricePerHour", facts.Price.String(), "seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())

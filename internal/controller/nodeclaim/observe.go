@@ -84,7 +84,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	case len(v.nodes) == 1:
 		return v, c.seeNode(ctx, &v, now)
 	case !s.Registered && len(v.nodes) == 0:
-		s.Outdated, err = c.outdated(ctx, claim, s.Bought, now)
+		s.Outdated, err = c.outdated(ctx, claim, s.LaunchedAt, now)
 		return v, err
 	}
 	return v, nil
@@ -245,8 +245,8 @@ func (c *Reconciler) seeBought(ctx context.Context, v *View) error {
 	return nil
 }
 
-func machineSeen(instance ec2.Instance) lifecycle.Machine {
-	m := lifecycle.Machine{
+func machineSeen(instance ec2.Instance) lifecycle.Instance {
+	m := lifecycle.Instance{
 		State:    lifecycle.MachineRunning,
 		Foreign:  instance.Owner == ec2.Foreign || instance.Owner == ec2.SameName,
 		Unmarked: instance.Owner == ec2.Unmarked,

@@ -40,7 +40,7 @@ func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 	if pool != "" {
 		where = "NodePool " + pool
 	}
-	message := fmt.Sprintf("The node is not replaced although %s is not as it should be: %d of %s of %s are unwell, more than a fifth, so that it is not the machines' fault",
+	message := fmt.Sprintf("The node is not replaced although %s is not as it should be: %d of %s of %s are unwell, more than a fifth, so the cause is probably not the instances",
 		ailment.Condition, unwell, loop.Count(total, "node"), where)
 	r.Tell.Tell(node, kube.ReasonRepairBlocked, message)
 	r.Tell.Tell(claim, kube.ReasonRepairBlocked, message)

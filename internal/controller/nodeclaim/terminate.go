@@ -40,7 +40,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 		c.Batch.Hurry(string(v.Claim.UID))
 	}
 	if step.Reason == lifecycle.ReasonNodeDeleted || step.Reason == lifecycle.ReasonMachineGone {
-		FindExternalTermination(ctx, c.Machines, v.Claim).Tell(c.Tell, c.Metrics, c.Log)
+		FindExternalTermination(ctx, c.Machines, v.Claim).Report(c.Tell, c.Metrics, c.Log)
 	}
 	if step.Reason == lifecycle.ReasonOutdated {
 		c.Tell.Tell(v.Claim, kube.ReasonNotJoining, c.outdatedText(v.Claim))
@@ -51,7 +51,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 	if step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.Holds.JoinFailed(c.Now.Now(), v.Claim.CreationTimestamp.Time, pool, "the last was "+v.Claim.Status.ProviderID)
 		c.Tell.Tell(v.Claim, kube.ReasonNotJoining, "The instance "+v.Claim.Status.ProviderID+" has not joined the cluster within "+
-			lifecycle.RegistrationTimeout.String()+" and is given back")
+			lifecycle.RegistrationTimeout.String()+" and is terminated")
 	}
 	c.Log.Info("deleted NodeClaim", "NodeClaim", v.Claim.Name, "nodePool", pool, "reason", step.Reason, "phase", string(step.Phase),
 		"Node", v.Claim.Status.NodeName, "providerID", v.Claim.Status.ProviderID)

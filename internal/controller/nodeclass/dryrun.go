@@ -29,8 +29,8 @@ type DryRunner interface {
 	Try(ctx context.Context, t ec2.Trial) error
 }
 
-// How long the answer to a trial holds, and how soon EC2 is asked again that does not know yet what was just made. A
-// refusal is asked about again soon: somebody is mending it.
+// The result of a dry run is valid for trialHolds, a refusal only for refusalHolds because the user may be fixing its cause. A dry run
+// that names objects that EC2 does not know yet is repeated after settlePoll.
 const (
 	trialHolds   = 30 * time.Minute
 	refusalHolds = 20 * time.Second

@@ -83,7 +83,7 @@ func (h *IneffectiveFieldWarner) Pool(ctx context.Context, request reconcile.Req
 		return reconcile.Result{}, err
 	}
 	if nodestate.IsServed(pool.Spec.Template.Spec.NodeClassRef) {
-		h.tell(pool, "NodePool", h.Gates.ofPool(pool))
+		h.report(pool, "NodePool", h.Gates.ofPool(pool))
 	}
 	return reconcile.Result{}, nil
 }
@@ -94,7 +94,7 @@ func (h *IneffectiveFieldWarner) Class(ctx context.Context, request reconcile.Re
 	if ok, err := h.read(ctx, request, class); !ok {
 		return reconcile.Result{}, err
 	}
-	h.tell(class, awsv1.Kind, h.Gates.ofClass(class))
+	h.report(class, awsv1.Kind, h.Gates.ofClass(class))
 	return reconcile.Result{}, nil
 }
 
@@ -104,7 +104,7 @@ func (h *IneffectiveFieldWarner) Overlay(ctx context.Context, request reconcile.
 	if ok, err := h.read(ctx, request, overlay); !ok {
 		return reconcile.Result{}, err
 	}
-	h.tell(overlay, "NodeOverlay", h.Gates.ofOverlay())
+	h.report(overlay, "NodeOverlay", h.Gates.ofOverlay())
 	return reconcile.Result{}, nil
 }
 
@@ -115,7 +115,7 @@ func (h *IneffectiveFieldWarner) Claim(ctx context.Context, request reconcile.Re
 		return reconcile.Result{}, err
 	}
 	if nodestate.IsServed(claim.Spec.NodeClassRef) {
-		h.tell(claim, "NodeClaim", claimLapses(claim))
+		h.report(claim, "NodeClaim", claimLapses(claim))
 	}
 	return reconcile.Result{}, nil
 }
@@ -126,8 +126,8 @@ func (h *IneffectiveFieldWarner) read(ctx context.Context, request reconcile.Req
 	return err == nil && into.GetDeletionTimestamp() == nil, client.IgnoreNotFound(err)
 }
 
-// tell says each lapse of an object once, and again only if the object ceased to ask for it in between.
-func (h *IneffectiveFieldWarner) tell(object client.Object, kind string, lapses []ineffectiveField) {
+// report logs and emits each lapse of an object once, and again only if the object stopped to use the field in between.
+func (h *IneffectiveFieldWarner) report(object client.Object, kind string, lapses []ineffectiveField) {
 	uid := object.GetUID()
 	h.mu.Lock()
 	for known := range h.said {

@@ -82,7 +82,7 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 		if err != nil {
 			return time.Time{}, err
 		}
-		// 3. act, 4. tell
+		// 3. act, 4. report
 		return now.Add(staticEvery), s.dismiss(ctx, active, disruption.Surplus(members, replicas), now)
 	}
 	if err := s.Holds.Recall(ctx); err != nil {
@@ -100,7 +100,7 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 	return now.Add(staticEvery), nil
 }
 
-// sent notes that nodes of the pool are bought, and returns how many: one, where it is to show that they join again.
+// sent records a launch for the pool, and returns the number of nodes to launch: missing, or 1 if the launch is a canary.
 func (s *StaticReconciler) sent(now time.Time, pool string, missing int) int {
 	if missing > 1 && s.Holds.IsCanaryDue(now, pool) {
 		missing = 1
@@ -197,7 +197,7 @@ func lifeLeft(claim *karpv1.NodeClaim, now time.Time) float64 {
 	return min(max(left.Seconds()/life.Seconds(), 0), 1)
 }
 
-// recruit makes so many claims.
+// recruit creates missing claims.
 func (s *StaticReconciler) recruit(ctx context.Context, pool string, missing int) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
@@ -215,7 +215,7 @@ func (s *StaticReconciler) recruit(ctx context.Context, pool string, missing int
 	return group.Wait()
 }
 
-// dismiss deletes the claims of the names. Budgets do not hold it up: somebody has said how many nodes there are to be.
+// dismiss deletes the named claims. Disruption budgets do not limit it, because the user has set the number of nodes.
 func (s *StaticReconciler) dismiss(ctx context.Context, claims []*karpv1.NodeClaim, names []string, now time.Time) error {
 	leaving := map[string]bool{}
 	for _, name := range names {

@@ -10,7 +10,7 @@ import (
 // TypeMarket has the instance types of a node class and a pool, with their prices.
 type TypeMarket interface {
 	Type(class, pool, name string) (catalog.Type, bool)
-	// ListPrice is what AWS asks for a type in a zone, wherever the classes have subnets; 0: nobody knows.
+	// ListPrice returns AWS's price of a type in a zone, whether or not a class has a subnet there; 0 if unknown.
 	ListPrice(name, zone, way string) catalog.Price
 }
 

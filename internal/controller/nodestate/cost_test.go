@@ -46,9 +46,9 @@ func TestBill(t *testing.T) {
 	b := CostSum{Market: market, Pool: "general"}
 	for _, c := range []*karpv1.NodeClaim{
 		claim("m5.large", "a", "on-demand", "1"), claim("m5.large", "b", "spot", "2"), claim("m5.large", "b", "spot", "3"),
-		claim("m5.large", "a", "on-demand", ""),                                       // not bought yet
-		claim("m5.large", "c", "spot", "4"), claim("m5.large", "c", "on-demand", "6"), // the class would not buy them there now
-		claim("m5.large", "d", "spot", "4"),     // not sold any more
+		claim("m5.large", "a", "on-demand", ""),                                       // not launched yet
+		claim("m5.large", "c", "spot", "4"), claim("m5.large", "c", "on-demand", "6"), // the class has no offering there now
+		claim("m5.large", "d", "spot", "4"),     // no longer offered
 		claim("t2.nano", "a", "on-demand", "5"), // unknown
 	} {
 		b.Add(c)

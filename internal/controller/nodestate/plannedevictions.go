@@ -15,11 +15,11 @@ import (
 // which pods have lost such a node since, because its claim ended before the node was initialized. Its methods may be called
 // concurrently. The zero value is empty, and nil records nothing.
 type PlannedEvictions struct {
-	mu    sync.Mutex
-	begun int             // plans
-	known map[string]bool // claims
-	lost  map[string]int  // pods, "namespace/name", and how many plans had begun when they lost their place
-	ended map[types.UID]int
+	mu      sync.Mutex
+	started int             // number of plans
+	known   map[string]bool // claims
+	lost    map[string]int  // pods, "namespace/name", and the number of started plans when they lost their place
+	ended   map[types.UID]int
 }
 
 // Begin records that a plan starts, which sees the cluster as it is now or later. It returns the number of the plan.
@@ -29,8 +29,8 @@ func (d *PlannedEvictions) Begin() int {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.begun++
-	return d.begun
+	d.started++
+	return d.started
 }
 
 // Planned records that the plan with the number, made for the snapshot, was carried out.
@@ -82,9 +82,9 @@ func (d *PlannedEvictions) Lose(claim *karpv1.NodeClaim) {
 	if d.ended == nil {
 		d.lost, d.ended = map[string]int{}, map[types.UID]int{}
 	}
-	d.ended[claim.UID] = d.begun
+	d.ended[claim.UID] = d.started
 	for _, pod := range kube.PodsOf(claim) {
-		d.lost[pod] = d.begun
+		d.lost[pod] = d.started
 	}
 }
 

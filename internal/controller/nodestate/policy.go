@@ -92,13 +92,13 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 	return out, problems
 }
 
-// chosen are the reasons for which nodes go by choice.
+// chosen returns the reasons of voluntary disruption.
 func chosen() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }
 
-// Soonest is the least age at which it makes sense that nodes expire: machines of some types take minutes to become one, and those that
-// have expired by then are thrown away and bought again, for ever.
+// Soonest is the shortest useful expireAfter. Some instances need minutes to join: with a shorter value they expire before they join, and are
+// replaced without end.
 const Soonest = 5 * time.Minute
 
 // shortLives returns the problems of an expireAfter that is too short.
@@ -113,7 +113,7 @@ func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disru
 	if expires != nil && *expires < Soonest {
 		out = append(out, disruption.Problem{
 			Field: "spec.template.spec.expireAfter",
-			Text:  fmt.Sprintf("%s is less than some machines take to become nodes: they would be thrown away before they join, and others bought, again and again", *expires),
+			Text:  fmt.Sprintf("%s is less than some instances need to join: they would expire before they join, and be replaced again and again", *expires),
 		})
 	}
 	return out
@@ -157,7 +157,7 @@ func WritePolicy(c karpv1.ConditionSet, p disruption.Policy, now time.Time) {
 		c.Remove(karpv1.ConditionDisruptionPaused)
 		return
 	}
-	text := "no node is taken away by choice: " + p.Paused
+	text := "voluntary disruption is paused: " + p.Paused
 	if !p.PausedUntil.IsZero() {
 		text += ", until " + p.PausedUntil.UTC().Format(time.RFC3339)
 	}
@@ -172,7 +172,7 @@ func PolicyProblem(p disruption.Policy) string {
 	for _, problem := range p.Problems {
 		text := problem.String()
 		if held := heldReasons(problem.Reasons); held != "" {
-			text += " (until it is mended, " + held + ")"
+			text += " (until it is fixed, " + held + ")"
 		}
 		texts = append(texts, text)
 	}

@@ -90,7 +90,7 @@ func ClaimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 		Initialized: conditions.IsTrue(karpv1.ConditionInitialized),
 	}
 	if launched, ok := conditions.Find(karpv1.ConditionLaunched); ok && launched.Status == "True" {
-		out.Bought = launched.LastTransitionTime.Time
+		out.LaunchedAt = launched.LastTransitionTime.Time
 	}
 	if claim.DeletionTimestamp != nil {
 		out.Deleted = claim.DeletionTimestamp.Time

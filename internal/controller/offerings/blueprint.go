@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// Node is what the user data of the claim's machine is made from.
+// Node returns the input for the user data of the claim's instance.
 func (o *RequestBuilder) Node(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, way string, pods int64) bootstrap.Node {
 	n := kube.BootOf(claim, class, way, pods)
 	n.Cluster, n.ImageName = o.Cluster, image.Name

@@ -250,7 +250,7 @@ func (m *Catalogs) own(class string, c catalog.Catalog) catalog.Catalog {
 	m.mu.Unlock()
 	c, err := m.dedicate(class, c)
 	if err != nil {
-		m.Log.Error("cannot tell which pools want hardware of their own", "error", err.Error())
+		m.Log.Error("cannot read which pools need dedicated hardware", "error", err.Error())
 	}
 	return c
 }

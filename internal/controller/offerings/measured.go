@@ -103,7 +103,7 @@ func (m *Measured) at() int {
 // Load reads the store and the Nodes, unless that is done. If the store cannot be read, the loop in Start retries.
 func (m *Measured) Load(ctx context.Context, now time.Time) {
 	if m != nil {
-		m.Tell(m.Pass(ctx, now), now)
+		m.Report(m.Pass(ctx, now), now)
 	}
 }
 
@@ -117,12 +117,12 @@ func (m *Measured) Start(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 		now := time.Now()
-		pause = m.Tell(m.Pass(ctx, now), now)
+		pause = m.Report(m.Pass(ctx, now), now)
 	}
 }
 
-// Tell says once what is wrong, and returns how long to wait until the next pass.
-func (m *Measured) Tell(err error, now time.Time) time.Duration {
+// Report logs a new error once, and returns the time until the next pass.
+func (m *Measured) Report(err error, now time.Time) time.Duration {
 	next, hint := loop.SortError(err)
 	if err == nil || next == kube.Reread {
 		m.failures.Clear("measured")

@@ -236,8 +236,8 @@ func (o *RequestBuilder) perZone(class *awsv1.EC2NodeClass, now time.Time) map[s
 // Short records unavailable offerings.
 func (o *RequestBuilder) Short(now time.Time, short []ec2.Short) { o.Shortages.Note(now, short...) }
 
-// Sold records a launched instance, and reports whether its offering had been marked as unavailable.
-func (o *RequestBuilder) Sold(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
+// Launched records a launched instance, and reports whether its offering had been marked as unavailable.
+func (o *RequestBuilder) Launched(now time.Time, i ec2.Instance, request *ec2.LaunchRequest) bool {
 	belied := o.Shortages.Launched(i)
 	o.Shortages.Over(request.ClaimUID)
 	o.Market.Placements.Take(now, i)
@@ -249,8 +249,8 @@ func (o *RequestBuilder) Sold(now time.Time, i ec2.Instance, request *ec2.Launch
 	return belied
 }
 
-// Bought returns the facts about an instance for the status of a claim of the pool.
-func (o *RequestBuilder) Bought(class, pool string, i ec2.Instance) Facts {
+// LaunchFacts returns the facts about an instance for the status of a claim of the pool.
+func (o *RequestBuilder) LaunchFacts(class, pool string, i ec2.Instance) Facts {
 	offering := catalog.Offering{Zone: i.Zone, ZoneID: i.ZoneID, CapacityType: i.CapacityType, Reservation: i.Reservation}
 	f := Facts{Labels: requirements.Labels{catalog.LabelInstanceType: i.Type}}
 	t, ok := o.Market.Type(class, pool, i.Type)

@@ -175,7 +175,7 @@ func (l *overlaid) fill(pools []karpv1.NodePool, classes map[string]*builtCatalo
 	laid := catalog.Lay(grounds, overlays)
 	for name := range laid.Conflicts {
 		l.verdicts[name] = overlayVerdict{karpv1alpha1.ReasonConflict, "conflict with another overlay: " + laid.Conflicts[name] +
-			" has the same weight and says otherwise of some machine; give one of the two another spec.weight"}
+			" has the same weight and sets another value for an instance type; give one of the two another spec.weight"}
 	}
 	for pool, types := range laid.Types {
 		if l.types[class[pool]] == nil {

@@ -56,8 +56,7 @@ type firstPlaced struct {
 	at           time.Time
 }
 
-// How long EC2 may take to show an instance that it sold in its group, and how long others wait for the first launch into a
-// cluster group.
+// EC2 may take PlacedShown to show a launched instance in its group. Other launches into a cluster group wait firstHolds for the first.
 const (
 	PlacedShown = time.Minute
 	firstHolds  = time.Minute

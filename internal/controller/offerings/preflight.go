@@ -108,7 +108,7 @@ func Sentences(all []userdata.Problem) string {
 	}
 	out := strings.Join(texts, "; ")
 	if more := len(all) - maxSentences; more > 0 {
-		out += fmt.Sprintf("; and %d more: joiner render userdata tells them all", more)
+		out += fmt.Sprintf("; and %d more: joiner render userdata lists all", more)
 	}
 	return out
 }

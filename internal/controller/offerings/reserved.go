@@ -33,8 +33,7 @@ type reservedCount struct {
 	taken []time.Time // when instances were launched that said does not include yet, oldest first
 }
 
-// How long EC2 may take to count an instance that it sold, and for how long a reservation is remembered that no class
-// selects any more.
+// EC2 may take ReservedShown to count a launched instance. A reservation that no class selects any more is remembered for ReservedKept.
 const (
 	ReservedShown = time.Minute
 	ReservedKept  = time.Hour

@@ -80,12 +80,12 @@ func (z *ZonalShifts) Pass(ctx context.Context, now time.Time) error {
 		z.Market.Shifted.Set(found)
 	}
 	active := z.Market.Shifted.active(now)
-	// 4. tell
-	return errors.Join(err, z.tell(ctx, active))
+	// 4. report
+	return errors.Join(err, z.report(ctx, active))
 }
 
-// tell says to the pools that could use a zone what is new about it.
-func (z *ZonalShifts) tell(ctx context.Context, active map[string]time.Time) error {
+// report emits events about a new or ended shift of a zone for the pools that can use the zone.
+func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) error {
 	if maps.Equal(active, z.known) {
 		return nil
 	}

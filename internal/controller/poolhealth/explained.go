@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,14 +18,14 @@ import (
 // Explained is why an instance of a pool has not joined.
 type Explained struct {
 	Check  string
-	Cause  string // a sentence
-	Ahead  bool   // it is known without any machine, and so is the end of it
-	Bought time.Time
-	Over   time.Time // when the machine is given back, should it never join
+	Cause  string    // a sentence
+	Ahead  bool      // the cause, and its end, are known without an instance
+	Bought time.Time // when the instance was launched
+	Over   time.Time // when the instance is terminated if it does not join
 }
 
-// canary is what a pool goes through whose machines do not join for a cause that is known: nothing is bought for a while, then one
-// machine, as a canary, and only when that has joined more.
+// canary is the state of a pool whose instances do not join for a known cause. Launches stop for a while; then one instance is
+// launched as a canary, and further ones when the canary has joined.
 type canary struct {
 	Explained
 	times  int       // instances in a row; those that were late together count as one
@@ -84,7 +83,7 @@ func (h *LaunchBackoff) tried(now time.Time, pool string) (time.Time, string) {
 	if !ok {
 		return time.Time{}, ""
 	}
-	why := "machines did not join the cluster " + loop.Count(t.times, "time") + " in a row: " + t.Cause
+	why := "instances did not join the cluster " + loop.Count(t.times, "time") + " in a row: " + t.Cause
 	switch {
 	case now.Before(t.until):
 		return t.until, why
@@ -160,8 +159,8 @@ func (h *LaunchBackoff) Unsolved(pool string) string {
 	return "instances did not join the cluster " + loop.Count(t.times, "time") + " in a row: " + t.Cause + unsolvedEnd
 }
 
-// canaryText follows the cause while the one machine has not joined.
-const canaryText = "; one machine was bought to see whether it still is so"
+// canaryText follows the cause while the one instance has not joined; heldForm skips it.
+const canaryText = "; one instance was launched to see whether it still is so"
 
 // unsolvedEnd ends the condition message of a pool that does not wait; recall parses it.
 const unsolvedEnd = "; the next instance shows whether that is still so"
@@ -171,7 +170,7 @@ func HoldMessage(why string, until time.Time) string {
 	return why + "; the next try is at " + until.UTC().Format(time.RFC3339)
 }
 
-var heldForm = regexp.MustCompile(`(?s)^(?:machines|instances) did not join the cluster (\d+) times? in a row: (.*)(?:; the next try is at (\S+)|` + unsolvedEnd + `)$`)
+var heldForm = regexp.MustCompile(`(?s)^\w+ did not join the cluster (\d+) times? in a row: (.*?)(?:; one \w+ was \w+ to see whether it still is so)?(?:; the next try is at (\S+)|` + unsolvedEnd + `)$`)
 
 // Recall reads, once, what a previous process wrote on the conditions of pools: why they wait, and when they last changed.
 // Before that, nothing may be launched and no instance may be judged.
@@ -218,6 +217,6 @@ func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 	}
 	if _, known := h.trials[pool.Name]; !known {
 		check := checkOfReason(c.Reason)
-		h.trials[pool.Name] = canary{Explained: Explained{Check: check, Cause: strings.TrimSuffix(parts[2], canaryText), Ahead: true}, times: times, until: until}
+		h.trials[pool.Name] = canary{Explained: Explained{Check: check, Cause: parts[2], Ahead: true}, times: times, until: until}
 	}
 }

@@ -20,9 +20,9 @@ type LaunchBackoff struct {
 	joins    loop.Backoff
 
 	mu       sync.Mutex
-	joined   map[string]time.Time // by pool: when a machine became a node last
+	joined   map[string]time.Time // by pool: when the last instance joined
 	changed  map[string]time.Time // by pool: since when it, and its node class, are as they are; to the second
-	trials   map[string]canary    // by pool: why its machines do not join, where that is known
+	trials   map[string]canary    // by pool: why its instances do not join, where that is known
 	recalled bool
 }
 
@@ -40,7 +40,7 @@ const (
 func (h *LaunchBackoff) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool) {
 	h.mu.Lock()
 	if t, ok := h.trials[pool]; ok {
-		t.canary = time.Time{} // it was not bought
+		t.canary = time.Time{} // it was not launched
 		h.trials[pool] = t
 	}
 	h.mu.Unlock()
@@ -135,7 +135,7 @@ func (h *LaunchBackoff) Held(now time.Time, pool string) (until time.Time, why s
 		return until, why
 	}
 	if until, times, cause := h.joins.Held(now, pool); !until.IsZero() {
-		return until, "machines did not join the cluster " + loop.Count(times, "time") + " in a row: " + cause
+		return until, "instances did not join the cluster " + loop.Count(times, "time") + " in a row: " + cause
 	}
 	if until, times, cause := h.launches.Held(now, pool); !until.IsZero() {
 		return until, "launches failed " + loop.Count(times, "time") + " in a row: " + cause

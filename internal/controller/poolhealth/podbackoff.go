@@ -34,8 +34,8 @@ type vain struct {
 	isTold  bool // the back-off was reported
 }
 
-// How long a pod waits after the second node that did not help it, and at most; and how long nobody has to have seen a
-// Pod for it to be forgotten.
+// A pod waits unhelpedFirst after the second node that did not make it schedulable, and twice as long after each further one, up to
+// PodBackoffMax. A pod that was not seen for PodBackoffLifetime is forgotten.
 const (
 	unhelpedFirst      = time.Minute
 	PodBackoffMax      = 30 * time.Minute
@@ -147,5 +147,5 @@ func (v *vain) count(now time.Time) {
 // Message is the text of the pod's event.
 func (w Waiting) Message() string {
 	return loop.Count(w.Times, "node") + " in a row became ready for the pod, and kube-scheduler did not bind it to any of them: its own events" +
-		" on the pod say why; the next node is bought at " + w.Until.UTC().Format(time.TimeOnly) + " UTC at the earliest"
+		" on the pod say why; the next node is launched at " + w.Until.UTC().Format(time.TimeOnly) + " UTC at the earliest"
 }

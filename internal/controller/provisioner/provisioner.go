@@ -102,7 +102,7 @@ func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
 	}
 	market := p.Market.Market(now)
 	if market == nil {
-		p.say("EC2 has not said yet what there is to buy")
+		p.say("the offerings of EC2 are not known yet")
 		return basis{}, false
 	}
 	snapshot, err := p.see(ctx, now, market)
@@ -347,7 +347,7 @@ func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
 	for _, w := range held {
 		if w.IsNews {
 			p.Tell.Later(podObject(w.Pod), kube.ReasonFailedScheduling, w.Message())
-			p.Log.Warn("nodes bought for a pod did not help it", "Pod", w.Pod.ID(), "nodes", w.Times, "nextTry", w.Until.UTC().Format(time.RFC3339))
+			p.Log.Warn("nodes launched for a pod did not make it schedulable", "Pod", w.Pod.ID(), "nodes", w.Times, "nextTry", w.Until.UTC().Format(time.RFC3339))
 		}
 	}
 }

@@ -34,16 +34,16 @@ func TestTextOfClasses(t *testing.T) {
 			s.e.Claims.Value[1].Conditions = append(s.e.Claims.Value[1].Conditions, c)
 		}
 		if worst := Worst(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("%s:\n%s", reason, tell(worst))
+			t.Errorf("%s:\n%s", reason, failures(worst))
 		}
 		for class, all := range Preflight(s.e) {
-			t.Errorf("%s: ahead of launches of %s:\n%s", reason, class, tell(all))
+			t.Errorf("%s: ahead of launches of %s:\n%s", reason, class, failures(all))
 		}
 	}
 	s := &situation{healthy()}
 	s.e.Claims.Value[1].Conditions[0] = Condition{Type: "Launched", Status: "Unknown", Reason: "MarketplaceSubscriptionMissing", Message: "AWS Marketplace https://example.com/evil (hint)"}
 	if f := found(s, "LAUNCH-10"); len(f) != 1 || strings.Contains(f[0].Fix.String(), "example.com") {
-		t.Errorf("a foreign address is advised:\n%s", tell(f))
+		t.Errorf("a foreign address is advised:\n%s", failures(f))
 	}
 }
 
@@ -59,7 +59,7 @@ func TestPassRoleOfAnyRole(t *testing.T) {
 		s.e.Roles[role] = has("iam:GetRole "+role, Role{ARN: arn, Trusts: []string{"ec2.amazonaws.com"}})
 		s.e.PassRole[arn] = has("iam:SimulatePrincipalPolicy", false)
 		if f := found(s, "AUTH-8"); len(f) != 1 || f[0].Certainty != want {
-			t.Errorf("%s, want %s:\n%s", role, want, tell(f))
+			t.Errorf("%s, want %s:\n%s", role, want, failures(f))
 		}
 	}
 }
@@ -75,17 +75,17 @@ func TestTaggedInstances(t *testing.T) {
 	s.e.Classes.Value = append(s.e.Classes.Value, other)
 	s.e.Instances.Value = append(s.e.Instances.Value, ended)
 	if f := found(s, "LAUNCH-2"); len(f) != 1 || f[0].Certainty != Likely || strings.Contains(f[0].Fix.String(), "1234") {
-		t.Errorf("of a tagged instance:\n%s", tell(f))
+		t.Errorf("of a tagged instance:\n%s", failures(f))
 	}
 	s.e.Instances.Value[2].StateReason = "Client.x: AWS Marketplace"
 	if f := found(s, "LAUNCH-10"); len(f) > 0 {
-		t.Errorf("a tag chooses the class whose image is replaced:\n%s", tell(f))
+		t.Errorf("a tag chooses the class whose image is replaced:\n%s", failures(f))
 	}
 	// The controller knows its EC2NodeClasses, but not its UID.
 	s.e.Instances.Value[2].StateReason = ended.StateReason
 	s.e.Claims, s.e.Home = Item[[]Claim]{}, Item[Home]{}
 	if f := found(s, "LAUNCH-2"); len(f) > 0 {
-		t.Errorf("the controller believes tags:\n%s", tell(f))
+		t.Errorf("the controller believes tags:\n%s", failures(f))
 	}
 }
 
@@ -101,7 +101,7 @@ func TestForgedProviderID(t *testing.T) {
 	without := found(s, "AUTH-2")
 	s.e.Nodes.Value = append(s.e.Nodes.Value, forged)
 	if with := found(s, "AUTH-2"); len(with) != 1 || len(without) != 1 || !slices.Equal(with[0].Evidence, without[0].Evidence) {
-		t.Errorf("a forged Node hides the console:\n%s%s", tell(without), tell(with))
+		t.Errorf("a forged Node hides the console:\n%s%s", failures(without), failures(with))
 	}
 	// It leads to no step about the instance, its NodeClaim or the Node itself.
 	for name, forge := range map[string]func(*situation){
@@ -117,10 +117,10 @@ func TestForgedProviderID(t *testing.T) {
 		s.event("NodeClaim", "claim-2", "UnregisteredTaintMissing", "Node "+forged.Name+" joined without the taint: it was taken away by kube-proxy")
 		for _, f := range Worst(Diagnose(s.e)) {
 			if f.Check != "READY-3" && (strings.Contains(f.Fix.String(), "nodeclaim --wait=false claim-2") || strings.Contains(f.Fix.String(), "taint node "+forged.Name)) {
-				t.Errorf("%s:\n%s", name, tell([]Finding{f}))
+				t.Errorf("%s:\n%s", name, failures([]Finding{f}))
 			}
 			if strings.Contains(f.Fix.String(), "patch daemonset kube-proxy") {
-				t.Errorf("%s: the name of a manager stops a DaemonSet:\n%s", name, tell([]Finding{f}))
+				t.Errorf("%s: the name of a manager stops a DaemonSet:\n%s", name, failures([]Finding{f}))
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func TestDevicePluginsOfTenants(t *testing.T) {
 		s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: namespace, Name: "nvidia-device-plugin"})
 		f := found(s, "READY-1")
 		if len(f) != 1 || f[0].Fix.Changes() != isOurs {
-			t.Errorf("%s:\n%s", namespace, tell(f))
+			t.Errorf("%s:\n%s", namespace, failures(f))
 		}
 		s.e.Pods.Value = append(s.e.Pods.Value, Pod{Namespace: namespace, Name: "x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-2.ec2.internal", Created: noon})
 		if f := found(s, "READY-1"); len(f) > 0 == isOurs {
@@ -168,13 +168,13 @@ func TestOneNodesWord(t *testing.T) {
 		s := &situation{healthy()}
 		forge(s)
 		if f := found(s, check); len(f) == 0 || slices.ContainsFunc(f, func(f Finding) bool { return f.Certainty == Certain }) {
-			t.Errorf("%s:\n%s", check, tell(f))
+			t.Errorf("%s:\n%s", check, failures(f))
 		}
 	}
 	s := &situation{healthy()}
 	s.says(`kubelet: failed to parse kubelet flag: unknown flag: --authorization-mode`)
 	if f := found(s, "BOOT-9"); len(f) == 0 || strings.Contains(f[0].Fix.String(), "without-flag") {
-		t.Errorf("a console leaves out a flag that protects the node:\n%s", tell(f))
+		t.Errorf("a console leaves out a flag that protects the node:\n%s", failures(f))
 	}
 }
 
@@ -184,6 +184,6 @@ func TestLabelThatPodsHave(t *testing.T) {
 	s := &situation{healthy()}
 	s.e.Pods.Value = append(s.e.Pods.Value, Pod{Namespace: "tenant", Name: "x", Selector: map[string]string{"team": "evil"}})
 	if f := found(s, "ARCH-4"); len(f) != 1 || f[0].Fix.Changes() {
-		t.Errorf("the label is replaced:\n%s", tell(f))
+		t.Errorf("the label is replaced:\n%s", failures(f))
 	}
 }

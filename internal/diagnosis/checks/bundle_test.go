@@ -31,7 +31,7 @@ func TestBundle(t *testing.T) {
 	if err != nil || string(again) != string(text) {
 		t.Errorf("it is written differently the second time: %v", err)
 	}
-	if diff := cmp.Diff(tell(Diagnose(e)), tell(Diagnose(back))); diff != "" {
+	if diff := cmp.Diff(failures(Diagnose(e)), failures(Diagnose(back))); diff != "" {
 		t.Error(diff)
 	}
 	for name, bad := range map[string]string{"empty": " ", "not JSON": "apiVersion: v1", "something else": `{"kind":"Pod"}`, "newer": `{"format":99}`, "a list": "[]"} {
@@ -97,7 +97,7 @@ func TestNullItems(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if worst := Worst(Diagnose(e)); len(worst) > 0 {
-			t.Errorf("of a null for %s it makes\n%s", name, tell(worst))
+			t.Errorf("of a null for %s it makes\n%s", name, failures(worst))
 		}
 		item["value"] = before
 	}
@@ -202,7 +202,7 @@ func TestMaskAccounts(t *testing.T) {
 	if strings.Contains(string(text), "111122223333") || !strings.Contains(string(text), "arn:aws:iam::000000000001:role/NodeRole") || !strings.Contains(string(text), "i-0123456789012abcd") {
 		t.Error("accounts are not masked, or something else is")
 	}
-	if diff := cmp.Diff(tell(Diagnose(e)), tell(Diagnose(masked))); diff != "" {
+	if diff := cmp.Diff(failures(Diagnose(e)), failures(Diagnose(masked))); diff != "" {
 		t.Errorf("masking changes the findings: %s", diff)
 	}
 }

@@ -270,14 +270,14 @@ func TestChecks(t *testing.T) {
 				found := Diagnose(s.e)
 				i := slices.IndexFunc(found, func(g Finding) bool { return g.Check == id && strings.Contains(g.Cause, f.cause) })
 				if i < 0 {
-					t.Fatalf("not found: %q in\n%s", f.cause, tell(found))
+					t.Fatalf("not found: %q in\n%s", f.cause, failures(found))
 				}
 				got := found[i]
 				if want := map[bool]Verdict{false: Broken, true: Suspicious}[f.hint]; got.Verdict != want {
 					t.Errorf("the verdict is %s, want %s", got.Verdict, want)
 				}
 				if i > 0 && !f.notTop {
-					t.Errorf("it is number %d:\n%s", i+1, tell(found))
+					t.Errorf("it is number %d:\n%s", i+1, failures(found))
 				}
 				if !strings.Contains(got.Fix.String(), f.fix) || f.fix == "" {
 					t.Errorf("the fix is %q, want %q in it", got.Fix, f.fix)
@@ -293,8 +293,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// tell writes what is not fine.
-func tell(found []Finding) string {
+// failures writes the findings that are not OK.
+func failures(found []Finding) string {
 	var b strings.Builder
 	for _, f := range found {
 		if f.Verdict != Fine {

@@ -111,7 +111,7 @@ func TestHealthy(t *testing.T) {
 			t.Parallel()
 			s := &situation{healthy()}
 			change(s)
-			if text := tell(Diagnose(s.e)); text != "" && mode != "not installed yet" || len(Worst(Diagnose(s.e))) > 0 {
+			if text := failures(Diagnose(s.e)); text != "" && mode != "not installed yet" || len(Worst(Diagnose(s.e))) > 0 {
 				t.Error(text)
 			}
 		})
@@ -185,7 +185,7 @@ func TestDenied(t *testing.T) {
 				t.Errorf("%+v", found[i])
 			}
 			if worst := Worst(found); len(worst) > 0 {
-				t.Errorf("a permission that lacks is no fault:\n%s", tell(worst))
+				t.Errorf("a permission that lacks is no fault:\n%s", failures(worst))
 			}
 			if n := len(slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Verdict != Fine })); n < 25 {
 				t.Errorf("only %d checks went on", n)
@@ -203,14 +203,14 @@ func TestTwoAtOnce(t *testing.T) {
 	s.says(timeout)
 	worst := Worst(Diagnose(s.e))
 	if len(worst) != 2 || worst[0].Check != "NET-1" || worst[1].Check != "AUTH-2" {
-		t.Errorf("want the security group, then the mapping:\n%s", tell(worst))
+		t.Errorf("want the security group, then the mapping:\n%s", failures(worst))
 	}
 	// With the security group alone, no finding mentions the mapping.
 	s = &situation{healthy()}
 	s.group().Out = nil
 	s.says(timeout)
 	if worst := Worst(Diagnose(s.e)); len(worst) != 1 || worst[0].Check != "NET-1" {
-		t.Errorf("want the security group alone:\n%s", tell(worst))
+		t.Errorf("want the security group alone:\n%s", failures(worst))
 	}
 }
 
@@ -229,7 +229,7 @@ func TestEveryPair(t *testing.T) {
 			worst := Worst(Diagnose(s.e))
 			for _, id := range pair {
 				if !slices.ContainsFunc(worst, func(f Finding) bool { return f.Check == id }) {
-					t.Errorf("%s is not found:\n%s", id, tell(worst))
+					t.Errorf("%s is not found:\n%s", id, failures(worst))
 				}
 			}
 		})

@@ -107,12 +107,12 @@ func executed(ctx context.Context, f fix.Fix) string {
 			}
 		}
 	}
-	doors := remedy.Doors{Kube: c, Ask: func(_ context.Context, args []string) (string, error) {
+	clients := remedy.Clients{Kube: c, Ask: func(_ context.Context, args []string) (string, error) {
 		return `{"asked":"` + strings.Join(args, " ") + `"}`, nil
 	},
 		AWS: remedy.NewAWS(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{Transport: c}, RetryMaxAttempts: 1,
 			Credentials: credentials.NewStaticCredentialsProvider("111122223333", "x", "")}, "")}
-	changes, err := remedy.Plan(ctx, f, doors)
+	changes, err := remedy.Plan(ctx, f, clients)
 	if len(c.kube)+len(c.aws) > 0 {
 		return "changes something before it was shown"
 	}

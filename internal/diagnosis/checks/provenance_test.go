@@ -41,7 +41,7 @@ func TestForgedEvents(t *testing.T) {
 			}
 		}
 		if worst := Worst(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("%s:\n%s", name, tell(worst))
+			t.Errorf("%s:\n%s", name, failures(worst))
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestNoDenialFromEvents(t *testing.T) {
 		s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 		s.event("NodeClaim", "claim-2", "LaunchFailed", text)
 		for _, f := range Worst(Diagnose(s.e)) {
-			t.Errorf("%q leads to\n%s", text, tell([]Finding{f}))
+			t.Errorf("%q leads to\n%s", text, failures([]Finding{f}))
 		}
 	}
 	s := &situation{healthy()}
@@ -63,7 +63,7 @@ func TestNoDenialFromEvents(t *testing.T) {
 	s.event("NodeClaim", "claim-2", "InsufficientCapacityError", "VcpuLimitExceeded: your current vCPU limit of 999999 $(x)")
 	worst := Worst(Diagnose(s.e))
 	if len(worst) != 1 || worst[0].Check != "LAUNCH-5" || worst[0].Certainty != Likely || strings.Contains(worst[0].Fix.String(), "999999") || strings.Contains(worst[0].Fix.String(), "1999998") {
-		t.Errorf("of a quota:\n%s", tell(worst))
+		t.Errorf("of a quota:\n%s", failures(worst))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestForgedTags(t *testing.T) {
 		s.e.Instances.Value = append(s.e.Instances.Value, one)
 		s.e.Impaired.Value["i-66"] = "instance"
 		if worst := Worst(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("tagged %q:\n%s", claim, tell(worst))
+			t.Errorf("tagged %q:\n%s", claim, failures(worst))
 		}
 	}
 	// Its symptoms do not hide those of the cluster's own instances, and its NodeClaims are in no fix.
@@ -90,7 +90,7 @@ func TestForgedTags(t *testing.T) {
 	s.says(unauthorized)
 	for _, f := range Worst(Diagnose(s.e)) {
 		if strings.Contains(f.Fix.String(), "claim-1") || strings.Contains(f.Fix.String(), "i-66") || strings.Contains(strings.Join(f.Evidence, " "), "i-66") {
-			t.Errorf("a fix or its evidence is of the foreign instance:\n%s", tell([]Finding{f}))
+			t.Errorf("a fix or its evidence is of the foreign instance:\n%s", failures([]Finding{f}))
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestTenantsPods(t *testing.T) {
 		s.e.Pods.Value = append(s.e.Pods.Value, p)
 		for _, f := range Worst(Diagnose(s.e)) {
 			if f.Subject != "pod tenant/"+p.Name || f.Certainty == Certain {
-				t.Errorf("%s leads to\n%s", name, tell([]Finding{f}))
+				t.Errorf("%s leads to\n%s", name, failures([]Finding{f}))
 			}
 		}
 	}
@@ -123,10 +123,10 @@ func TestTenantsPods(t *testing.T) {
 	s := &situation{healthy()}
 	s.e.Daemons.Value = []DaemonSet{{Namespace: "tenant", Name: "aws-node", Env: map[string]string{"AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG": "true"}}, {Namespace: "tenant", Name: "kube-proxy"}}
 	if worst := Worst(Diagnose(s.e)); len(worst) > 0 {
-		t.Errorf("a tenant's plug-in counts:\n%s", tell(worst))
+		t.Errorf("a tenant's plug-in counts:\n%s", failures(worst))
 	}
 	s.registered(false, "cni plugin not initialized", Condition{Type: "Initialized", Status: "Unknown"})
 	if worst := Worst(Diagnose(s.e)); !slices.ContainsFunc(worst, func(f Finding) bool { return f.Check == "CNI-1" && strings.Contains(f.Cause, "no network plug-in") }) {
-		t.Errorf("a tenant's plug-in hides that there is none:\n%s", tell(worst))
+		t.Errorf("a tenant's plug-in hides that there is none:\n%s", failures(worst))
 	}
 }

@@ -71,7 +71,7 @@ func TestOvercome(t *testing.T) {
 			found := Diagnose(s.e)
 			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == c.check })
 			if i < 0 || found[i].Verdict != c.want {
-				t.Errorf("want %s %s:\n%s", c.check, c.want, tell(found))
+				t.Errorf("want %s %s:\n%s", c.check, c.want, failures(found))
 			}
 		})
 	}

@@ -94,6 +94,6 @@ func TestStrangers(t *testing.T) {
 	s.e.Instances.Value = append(s.e.Instances.Value, Instance{ID: "i-9", State: "running", Class: "gone", Groups: []string{"sg-none"}})
 	found := Worst(Diagnose(s.e))
 	if len(found) != 1 || found[0].Check != "ID-4" {
-		t.Errorf("found:\n%s", tell(found))
+		t.Errorf("found:\n%s", failures(found))
 	}
 }

@@ -23,7 +23,7 @@ func (c *collector) account(ctx context.Context) []func() {
 	}
 	return []func(){
 		func() { e.Caller = ask(ctx, c, "sts:GetCallerIdentity", c.caller) },
-		into(ctx, c, &e.Cluster, "eks:DescribeCluster "+c.Doors.Cluster, c.cluster),
+		into(ctx, c, &e.Cluster, "eks:DescribeCluster "+c.Clients.Cluster, c.cluster),
 		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
 		into(ctx, c, &e.NodeGroups, "eks:ListNodegroups", c.EKS.NodeGroups),
 		into(ctx, c, &e.Fargate, "eks:ListFargateProfiles", c.EKS.FargateProfiles),

@@ -23,8 +23,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube"
 )
 
-// Doors are the clients of the sources of evidence. A nil client disables its requests.
-type Doors struct {
+// Clients are the clients of the sources of evidence. A nil client disables its requests.
+type Clients struct {
 	Kube    *kube.Witness
 	EKS     *eks.Client
 	IAM     *iam.Client
@@ -70,19 +70,19 @@ const mostConsole = 48 << 10
 
 // collector is one collection in progress.
 type collector struct {
-	Doors
+	Clients
 	e diagnosis.Evidence
 }
 
 // Collect requests all evidence. It never fails: what cannot be read is marked absent. Items that depend on others are requested after them.
-func Collect(ctx context.Context, d Doors) diagnosis.Evidence {
+func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 	if d.Patience == 0 {
 		d.Patience = usualPatience
 	}
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	c := &collector{Doors: d}
+	c := &collector{Clients: d}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format, At: d.Now().UTC(), Name: d.Cluster, Region: d.Region,
 		Roles: map[string]diagnosis.Item[diagnosis.Role]{}, Profiles: map[string]diagnosis.Item[diagnosis.Profile]{}, PassRole: map[string]diagnosis.Item[bool]{}}
 	if d.Late != nil {
@@ -236,7 +236,7 @@ func (c *collector) count() {
 func (c *collector) controller(ctx context.Context, events []kube.PodEvent) diagnosis.Item[diagnosis.Controller] {
 	source, there := "deployments and serviceaccounts of a controller", false
 	item := ask(ctx, c, source, func(ctx context.Context) (diagnosis.Controller, error) {
-		out, at, found, err := c.Kube.Controller(ctx, c.Doors.Controller, events)
+		out, at, found, err := c.Kube.Controller(ctx, c.Clients.Controller, events)
 		if found {
 			source, there = at, true
 		}

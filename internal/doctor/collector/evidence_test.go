@@ -24,9 +24,9 @@ import (
 
 // stand is an account with a cluster, its roles and its networks.
 type stand struct {
-	server *emulator.Server
-	estate world.Estate
-	doors  collector.Doors
+	server  *emulator.Server
+	estate  world.Estate
+	clients collector.Clients
 }
 
 func newStand(t *testing.T) stand {
@@ -74,7 +74,7 @@ func newStand(t *testing.T) stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.doors = collector.Doors{EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: "prod"}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
+	s.clients = collector.Clients{EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: "prod"}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg), Cluster: "prod", Region: "us-east-1", NoKube: "there is no kubeconfig"}
 	return s
 }
 
@@ -84,7 +84,7 @@ func arn(role string) string { return "arn:aws:iam::" + emulator.DefaultAccount 
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
-	e := collector.Collect(t.Context(), s.doors)
+	e := collector.Collect(t.Context(), s.clients)
 	for what, known := range map[string]bool{
 		"cluster": e.Cluster.Known(), "caller": e.Caller.Known(), "entries": e.Entries.Known(), "node groups": e.NodeGroups.Known(), "fargate": e.Fargate.Known(),
 		"vpc": e.VPC.Known(), "subnets": e.Subnets.Known(), "routes": e.Routes.Known(), "endpoints": e.Endpoints.Known(), "groups": e.Groups.Known(),
@@ -125,7 +125,7 @@ func TestAbsent(t *testing.T) {
 		w.Faults.Denials = []world.Denial{{Call: "eks:ListAccessEntries"}, {Call: "iam:ListAttachedRolePolicies"}}
 		w.Faults.Answers = []*world.Answer{{Call: "ec2:DescribeRouteTables", Count: 100, Status: 503, Code: "Unavailable"}}
 	})
-	e := collector.Collect(t.Context(), s.doors)
+	e := collector.Collect(t.Context(), s.clients)
 	if !e.Entries.Is(diagnosis.Denied) || e.Entries.Why != "eks:ListAccessEntries" {
 		t.Errorf("entries %+v", e.Entries)
 	}
@@ -138,15 +138,15 @@ func TestAbsent(t *testing.T) {
 	if !e.Subnets.Known() || !e.Groups.Known() {
 		t.Error("the others are not there")
 	}
-	s.doors.Cluster = "staging"
-	s.doors.EKS, _ = eks.New(aws.Config{Region: "us-east-1"}, "staging")
-	s.doors.IAM = iam.New(aws.Config{Region: "us-east-1"}, iam.Cluster{Name: "staging"})
-	s.doors.Patience = time.Nanosecond
-	if e := collector.Collect(t.Context(), s.doors); !e.Cluster.Is(diagnosis.Failed) || e.Cluster.Why != "there was no answer in time" {
+	s.clients.Cluster = "staging"
+	s.clients.EKS, _ = eks.New(aws.Config{Region: "us-east-1"}, "staging")
+	s.clients.IAM = iam.New(aws.Config{Region: "us-east-1"}, iam.Cluster{Name: "staging"})
+	s.clients.Patience = time.Nanosecond
+	if e := collector.Collect(t.Context(), s.clients); !e.Cluster.Is(diagnosis.Failed) || e.Cluster.Why != "there was no answer in time" {
 		t.Errorf("cluster %+v", e.Cluster)
 	}
-	if e := collector.Collect(t.Context(), collector.Doors{NoAWS: "no credentials", NoKube: "no kubeconfig"}); !e.Cluster.Is(diagnosis.NotAsked) || e.Groups.Why == "" && e.Instances.Why != "no credentials" {
-		t.Errorf("without any door: %+v", e)
+	if e := collector.Collect(t.Context(), collector.Clients{NoAWS: "no credentials", NoKube: "no kubeconfig"}); !e.Cluster.Is(diagnosis.NotAsked) || e.Groups.Why == "" && e.Instances.Why != "no credentials" {
+		t.Errorf("without any client: %+v", e)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestOtherCluster(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if e := collector.Collect(t.Context(), s.doors); !e.Cluster.Is(diagnosis.Missing) || e.VPC.Why != "the cluster's VPC is not known" {
+	if e := collector.Collect(t.Context(), s.clients); !e.Cluster.Is(diagnosis.Missing) || e.VPC.Why != "the cluster's VPC is not known" {
 		t.Errorf("cluster %+v, VPC %+v", e.Cluster, e.VPC)
 	}
 }

@@ -62,7 +62,7 @@ func (c *collector) joiningAccount(ctx context.Context) []func() {
 	e := &c.e
 	out := []func(){
 		func() { e.Caller = ask(ctx, c, "sts:GetCallerIdentity", c.caller) },
-		into(ctx, c, &e.Cluster, "eks:DescribeCluster "+c.Doors.Cluster, c.cluster),
+		into(ctx, c, &e.Cluster, "eks:DescribeCluster "+c.Clients.Cluster, c.cluster),
 		into(ctx, c, &e.Entries, "eks:ListAccessEntries", c.entries),
 		into(ctx, c, &e.Images, "ec2:DescribeImages", c.images),
 	}

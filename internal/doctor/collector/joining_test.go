@@ -41,8 +41,8 @@ func TestJoining(t *testing.T) {
 			class.Status.SecurityGroups = []awsv1.SecurityGroup{{ID: s.estate.NodeGroup.ID}}
 			maps := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"}, Data: map[string]string{"mapRoles": "[]"}}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, maps).Build()
-			s.doors.Kube, s.doors.NoKube, s.doors.Late = kube.NewInsider(api, api), "", c.late
-			e := collector.Collect(t.Context(), s.doors)
+			s.clients.Kube, s.clients.NoKube, s.clients.Late = kube.NewInsider(api, api), "", c.late
+			e := collector.Collect(t.Context(), s.clients)
 			if !e.NodeGroups.Is(diagnosis.NotAsked) || !e.Fargate.Is(diagnosis.NotAsked) || !e.Events.Is(diagnosis.NotAsked) || !e.Home.Is(diagnosis.NotAsked) {
 				t.Errorf("too much was asked: %+v", e)
 			}

@@ -12,7 +12,7 @@ import (
 // controller writes are read last, because it may have acquired the Lease after that was read. It takes five seconds longer if the Lease seems
 // expired.
 func Leader(ctx context.Context, w *kube.Witness) diagnosis.Evidence {
-	c := &collector{Doors: Doors{Kube: w, Patience: usualPatience + renewing, Now: time.Now}}
+	c := &collector{Clients: Clients{Kube: w, Patience: usualPatience + renewing, Now: time.Now}}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format}
 	c.e.Controller = c.controller(ctx, nil)
 	if isSeen := c.e.Controller.Known() || c.e.Controller.Is(diagnosis.Missing); !isSeen || c.e.Controller.Value.IsAlone() {

@@ -48,7 +48,7 @@ func TestLease(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := collector.Collect(t.Context(), collector.Doors{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
+			got := collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
 			if got.Absent != c.absent || got.Why != c.why || got.At.IsZero() {
 				t.Errorf("it is %+v", got)
 			}
@@ -83,7 +83,7 @@ func TestLeaseAhead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := collector.Collect(t.Context(), collector.Doors{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
+			got := collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
 			if isNow := time.Since(got.Value.Renewed) < time.Minute; isNow != (step > 0) || step == 0 && !got.Value.Renewed.Equal(was) {
 				t.Errorf("it is %+v", got)
 			}

@@ -12,7 +12,7 @@ import (
 // steps counts how many instance types of a region remain after each requirement of a pool, by architecture, for an AMI family. Requirements
 // on labels that no instance type has keep all types: user-defined labels, zones and capacity types. It is nil if the region is not known.
 func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
-	left, keys := sold(family, region)
+	left, keys := offeredTypes(family, region)
 	if left == nil {
 		return nil
 	}
@@ -45,8 +45,8 @@ func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
 	return out
 }
 
-// sold are the instance types of a region on which an AMI family runs, and the labels that they have with it. Nil where the region is not known.
-func sold(family, region string) ([]catalog.Type, map[string]bool) {
+// offeredTypes returns the instance types of a region on which an AMI family runs, and their labels with it; nil if the region is not known.
+func offeredTypes(family, region string) ([]catalog.Type, map[string]bool) {
 	table, err := catalog.Embedded()
 	if err != nil {
 		return nil, nil
@@ -75,7 +75,7 @@ const mostOptions = 3
 // loosening returns the smallest change that gives a pool without instance types some: one more value for the requirement with the fewest
 // options. It is nil if several values are as good, or one value is not enough.
 func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
-	types, keys := sold(family, region)
+	types, keys := offeredTypes(family, region)
 	var best *diagnosis.Loosening
 	fewest := mostOptions + 1
 	for i, r := range p.Requirements {

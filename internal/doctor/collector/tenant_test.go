@@ -192,7 +192,7 @@ func base(t *testing.T) []object {
 
 func collected(t *testing.T, w *kube.Witness) diagnosis.Evidence {
 	t.Helper()
-	return collector.Collect(t.Context(), collector.Doors{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"})
+	return collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"})
 }
 
 // TestTenantInputs: objects that a tenant can create in its own namespace make no finding certain, lead to none about IAM, and are in no fix.

@@ -36,7 +36,7 @@ func TestRoles(t *testing.T) {
 	}
 	server := httptest.NewServer(&emulator.Server{World: w})
 	t.Cleanup(server.Close)
-	doors := Doors{AWS: NewAWS(aws.Config{Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+	clients := Clients{AWS: NewAWS(aws.Config{Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "x", "")}, "arn:aws:iam::1:user/jane")}
 	const worker = "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"
 	role := fix.P("--role-name", fix.RoleName("node"))
@@ -48,7 +48,7 @@ func TestRoles(t *testing.T) {
 		fix.Call("iam", "update-assume-role-policy", role, policy(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": fix.Text("ec2.amazonaws.com")}, "Action": fix.Text("sts:AssumeRole")})),
 		fix.Call("iam", "put-role-policy", role, fix.P("--policy-name", fix.PolicyName("pass")), policy(fix.Fields{"Effect": fix.Text("Allow"), "Action": fix.Text("iam:PassRole"), "Resource": fix.Text("*")})),
 		fix.Call("iam", "remove-role-from-instance-profile", profile, fix.P("--role-name", fix.RoleName("old"))),
-		fix.Call("iam", "add-role-to-instance-profile", profile, role)), doors)
+		fix.Call("iam", "add-role-to-instance-profile", profile, role)), clients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +63,11 @@ func TestRoles(t *testing.T) {
 	if err != nil || !slices.Contains(made.Policies, worker) || !strings.Contains(made.TrustPolicy, "ec2.amazonaws.com") {
 		t.Errorf("the role is %+v, %v", made, err)
 	}
-	again, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "add-role-to-instance-profile", profile, role)), doors)
+	again, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "add-role-to-instance-profile", profile, role)), clients)
 	if err != nil || again[0].Before != "role: node\n" {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if _, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")), role)), doors); err == nil {
+	if _, err := Plan(t.Context(), fix.Of("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")), role)), clients); err == nil {
 		t.Error("a profile that is not there has a role added")
 	}
 }
@@ -89,7 +89,7 @@ func TestEntries(t *testing.T) {
 	}
 	server := httptest.NewServer(&emulator.Server{World: w})
 	t.Cleanup(server.Close)
-	doors := Doors{AWS: NewAWS(aws.Config{Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
+	clients := Clients{AWS: NewAWS(aws.Config{Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "x", "")}, "arn:aws:iam::1:user/jane")}
 	role := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
 	where := func(region string) []fix.Param {
@@ -103,7 +103,7 @@ func TestEntries(t *testing.T) {
 	}
 	made := func(steps ...fix.Step) []Change {
 		t.Helper()
-		changes, err := Plan(t.Context(), fix.Of("", steps...), doors)
+		changes, err := Plan(t.Context(), fix.Of("", steps...), clients)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestEntries(t *testing.T) {
 		"its type is STANDARD, and was EC2_LINUX": remove("EC2_LINUX", time.Time{}),
 		"it was created anew":                     remove("STANDARD", time.Now().Add(-time.Hour)),
 	} {
-		if _, err := Plan(t.Context(), fix.Of("", step), doors); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := Plan(t.Context(), fix.Of("", step), clients); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("an entry that is another now: %v, want %s", err, why)
 		}
 	}
@@ -129,14 +129,14 @@ func TestEntries(t *testing.T) {
 	if !strings.Contains(both[0].Before, "type: STANDARD") || both[0].After != "" || !strings.Contains(both[1].After, "type: EC2_LINUX") {
 		t.Errorf("%+v", both)
 	}
-	again, err := Plan(t.Context(), fix.Of("", linux), doors)
+	again, err := Plan(t.Context(), fix.Of("", linux), clients)
 	if err != nil || !strings.Contains(again[0].Before, "type: EC2_LINUX") {
 		t.Fatalf("%+v, %v", again, err)
 	}
 	if n, err := Apply(t.Context(), again); n != 0 || err == nil {
 		t.Errorf("made twice: %d, %v", n, err)
 	}
-	if _, err := Plan(t.Context(), fix.Of("", create(fix.Text("EC2_LINUX"), "eu-west-1")), doors); err == nil || !strings.Contains(err.Error(), "the fix is for eu-west-1") {
+	if _, err := Plan(t.Context(), fix.Of("", create(fix.Text("EC2_LINUX"), "eu-west-1")), clients); err == nil || !strings.Contains(err.Error(), "the fix is for eu-west-1") {
 		t.Errorf("another region: %v", err)
 	}
 }

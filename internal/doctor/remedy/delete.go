@@ -11,7 +11,7 @@ import (
 
 // planDelete makes a dry run of the deletion of each NodeClaim. It refuses a NodeClaim that differs from the one in the diagnosis, and skips
 // one that no longer exists.
-func (d Doors) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error) {
+func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error) {
 	var all []fix.Claim
 	text := ""
 	for _, c := range k.Claims {
@@ -42,7 +42,7 @@ func (d Doors) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error)
 }
 
 // tryDelete reads a NodeClaim that is to be deleted. The error says what does not hold of it any more.
-func (d Doors) tryDelete(ctx context.Context, c fix.Claim) (one kube.Deletion, found bool, err error) {
+func (d Clients) tryDelete(ctx context.Context, c fix.Claim) (one kube.Deletion, found bool, err error) {
 	one, found, err = d.Kube.TryDelete(ctx, "nodeclaim", c.Name)
 	if err != nil || !found {
 		return one, false, err

@@ -10,7 +10,7 @@ import (
 )
 
 // tryPatch makes a dry run of the patch.
-func (d Doors) tryPatch(ctx context.Context, p kube.Patch) (Change, error) {
+func (d Clients) tryPatch(ctx context.Context, p kube.Patch) (Change, error) {
 	trial, err := d.Kube.Try(ctx, p)
 	if err != nil {
 		return Change{}, err

@@ -40,7 +40,7 @@ func (r *recorder) Delete(_ context.Context, d kube.Deletion) error {
 // TestPlanRefuses: a fix with a step that cannot be applied is not planned at all, nor with a missing client.
 func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
-	closed := Doors{NoKube: "there is no kubeconfig", NoAWS: "there are no credentials"}
+	closed := Clients{NoKube: "there is no kubeconfig", NoAWS: "there are no credentials"}
 	merge := fix.Merge(fix.NodePool("web"), fix.At(fix.Text("x"), "spec", "a"))
 	entry := fix.P("--principal-arn", fix.RoleARN("arn:aws:iam::111122223333:role/node"))
 	for want, f := range map[string]fix.Fix{
@@ -73,14 +73,14 @@ func TestPlanPatches(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
 	var asked []string
-	doors := Doors{Kube: r, Ask: func(_ context.Context, args []string) (string, error) {
+	clients := Clients{Kube: r, Ask: func(_ context.Context, args []string) (string, error) {
 		asked = append(asked, strings.Join(args, " "))
 		return `{"spec":{}}` + "\n", nil
 	}}
 	f := fix.Of("", fix.Show("describe", fix.NodeClaim("a")),
 		fix.Merge(fix.DaemonSet("kube-system", "agent"), fix.At(fix.Text("it's $(true)"), "spec", "x")),
 		fix.Correct("web", fix.Text("--check"), fix.Check("TAINT-2")).With("line 3"))
-	changes, err := Plan(t.Context(), f, doors)
+	changes, err := Plan(t.Context(), f, clients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 	r := &recorder{deletions: map[string]kube.Deletion{
 		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true}, "new": {},
 	}}
-	doors := Doors{Kube: r}
+	clients := Clients{Kube: r}
 	for _, c := range []struct {
 		claim fix.Claim
 		want  string // of the error; empty: it is deleted
@@ -116,7 +116,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 		{fix.Claim{Name: "new", Instance: "i-2"}, "not of instance i-2"},
 	} {
 		r.calls = nil
-		changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(c.claim)), doors)
+		changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(c.claim)), clients)
 		if err == nil {
 			_, err = Apply(t.Context(), changes)
 		}
@@ -125,7 +125,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 		}
 	}
 	// A NodeClaim whose node joins between the question and the answer is kept.
-	changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(fix.Claim{Name: "late", Instance: "i-2"})), doors)
+	changes, err := Plan(t.Context(), fix.Of("", fix.DeleteClaims(fix.Claim{Name: "late", Instance: "i-2"})), clients)
 	if err != nil {
 		t.Fatal(err)
 	}

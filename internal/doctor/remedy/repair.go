@@ -26,8 +26,8 @@ type Cluster interface {
 	Delete(ctx context.Context, d kube.Deletion) error
 }
 
-// Doors are the clients of what can be changed. Those that are nil are closed.
-type Doors struct {
+// Clients are the clients for the objects that a fix can change. A change that needs a nil client is refused.
+type Clients struct {
 	Kube Cluster
 	AWS  *AWS
 	// Ask is what joiner prints when it is run with these words, which only read: correct and its options. Nil: it is not asked.
@@ -58,7 +58,7 @@ func byHand(s fix.Step, why string) *ByHand { return &ByHand{Line: s.String(), W
 
 // Plan looks at what the steps of a fix would change. Nothing is changed. Steps that only read are left out. It fails with ByHand if any other step
 // needs a person.
-func Plan(ctx context.Context, f fix.Fix, d Doors) ([]Change, error) {
+func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	var out []Change
 	if !f.Changes() && !f.Correction().IsZero() {
 		return nil, byHand(f.Correction().Steps()[0], "joiner can carry out none of its steps")
@@ -80,7 +80,7 @@ func Plan(ctx context.Context, f fix.Fix, d Doors) ([]Change, error) {
 	return out, nil
 }
 
-func (d Doors) plan(ctx context.Context, s fix.Step) (Change, error) {
+func (d Clients) plan(ctx context.Context, s fix.Step) (Change, error) {
 	call, isAWS := s.AWS()
 	action, isKube := s.Kubernetes()
 	switch {
@@ -97,7 +97,7 @@ func (d Doors) plan(ctx context.Context, s fix.Step) (Change, error) {
 }
 
 // planAWS looks at what a call to AWS would change.
-func (d Doors) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change, error) {
+func (d Clients) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change, error) {
 	planned, ok := awsCalls()[call.Service+" "+call.Action]
 	if !ok {
 		return Change{}, byHand(s, "joiner cannot make this call")
@@ -114,7 +114,7 @@ func (d Doors) planAWS(ctx context.Context, s fix.Step, call fix.AWS) (Change, e
 }
 
 // planKube looks at what an action on Kubernetes would change.
-func (d Doors) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
+func (d Clients) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
 	isDelete := k.Verb == "delete" && k.Resource == "nodeclaim" && len(k.Claims) > 0
 	switch {
 	case k.Verb == "delete" && !isDelete:
@@ -132,7 +132,7 @@ func (d Doors) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Chan
 }
 
 // planPatch has the API server make the patch for a trial.
-func (d Doors) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
+func (d Clients) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
 	if len(k.Names) != 1 || !slices.Contains([]string{kube.PatchMerge, kube.PatchJSON}, k.PatchType) {
 		return Change{}, byHand(s, "it is neither a merge patch nor a JSON patch of one object")
 	}

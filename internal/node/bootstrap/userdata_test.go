@@ -162,8 +162,8 @@ var ownData = map[string]string{
 	catalog.Windows2019: powershell, catalog.Windows2022: powershell, catalog.Windows2025: powershell,
 }
 
-// machine is a node of a NodeClaim for one instance type.
-func machine(family, arch string) bootstrap.Node {
+// nodeOf returns a node of a NodeClaim for one instance type.
+func nodeOf(family, arch string) bootstrap.Node {
 	n := plain(family)
 	n.Labels["kubernetes.io/arch"] = arch
 	n.Labels["karpenter.k8s.aws/instance-family"] = map[string]string{"amd64": "m5", "arm64": "m7g"}[arch]
@@ -185,7 +185,7 @@ func TestFamilies(t *testing.T) {
 		for _, arch := range architectures {
 			for suffix, data := range map[string]string{"": "", "-own": own} {
 				name := strings.ToLower(family) + "-" + arch + suffix
-				got, err := bootstrap.UserData(with(machine(family, arch), data))
+				got, err := bootstrap.UserData(with(nodeOf(family, arch), data))
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					continue

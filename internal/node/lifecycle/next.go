@@ -98,7 +98,7 @@ func bought(seen Seen, now time.Time) Step {
 		// Also after the timeout: a node that has joined is worth more than a new one.
 		return step.to(Register)
 	}
-	giveUp := latest(seen.Claim.Created, seen.Claim.Bought).Add(RegistrationTimeout)
+	giveUp := latest(seen.Claim.Created, seen.Claim.LaunchedAt).Add(RegistrationTimeout)
 	if isPast(giveUp, now) {
 		return step.delete(ReasonRegistrationTimeout)
 	}

@@ -35,7 +35,7 @@ func axes() []axis {
 		{"claim", []way{
 			{"wanted", func(s *Seen) {}},
 			{"launched", func(s *Seen) { s.Claim.Launched = true }},
-			{"launched-late", func(s *Seen) { s.Claim.Launched, s.Claim.Bought = true, ago(minute) }},
+			{"launched-late", func(s *Seen) { s.Claim.Launched, s.Claim.LaunchedAt = true, ago(minute) }},
 			{"registered", func(s *Seen) { s.Claim.Launched, s.Claim.Registered = true, true }},
 			{"initialized", func(s *Seen) { s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized = true, true, true }},
 			{"unlabelled", func(s *Seen) {
@@ -108,8 +108,8 @@ func axes() []axis {
 			{"running", func(s *Seen) { s.Machine.State = MachineRunning }},
 			{"ending", func(s *Seen) { s.Machine.State = MachineEnding }},
 			{"absent", func(s *Seen) { s.Machine.State = MachineAbsent }},
-			{"foreign", func(s *Seen) { s.Machine = Machine{State: MachineRunning, Foreign: true} }},
-			{"unmarked", func(s *Seen) { s.Machine = Machine{State: MachineRunning, Unmarked: true} }},
+			{"foreign", func(s *Seen) { s.Machine = Instance{State: MachineRunning, Foreign: true} }},
+			{"unmarked", func(s *Seen) { s.Machine = Instance{State: MachineRunning, Unmarked: true} }},
 		}},
 		{"node", []way{
 			{"none", func(s *Seen) {}},
@@ -238,7 +238,7 @@ func broken(seen Seen, step Step) string {
 		{"pods leave before the machine ends", step.Action != Terminate || n.Pods == 0 || !c.Registered && !n.Finalizer},
 		{"a Node is closed before it is emptied", step.Action != Evict || n.Cordoned},
 		{"volumes hold the machine", step.Action != Terminate || n.Volumes == 0 || n.Deleted.IsZero() || !c.Deadline.IsZero()},
-		{"a machine has its time to join", step.Reason != ReasonRegistrationTimeout || now.Sub(latest(c.Created, c.Bought)) >= RegistrationTimeout},
+		{"a machine has its time to join", step.Reason != ReasonRegistrationTimeout || now.Sub(latest(c.Created, c.LaunchedAt)) >= RegistrationTimeout},
 		{"a node that has joined is not given up", step.Reason != ReasonRegistrationTimeout || n.Count != 1},
 		{"a live node is not called gone", step.Reason != ReasonMachineGone || !n.Ready},
 		{"one node registers", step.Action != Register || n.Count == 1 && (!c.Registered || n.Reborn)},

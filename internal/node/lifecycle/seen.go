@@ -45,9 +45,9 @@ const (
 
 // Seen is everything that the next action depends on.
 type Seen struct {
-	Claim   Claim   // the NodeClaim
-	Machine Machine // its instance
-	Node    Node    // its Node
+	Claim   Claim    // the NodeClaim
+	Machine Instance // its instance
+	Node    Node     // its Node
 }
 
 // Claim is what was seen of the NodeClaim.
@@ -70,8 +70,8 @@ type Claim struct {
 	Replacement Replacement
 
 	Launched bool // its provider ID is set
-	// Bought is the time of the launch; zero if unknown: Created is used.
-	Bought      time.Time
+	// LaunchedAt is the time of the launch; zero if unknown: Created is used.
+	LaunchedAt  time.Time
 	Registered  bool
 	Initialized bool
 
@@ -130,8 +130,8 @@ const (
 	MachineEnding                      // shutting down
 )
 
-// Machine is the observed state of the instance.
-type Machine struct {
+// Instance is the observed state of the instance.
+type Instance struct {
 	State MachineState // observed state
 	// Foreign is true if it has the tags of another cluster or of a node group. It is not terminated.
 	Foreign bool

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// Wish is a change of the user data that the console output of an instance suggests.
-type Wish struct {
+// Correction is a change of the user data that the console output of an instance suggests.
+type Correction struct {
 	Flag    string // of the kubelet, without dashes: it is left out
 	Program string // its calls are left out
 	Forgive string // a program whose failure is not to end the script
@@ -52,7 +52,7 @@ func step(in userdata.Input, own string, problems []userdata.Problem, read func(
 }
 
 // Grant applies w to the user's own user data. It returns the text unchanged if there is nothing to change.
-func Grant(in userdata.Input, w Wish) string {
+func Grant(in userdata.Input, w Correction) string {
 	own := in.Own
 	if w.Flag != "" {
 		if text, ok := recall(in, own, strings.TrimLeft(w.Flag, "-")); ok {

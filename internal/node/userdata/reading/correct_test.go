@@ -100,21 +100,21 @@ func TestGrant(t *testing.T) {
 	t.Parallel()
 	own := "#!/bin/bash\nset -e\nfetch-the-agent --now\nswapon /swapfile && echo on\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '--feature-gates=No=true " + kubelet.StartupFlag + "'\n"
 	for name, test := range map[string]struct {
-		wish     Wish
+		wish     Correction
 		old, new string
 	}{
-		"a flag":       {Wish{Flag: "feature-gates"}, "--feature-gates=No=true ", ""},
-		"a program":    {Wish{Program: "swapon"}, "swapon /swapfile", "true"},
-		"a failure":    {Wish{Forgive: "fetch-the-agent"}, "--now", "--now || true"},
-		"pods":         {Wish{MaxPods: 29}, "--kubelet-extra-args '", "--use-max-pods false --kubelet-extra-args '--max-pods=29 "},
-		"nothing else": {Wish{Program: "mkswap"}, "", ""},
+		"a flag":       {Correction{Flag: "feature-gates"}, "--feature-gates=No=true ", ""},
+		"a program":    {Correction{Program: "swapon"}, "swapon /swapfile", "true"},
+		"a failure":    {Correction{Forgive: "fetch-the-agent"}, "--now", "--now || true"},
+		"pods":         {Correction{MaxPods: 29}, "--kubelet-extra-args '", "--use-max-pods false --kubelet-extra-args '--max-pods=29 "},
+		"nothing else": {Correction{Program: "mkswap"}, "", ""},
 	} {
 		if got, want := Grant(userdata.Input{Family: "Custom", Own: own, Cluster: "prod"}, test.wish), strings.Replace(own, test.old, test.new, 1); got != want {
 			t.Errorf("%s: it becomes\n%s\nwant\n%s", name, got, want)
 		}
 	}
 	config := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags:\n    - --v=2\n    - --max-pods=-5\n"
-	if got := Grant(userdata.Input{Family: "AL2023", Own: config}, Wish{Flag: "max-pods"}); got != strings.Replace(config, "    - --max-pods=-5\n", "", 1) {
+	if got := Grant(userdata.Input{Family: "AL2023", Own: config}, Correction{Flag: "max-pods"}); got != strings.Replace(config, "    - --max-pods=-5\n", "", 1) {
 		t.Errorf("the NodeConfig becomes\n%s", got)
 	}
 }
