@@ -38,7 +38,7 @@ func (n *NetworkACL) Lets(out bool, port int64) bool {
 
 // CreateNetworkACL makes a network ACL for some subnets of a VPC.
 func (net *Network) CreateNetworkACL(n NetworkACL) *NetworkACL {
-	n.ID = net.region.world().NewID("acl")
+	n.ID = net.site.IDs.New("acl")
 	net.acls = append(net.acls, &n)
 	return &n
 }

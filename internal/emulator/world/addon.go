@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -41,8 +42,8 @@ func (s *EKS) CreateAddon(now time.Time, cluster string, a Addon) (*Addon, error
 	if c.addons[a.Name] != nil {
 		return nil, refuseWith(409, "ResourceInUseException", "Addon already exists.")
 	}
-	a.ARN = s.region.arn("eks", "addon/"+cluster+"/"+a.Name+"/"+uuid(s.region.world().hex("addon", 32)))
-	a.Version, a.Status = or(a.Version, usual), "ACTIVE"
+	a.ARN = s.site.OwnARN("eks", "addon/"+cluster+"/"+a.Name+"/"+s.site.IDs.uuid("addon"))
+	a.Version, a.Status = cmp.Or(a.Version, usual), "ACTIVE"
 	a.CreatedAt, a.ModifiedAt, a.Tags = now, now, maps.Clone(a.Tags)
 	if c.addons == nil {
 		c.addons = map[string]*Addon{}

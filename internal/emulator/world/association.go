@@ -1,7 +1,6 @@
 package world
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -39,8 +38,8 @@ func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodI
 	if err := s.canHavePods(p.Role); err != nil {
 		return nil, err
 	}
-	p.ID = "a-" + strings.ToLower(s.region.world().letters("association", 17))
-	p.ARN = s.region.arn("eks", "podidentityassociation/"+cluster+"/"+p.ID)
+	p.ID = "a-" + strings.ToLower(s.site.IDs.letters("association", 17))
+	p.ARN = s.site.OwnARN("eks", "podidentityassociation/"+cluster+"/"+p.ID)
 	p.CreatedAt, p.ModifiedAt, p.Tags = now, now, maps.Clone(p.Tags)
 	if c.associations == nil {
 		c.associations = map[string]*PodIdentityAssociation{}
@@ -51,54 +50,13 @@ func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodI
 
 // canHavePods refuses a role that EKS cannot assume for pods.
 func (s *EKS) canHavePods(arn string) error {
-	role, err := s.region.Account.Role(roleName(arn))
+	role, err := s.account.Role(roleName(arn))
 	if err != nil || role.ARN != arn {
 		return refuse("InvalidParameterException", "Role provided in the request does not exist.")
 	}
 	if !role.trusts(podIdentity, "sts:AssumeRole", "sts:TagSession") {
 		return refuse("InvalidParameterException", "Trust policy of the role provided is invalid. Follow the official documentation to resolve the issue.")
 	}
-	return nil
-}
-
-// trusts reports whether the trust policy lets a service take each of the actions. Conditions are not looked at.
-func (r Role) trusts(service string, actions ...string) bool {
-	var policy struct {
-		Statement []struct {
-			Effect    string
-			Principal struct{ Service texts }
-			Action    texts
-		}
-	}
-	if err := json.Unmarshal([]byte(r.TrustPolicy), &policy); err != nil {
-		return false
-	}
-	allowed := map[string]bool{}
-	for _, s := range policy.Statement {
-		if s.Effect == "Allow" && slices.Contains(s.Principal.Service, service) {
-			for _, a := range s.Action {
-				allowed[a] = true
-			}
-		}
-	}
-	return !slices.ContainsFunc(actions, func(a string) bool { return !allowed[a] && !allowed["sts:*"] && !allowed["*"] })
-}
-
-// texts is a text or a list of them, as policies write either.
-type texts []string
-
-// UnmarshalJSON takes both.
-func (t *texts) UnmarshalJSON(data []byte) error {
-	var one string
-	if json.Unmarshal(data, &one) == nil {
-		*t = texts{one}
-		return nil
-	}
-	var many []string
-	if err := json.Unmarshal(data, &many); err != nil {
-		return err
-	}
-	*t = many
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -47,8 +48,14 @@ type Cluster struct {
 
 // EKS has the EKS clusters of a region.
 type EKS struct {
-	region   *Region
+	site     *Site
+	account  *IAM
 	clusters map[string]*Cluster // by name
+}
+
+// NewEKS returns the EKS of a region, without clusters. Roles that calls name are those of the account.
+func NewEKS(site *Site, account *IAM) EKS {
+	return EKS{site: site, account: account, clusters: map[string]*Cluster{}}
 }
 
 // The kinds of access entries.
@@ -79,13 +86,13 @@ func (s *EKS) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
 	if c.Name == "" {
 		return nil, refuse("InvalidParameterException", "The cluster name must not be empty.")
 	}
-	c.ARN = s.region.arn("eks", "cluster/"+c.Name)
-	c.Version = or(c.Version, "1.31")
-	c.AuthMode = or(c.AuthMode, AuthConfigMap)
-	c.Status = or(c.Status, "ACTIVE")
-	c.ServiceCIDR = or(c.ServiceCIDR, "10.100.0.0/16")
+	c.ARN = s.site.OwnARN("eks", "cluster/"+c.Name)
+	c.Version = cmp.Or(c.Version, "1.31")
+	c.AuthMode = cmp.Or(c.AuthMode, AuthConfigMap)
+	c.Status = cmp.Or(c.Status, "ACTIVE")
+	c.ServiceCIDR = cmp.Or(c.ServiceCIDR, "10.100.0.0/16")
 	if c.Issuer == "" {
-		c.Issuer = "https://oidc.eks." + s.region.Name + ".amazonaws.com/id/" + strings.ToUpper(s.region.world().hex("issuer", 32))
+		c.Issuer = "https://oidc.eks." + s.site.Region + ".amazonaws.com/id/" + strings.ToUpper(s.site.IDs.hex("issuer", 32))
 	}
 	c.CreatedAt = now
 	c.entries, c.profiles = map[string]*AccessEntry{}, map[string]*FargateProfile{}
@@ -129,12 +136,12 @@ func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*
 	if c.entries[e.Principal] != nil {
 		return nil, refuseWith(409, "ResourceInUseException", "The specified access entry resource is already in use on this cluster.")
 	}
-	e.Kind = or(e.Kind, EntryStandard)
+	e.Kind = cmp.Or(e.Kind, EntryStandard)
 	if err := e.complete(); err != nil {
 		return nil, err
 	}
 	id := roleName(e.Principal)
-	e.ARN = s.region.arn("eks", "access-entry/"+cluster+"/role/"+s.region.Account.ID+"/"+id+"/"+uuid(s.region.world().hex("entry", 32)))
+	e.ARN = s.site.OwnARN("eks", "access-entry/"+cluster+"/role/"+s.site.Account+"/"+id+"/"+s.site.IDs.uuid("entry"))
 	e.CreatedAt, e.ModifiedAt = now, now
 	c.entries[e.Principal] = &e
 	return &e, nil
@@ -154,7 +161,7 @@ func (e *AccessEntry) complete() error {
 		if strings.HasPrefix(e.Username, "system:") {
 			return refuse("InvalidParameterException", "The username must not begin with system:")
 		}
-		e.Username = or(e.Username, e.Principal)
+		e.Username = cmp.Or(e.Username, e.Principal)
 		return nil
 	case EntryEC2Linux:
 		return fixed("system:node:{{EC2PrivateDNSName}}", "system:nodes")

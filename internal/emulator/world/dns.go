@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // AmazonDNS is the resolver of a VPC, as DHCP options name it.
@@ -17,7 +18,7 @@ type DHCPOptions struct {
 
 // CreateDHCPOptions makes options that no VPC has yet.
 func (net *Network) CreateDHCPOptions(servers ...string) DHCPOptions {
-	o := DHCPOptions{ID: net.region.world().NewID("dopt"), Servers: servers}
+	o := DHCPOptions{ID: net.site.IDs.New("dopt"), Servers: servers}
 	net.dhcp = append(net.dhcp, o)
 	return o
 }
@@ -47,4 +48,13 @@ func GatewayAddress(id string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
 	return netip.AddrFrom4([4]byte{198, 18, byte(h.Sum32() >> 8), byte(h.Sum32())}).String()
+}
+
+// PrivateName returns the name that VPC DNS gives an address.
+func PrivateName(region, address string) string {
+	domain := region + ".compute.internal"
+	if region == "us-east-1" {
+		domain = "ec2.internal"
+	}
+	return "ip-" + strings.ReplaceAll(address, ".", "-") + "." + domain
 }

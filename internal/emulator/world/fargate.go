@@ -72,7 +72,7 @@ func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfi
 			return nil, err
 		}
 	}
-	p.ARN = s.region.arn("eks", "fargateprofile/"+cluster+"/"+p.Name+"/"+uuid(s.region.world().hex("fargate", 32)))
+	p.ARN = s.site.OwnARN("eks", "fargateprofile/"+cluster+"/"+p.Name+"/"+s.site.IDs.uuid("fargate"))
 	if len(p.SubnetIDs) == 0 {
 		p.SubnetIDs = slices.Clone(c.SubnetIDs)
 	}
@@ -82,9 +82,9 @@ func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfi
 		return &p, nil
 	}
 	p.Status = ProfileActive
-	if wait := s.region.world().Timing.Profile; wait > 0 {
+	if wait := s.site.Timing.Profile; wait > 0 {
 		p.Status = ProfileCreating
-		s.region.world().due.enter(now.Add(wait), func(time.Time) { p.Status = ProfileActive })
+		s.site.Due.enter(now.Add(wait), func(time.Time) { p.Status = ProfileActive })
 	}
 	return &p, nil
 }
@@ -118,33 +118,4 @@ func (s *EKS) DeleteFargateProfile(cluster, name string) (*FargateProfile, error
 	}
 	delete(s.clusters[cluster].profiles, name)
 	return p, nil
-}
-
-// FargatePlace is the host of one Fargate pod, which is no instance of the account.
-type FargatePlace struct {
-	SubnetID string
-	Zone     Zone
-	IP       string
-	Name     string // private DNS name of the address: "ip-10-0-0-12.ec2.internal"
-}
-
-// TakeFargatePlace takes an address for a pod's host in the first of the subnets that has a free one.
-func (net *Network) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
-	for _, id := range subnetIDs {
-		s := net.Subnet(id)
-		if s == nil {
-			continue
-		}
-		if a, ok := s.take(); ok {
-			return FargatePlace{SubnetID: id, Zone: s.Zone, IP: a.String(), Name: PrivateName(net.region.Name, a.String())}, nil
-		}
-	}
-	return FargatePlace{}, refuse("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")
-}
-
-// GiveFargatePlace releases the address of a host that is gone.
-func (net *Network) GiveFargatePlace(p FargatePlace) {
-	if s := net.Subnet(p.SubnetID); s != nil {
-		s.giveText(p.IP)
-	}
 }

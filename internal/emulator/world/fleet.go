@@ -137,12 +137,12 @@ func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	if err := l.CheckFleet(q); err != nil {
 		return Fleet{}, err
 	}
-	f := Fleet{ID: "fleet-" + uuid(l.region.world().hex("fleet", 32))}
+	f := Fleet{ID: "fleet-" + l.region.site.IDs.uuid("fleet")}
 	l.launchAs(now, q, false, &f)
 	l.launchAs(now, q, true, &f)
 	if q.Token != "" {
 		l.fleets[q.Token] = fleet{fingerprint: q.Fingerprint, result: f}
-		l.region.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(l.fleets, q.Token) })
+		l.region.site.Due.enter(now.Add(tokenLife), func(time.Time) { delete(l.fleets, q.Token) })
 	}
 	return f, nil
 }
@@ -201,7 +201,7 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 		if c.err = l.admit(c.born); c.err != nil {
 			continue
 		}
-		c.born.reservation = l.region.world().NewID("r")
+		c.born.reservation = l.region.site.IDs.New("r")
 		launched[n] = append(launched[n], l.region.Instances.start(now, c.born).ID)
 		need -= cmp.Or(c.Override.Weight, 1)
 		if strategy == "diversified" {
@@ -240,7 +240,7 @@ func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID str
 				market: q.Market, data: o.applied(version.Data), subnetID: o.SubnetID, zone: o.Zone, spot: spot, maxPrice: o.MaxPrice,
 				fleet: true, template: t, tags: merged(version.Data.Tags, q.Tags), fleetID: fleetID, token: q.Token, caller: q.Caller,
 			}}
-			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, or(config.Version, "$Default"), o, spot
+			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, cmp.Or(config.Version, "$Default"), o, spot
 			c.Override.InstanceType = c.want.data.InstanceType
 			if o.Refused != nil {
 				c.err = o.Refused
@@ -257,8 +257,8 @@ func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID str
 
 // applied returns the template's data with what the override says instead.
 func (o FleetOverride) applied(d TemplateData) TemplateData {
-	d.InstanceType = or(o.InstanceType, d.InstanceType)
-	d.ImageID = or(o.ImageID, d.ImageID)
+	d.InstanceType = cmp.Or(o.InstanceType, d.InstanceType)
+	d.ImageID = cmp.Or(o.ImageID, d.ImageID)
 	if len(o.Devices) > 0 {
 		d.Devices = o.Devices
 	}
@@ -325,9 +325,4 @@ func merged(template []TagSpecification, request Tagging) Tagging {
 		maps.Copy(out[kind], tags)
 	}
 	return out
-}
-
-// uuid writes 32 hexadecimal digits with the dashes of a UUID.
-func uuid(h string) string {
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }

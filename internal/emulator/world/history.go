@@ -57,7 +57,7 @@ type birth struct {
 func (s *Instances) start(now time.Time, b birth) Instance {
 	w := s.region.world()
 	address, _ := b.subnet.take()
-	id := w.NewID("i")
+	id := w.source().New("i")
 	i := Instance{
 		ID: id, ReservationID: b.reservation, Account: s.region.Account.ID, Region: s.region.Name,
 		Zone: b.zone.Name, ZoneID: b.zone.ID, SubnetID: b.subnet.ID, VPCID: b.subnet.VPCID,
@@ -74,11 +74,11 @@ func (s *Instances) start(now time.Time, b birth) Instance {
 		i.PublicIP = "54." + strings.Join(strings.Split(i.PrivateIP, ".")[1:], ".")
 	}
 	if b.offering.Spot {
-		i.SpotRequestID = "sir-" + strings.ToLower(w.letters("spot", 8))
+		i.SpotRequestID = "sir-" + strings.ToLower(w.source().letters("spot", 8))
 	}
 	if b.profile != nil {
 		i.ProfileARN = b.profile.ARN
-		if role := s.region.Account.roles[b.profile.Role]; role != nil {
+		if role, err := s.region.Account.Role(b.profile.Role); err == nil {
 			i.RoleARN = role.ARN
 		}
 	}
@@ -116,12 +116,12 @@ func (s *Instances) start(now time.Time, b birth) Instance {
 
 // schedule enters the end of pending on the timetable.
 func (s *Instances) schedule(now time.Time, m *history, b *Boot) {
-	at := now.Add(s.region.world().Timing.Pending)
+	at := now.Add(s.region.site.Timing.Pending)
 	if b == nil {
 		b = &Boot{}
 	}
 	m.silent = b.Silent
-	s.region.world().due.enter(at.Add(b.Delay), func(at time.Time) {
+	s.region.site.Due.enter(at.Add(b.Delay), func(at time.Time) {
 		if m.now.State != Pending {
 			return
 		}
@@ -140,7 +140,7 @@ func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
 	}
 	m.change(now, func(i *Instance) { i.State, i.StateReason = ShuttingDown, why })
 	s.region.CapacityReservations.release(m)
-	s.region.world().due.enter(now.Add(s.region.world().Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
+	s.region.site.Due.enter(now.Add(s.region.site.Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
 }
 
 // end makes an instance terminated, and forgotten some time later.
@@ -157,17 +157,17 @@ func (s *Instances) end(now time.Time, m *history, why Reason) {
 			m.subnet.givePrefix(p)
 		}
 	}
-	s.region.world().forget(m.session)
+	s.region.world().sts.forget(s.region.site.Due, m.session)
 	m.change(now, func(i *Instance) {
 		i.State, i.StateReason = Terminated, why
 		i.PrivateIP, i.PrivateDNSName, i.IPv6, i.PublicIP = "", "", "", ""
 		i.Interfaces, i.Volumes, i.SecurityGroupIDs = nil, nil, nil
 	})
-	keep := s.region.world().Timing.Forget
+	keep := s.region.site.Timing.Forget
 	if keep == 0 {
 		keep = time.Hour
 	}
-	s.region.world().due.enter(now.Add(keep), func(time.Time) {
+	s.region.site.Due.enter(now.Add(keep), func(time.Time) {
 		delete(s.byID, m.now.ID)
 		s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == m.now.ID })
 	})
@@ -269,15 +269,6 @@ func (w *World) historyOf(id string) *history {
 // offering returns the offering of the instance.
 func (m *history) offering() Offering {
 	return Offering{Type: m.now.Type, Zone: m.now.Zone, Spot: m.now.Spot}
-}
-
-// PrivateName returns the name that VPC DNS gives an address.
-func PrivateName(region, address string) string {
-	domain := region + ".compute.internal"
-	if region == "us-east-1" {
-		domain = "ec2.internal"
-	}
-	return "ip-" + strings.ReplaceAll(address, ".", "-") + "." + domain
 }
 
 // wellFormed says whether an id could be one of this prefix.

@@ -64,7 +64,7 @@ func (i *Image) refusal() error {
 // Register adds an image to the region; without an id it is given one.
 func (images *Images) Register(image Image) Image {
 	if image.ID == "" {
-		image.ID = images.region.world().NewID("ami")
+		image.ID = images.region.site.IDs.New("ami")
 	}
 	image.Tags = maps.Clone(image.Tags)
 	if images.byID[image.ID] == nil {

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"maps"
 	"slices"
 	"time"
 )
@@ -183,18 +182,3 @@ func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
 
 // Alive says whether the instance costs money: it is pending or running.
 func (i Instance) Alive() bool { return i.State == Pending || i.State == Running }
-
-// withTags returns the tags with some added and some taken away, as a new map.
-func withTags(tags, add map[string]string, remove []string) map[string]string {
-	out := maps.Clone(tags)
-	if out == nil {
-		out = make(map[string]string, len(add))
-	}
-	for _, k := range slices.Sorted(maps.Keys(add)) {
-		out[k] = add[k]
-	}
-	for _, k := range remove {
-		delete(out, k)
-	}
-	return out
-}

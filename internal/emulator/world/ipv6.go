@@ -29,41 +29,6 @@ func (net *Network) EnableIPv6(vpc *VPC) {
 	}
 }
 
-// addressed gives an interface what its specification asks for beside the first IPv4 address.
-func (s *Subnet) addressed(ni *NetworkInterface, spec InterfaceSpec) {
-	for range value(spec.IPv6AddressCount) {
-		ni.IPv6 = append(ni.IPv6, s.take6().String())
-	}
-	ni.PrimaryIPv6 = len(ni.IPv6) > 0 && spec.PrimaryIPv6 != nil && *spec.PrimaryIPv6
-	for range value(spec.IPv6PrefixCount) {
-		ni.Prefixes = append(ni.Prefixes, s.takePrefix6().String())
-	}
-	for range value(spec.IPv4PrefixCount) {
-		if p, ok := s.takePrefix4(); ok {
-			ni.Prefixes = append(ni.Prefixes, p.String())
-		}
-	}
-}
-
-// refuseIPv6 refuses what a subnet cannot give for want of an IPv6 block. The words are ours: EC2's are not documented.
-func refuseIPv6(d TemplateData, s *Subnet) error {
-	for _, i := range d.Interfaces {
-		if value(i.IPv6AddressCount)+value(i.IPv6PrefixCount) > 0 && !s.IPv6.IsValid() {
-			return refuse("InvalidParameterValue", "The subnet '%s' has no IPv6 CIDR block associated.", s.ID)
-		}
-	}
-	return nil
-}
-
-// wanted4 is how many IPv4 addresses the interfaces of a launch take.
-func wanted4(d TemplateData) int {
-	n := max(1, len(d.Interfaces))
-	for _, i := range d.Interfaces {
-		n += int(value(i.IPv4PrefixCount)) * prefixSize4
-	}
-	return n
-}
-
 // take6 hands out an address of the first /80 block, which stays free of prefixes. None is used twice.
 func (s *Subnet) take6() netip.Addr {
 	s.last6++

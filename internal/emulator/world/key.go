@@ -27,7 +27,7 @@ type KMS struct {
 
 // CreateKey makes a key. What ID and ARN say is not looked at.
 func (s *KMS) CreateKey(k Key) *Key {
-	k.ID = uuid(s.region.world().hex("key", 32))
+	k.ID = s.region.site.IDs.uuid("key")
 	k.ARN = s.region.arn("kms", "key/"+k.ID)
 	k.grantees = nil
 	s.keys = append(s.keys, &k)

@@ -141,7 +141,7 @@ func (l *Launches) wantedSubnet(w want) (*Subnet, error) {
 		zone = w.data.Placement.Zone
 	}
 	if id == "" {
-		for _, s := range l.region.Network.subnets {
+		for _, s := range l.region.Network.Subnets() {
 			if l.region.Network.VPC(s.VPCID).Default && (zone == "" || s.Zone.Name == zone) {
 				return s, nil
 			}
@@ -188,15 +188,15 @@ func (l *Launches) wantedGroups(d TemplateData, s *Subnet) ([]string, error) {
 		ids = append(ids, i.GroupIDs...)
 	}
 	for _, name := range d.GroupNames {
-		i := slices.IndexFunc(l.region.Network.groups, func(g *SecurityGroup) bool { return g.Name == name && g.VPCID == s.VPCID })
+		i := slices.IndexFunc(l.region.Network.SecurityGroups(), func(g *SecurityGroup) bool { return g.Name == name && g.VPCID == s.VPCID })
 		if i < 0 {
 			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist in VPC '%s'", name, s.VPCID)
 		}
-		ids = append(ids, l.region.Network.groups[i].ID)
+		ids = append(ids, l.region.Network.SecurityGroups()[i].ID)
 	}
 	if len(ids) == 0 {
-		if i := slices.IndexFunc(l.region.Network.groups, func(g *SecurityGroup) bool { return g.Name == "default" && g.VPCID == s.VPCID }); i >= 0 {
-			ids = append(ids, l.region.Network.groups[i].ID)
+		if i := slices.IndexFunc(l.region.Network.SecurityGroups(), func(g *SecurityGroup) bool { return g.Name == "default" && g.VPCID == s.VPCID }); i >= 0 {
+			ids = append(ids, l.region.Network.SecurityGroups()[i].ID)
 		}
 	}
 	slices.Sort(ids)
@@ -222,12 +222,12 @@ func (l *Launches) wantedProfile(now time.Time, ref *ProfileRef) (*Profile, erro
 	if name == "" {
 		name, value, field, noun = roleName(ref.ARN), ref.ARN, "arn", "ARN"
 	}
-	p := l.region.Account.profiles[name]
-	if p == nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(l.region.world().Faults.ProfileLag)) {
+	p, err := l.region.Account.Profile(name)
+	if err != nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(l.region.world().Faults.ProfileLag)) {
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", value, field, noun)
 	}
 	if p.Role == "" {
 		return nil, refuse("InvalidParameterValue", "IAM Instance Profile \"%s\" has no associated IAM Roles", p.ARN)
 	}
-	return p, nil
+	return &p, nil
 }

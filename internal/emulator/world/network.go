@@ -90,7 +90,7 @@ type Endpoint struct {
 
 // Network has the VPCs of a region and what is in them: subnets, security groups, route tables, VPC endpoints, network ACLs and DHCP options.
 type Network struct {
-	region      *Region
+	site        *Site
 	vpcs        []*VPC
 	subnets     []*Subnet
 	groups      []*SecurityGroup
@@ -99,6 +99,9 @@ type Network struct {
 	acls        []*NetworkACL // oldest first
 	dhcp        []DHCPOptions
 }
+
+// NewNetwork returns the network of a region, without a VPC.
+func NewNetwork(site *Site) Network { return Network{site: site} }
 
 // reservedAddresses are those of each subnet that AWS keeps: the first four and the last.
 const reservedAddresses = 5
@@ -109,7 +112,7 @@ func (net *Network) CreateVPC(cidr string, tags map[string]string) (*VPC, error)
 	if err != nil || !p.Addr().Is4() {
 		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter cidrBlock is invalid. This is not a valid CIDR block.", cidr)
 	}
-	v := &VPC{ID: net.region.world().NewID("vpc"), CIDR: p.Masked(), Tags: tags}
+	v := &VPC{ID: net.site.IDs.New("vpc"), CIDR: p.Masked(), Tags: tags}
 	net.vpcs = append(net.vpcs, v)
 	return v, nil
 }
@@ -120,9 +123,9 @@ func (net *Network) CreateSubnet(vpcID, zone, cidr string, tags map[string]strin
 	if vpc == nil {
 		return nil, refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
 	}
-	z, ok := net.region.zone(zone)
+	z, ok := net.site.Zone(zone)
 	if !ok {
-		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter availabilityZone is invalid. Subnets can currently only be created in the following availability zones: %s.", zone, joinZones(net.region.zones))
+		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter availabilityZone is invalid. Subnets can currently only be created in the following availability zones: %s.", zone, joinZones(net.site.Zones))
 	}
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil || !p.Addr().Is4() || p.Bits() < 16 || p.Bits() > 28 {
@@ -138,7 +141,7 @@ func (net *Network) CreateSubnet(vpcID, zone, cidr string, tags map[string]strin
 	}
 	p = p.Masked()
 	s := &Subnet{
-		ID: net.region.world().NewID("subnet"), VPCID: vpcID, Zone: z, CIDR: p, Tags: tags,
+		ID: net.site.IDs.New("subnet"), VPCID: vpcID, Zone: z, CIDR: p, Tags: tags,
 		Free: 1<<(32-p.Bits()) - reservedAddresses,
 		next: p.Addr(), used: map[netip.Addr]bool{},
 	}
@@ -157,7 +160,7 @@ func (net *Network) CreateSecurityGroup(vpcID, name, description string, tags ma
 		}
 	}
 	g := &SecurityGroup{
-		ID: net.region.world().NewID("sg"), VPCID: vpcID, Name: name, Description: description, Tags: tags,
+		ID: net.site.IDs.New("sg"), VPCID: vpcID, Name: name, Description: description, Tags: tags,
 		Egress: []Rule{{Protocol: "-1", From: -1, To: -1, CIDRs: []string{"0.0.0.0/0"}}},
 	}
 	net.groups = append(net.groups, g)
@@ -166,14 +169,14 @@ func (net *Network) CreateSecurityGroup(vpcID, name, description string, tags ma
 
 // CreateRouteTable makes a route table for some subnets of a VPC.
 func (net *Network) CreateRouteTable(t RouteTable) *RouteTable {
-	t.ID = net.region.world().NewID("rtb")
+	t.ID = net.site.IDs.New("rtb")
 	net.routeTables = append(net.routeTables, &t)
 	return &t
 }
 
 // CreateEndpoint makes a VPC endpoint.
 func (net *Network) CreateEndpoint(e Endpoint) *Endpoint {
-	e.ID = net.region.world().NewID("vpce")
+	e.ID = net.site.IDs.New("vpce")
 	net.endpoints = append(net.endpoints, &e)
 	return &e
 }

@@ -103,7 +103,7 @@ func (r *Region) send(now time.Time, source, kind, resource string, detail map[s
 		return
 	}
 	n := notice{
-		Version: "0", ID: uuid(r.world().hex("event", 32)), DetailType: kind, Source: source,
+		Version: "0", ID: r.site.IDs.uuid("event"), DetailType: kind, Source: source,
 		Account: r.Account.ID, Time: now.UTC().Format(eventTime), Region: r.Name,
 		Resources: []string{r.arn("ec2", resource)}, Detail: detail,
 	}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -35,9 +36,9 @@ func (s *SSM) PutParameter(now time.Time, p Parameter, overwrite bool) (int64, e
 			return 0, refuse("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")
 		}
 		p.Version = old.Version + 1
-		p.Kind = or(p.Kind, old.Kind)
+		p.Kind = cmp.Or(p.Kind, old.Kind)
 	}
-	p.Kind, p.DataType, p.ModifiedAt = or(p.Kind, "String"), or(p.DataType, "text"), now
+	p.Kind, p.DataType, p.ModifiedAt = cmp.Or(p.Kind, "String"), cmp.Or(p.DataType, "text"), now
 	owner := s.region.Account.ID
 	if strings.HasPrefix(p.Name, "/aws/") {
 		owner = ""

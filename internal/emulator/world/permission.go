@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
@@ -111,7 +112,7 @@ func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot 
 
 // placing asks about a placement group, whose ARN has its name.
 func (p *Permissions) placing(at *Placement) []iampolicy.Request {
-	name := or(at.GroupID, at.GroupName)
+	name := cmp.Or(at.GroupID, at.GroupName)
 	if name == "" {
 		return nil
 	}
@@ -170,7 +171,7 @@ func (p *Permissions) passing(ref *ProfileRef) []iampolicy.Request {
 	if ref == nil {
 		return nil
 	}
-	profile, err := p.region.Account.Profile(or(ref.Name, roleName(ref.ARN)))
+	profile, err := p.region.Account.Profile(cmp.Or(ref.Name, roleName(ref.ARN)))
 	if err != nil {
 		return nil // the launch is refused
 	}

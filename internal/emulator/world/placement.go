@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func (pg *PlacementGroups) Create(_ time.Time, q PlacementGroup) (*PlacementGrou
 	if q.Strategy == PartitionGroup && q.Partitions == 0 {
 		q.Partitions = usualPartitions
 	}
-	q.ID, q.State, q.Tags = pg.region.world().NewID("pg"), or(q.State, groupAvailable), maps.Clone(q.Tags)
+	q.ID, q.State, q.Tags = pg.region.site.IDs.New("pg"), cmp.Or(q.State, groupAvailable), maps.Clone(q.Tags)
 	pg.all = append(pg.all, &q)
 	return &q, nil
 }
@@ -118,7 +119,7 @@ func (pg *PlacementGroups) wanted(d TemplateData, s *Stock) (*PlacementGroup, er
 	if p.GroupName != "" && p.GroupID != "" {
 		return nil, refuse("InvalidParameterCombination", "The parameters GroupName and GroupId cannot be used together.")
 	}
-	g := pg.ByNameOrID(or(p.GroupID, p.GroupName))
+	g := pg.ByNameOrID(cmp.Or(p.GroupID, p.GroupName))
 	if g == nil || g.State != groupAvailable {
 		return nil, refuseGroup(p.GroupName + p.GroupID)
 	}
@@ -185,7 +186,7 @@ func (pg *PlacementGroups) admit(b birth) error {
 func (pg *PlacementGroups) assign(i *Instance, b birth) {
 	i.Tenancy = TenancyDefault
 	if p := b.data.Placement; p != nil {
-		i.Tenancy = or(p.Tenancy, TenancyDefault)
+		i.Tenancy = cmp.Or(p.Tenancy, TenancyDefault)
 	}
 	g := b.placement
 	if g == nil {

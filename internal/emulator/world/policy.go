@@ -23,7 +23,7 @@ type Policy struct {
 const maxPolicy = 6144
 
 // CreatePolicy makes a managed policy. An empty path is "/".
-func (a *Account) CreatePolicy(now time.Time, p Policy) (Policy, error) {
+func (a *IAM) CreatePolicy(now time.Time, p Policy) (Policy, error) {
 	if !validName(p.Name, 128) {
 		return Policy{}, refuse("ValidationError", "The specified value for policyName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
 	}
@@ -47,7 +47,7 @@ func (a *Account) CreatePolicy(now time.Time, p Policy) (Policy, error) {
 	if p.read, err = iampolicy.Read([]byte(p.Document)); err != nil {
 		return Policy{}, refuse("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
 	}
-	p.ID, p.CreatedAt = "ANPA"+a.world.letters("policy", 17), now
+	p.ID, p.CreatedAt = "ANPA"+a.ids.letters("policy", 17), now
 	if a.policies == nil {
 		a.policies = map[string]*Policy{}
 	}
@@ -56,7 +56,7 @@ func (a *Account) CreatePolicy(now time.Time, p Policy) (Policy, error) {
 }
 
 // Policy returns a managed policy of the account by its ARN.
-func (a *Account) Policy(arn string) (Policy, error) {
+func (a *IAM) Policy(arn string) (Policy, error) {
 	if p := a.policies[arn]; p != nil {
 		return *p, nil
 	}
@@ -64,7 +64,7 @@ func (a *Account) Policy(arn string) (Policy, error) {
 }
 
 // DeletePolicy removes a managed policy that is attached to no role.
-func (a *Account) DeletePolicy(arn string) error {
+func (a *IAM) DeletePolicy(arn string) error {
 	if _, err := a.Policy(arn); err != nil {
 		return err
 	}
@@ -80,13 +80,13 @@ func (a *Account) DeletePolicy(arn string) error {
 // Judged says whether the policies of a role are looked at: as soon as one of the account's own is attached, or it has one
 // of its own. A role that has
 // none, or only AWS's, whose texts this world does not know, may do everything; in life it is the other way round.
-func (a *Account) Judged(role string) bool {
+func (a *IAM) Judged(role string) bool {
 	r := a.roles[role]
 	return r != nil && (len(r.inline) > 0 || slices.ContainsFunc(r.Policies, func(arn string) bool { return a.policies[arn] != nil }))
 }
 
 // Judge says what the policies of a role, which is Judged, say of a request.
-func (a *Account) Judge(role string, r iampolicy.Request) iampolicy.Verdict {
+func (a *IAM) Judge(role string, r iampolicy.Request) iampolicy.Verdict {
 	var policies []iampolicy.Policy
 	for _, g := range a.scps {
 		if iampolicy.Judge([]iampolicy.Policy{g.read}, r).Denied {

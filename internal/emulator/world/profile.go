@@ -8,7 +8,7 @@ import (
 )
 
 // CreateProfile makes an instance profile without a role. An empty path is "/".
-func (a *Account) CreateProfile(now time.Time, p Profile) (Profile, error) {
+func (a *IAM) CreateProfile(now time.Time, p Profile) (Profile, error) {
 	if !validName(p.Name, 128) {
 		return Profile{}, refuse("ValidationError", "The specified value for instanceProfileName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
 	}
@@ -18,7 +18,7 @@ func (a *Account) CreateProfile(now time.Time, p Profile) (Profile, error) {
 	if p.Path == "" {
 		p.Path = "/"
 	}
-	p.ID = "AIPA" + a.world.letters("profile", 17)
+	p.ID = "AIPA" + a.ids.letters("profile", 17)
 	p.ARN = a.arn("iam", "instance-profile"+p.Path+p.Name)
 	p.CreatedAt = now
 	p.Tags = maps.Clone(p.Tags)
@@ -31,7 +31,7 @@ func (a *Account) CreateProfile(now time.Time, p Profile) (Profile, error) {
 }
 
 // Profile returns an instance profile by name.
-func (a *Account) Profile(name string) (Profile, error) {
+func (a *IAM) Profile(name string) (Profile, error) {
 	if p := a.profiles[name]; p != nil {
 		return *p, nil
 	}
@@ -39,7 +39,7 @@ func (a *Account) Profile(name string) (Profile, error) {
 }
 
 // ProfileByARN returns an instance profile by its ARN.
-func (a *Account) ProfileByARN(arn string) (Profile, error) {
+func (a *IAM) ProfileByARN(arn string) (Profile, error) {
 	p, err := a.Profile(arn[strings.LastIndexByte(arn, '/')+1:])
 	if err == nil && p.ARN != arn {
 		return Profile{}, noProfile(arn)
@@ -48,7 +48,7 @@ func (a *Account) ProfileByARN(arn string) (Profile, error) {
 }
 
 // Profiles returns the instance profiles under a path, sorted by name.
-func (a *Account) Profiles(pathPrefix string) []Profile {
+func (a *IAM) Profiles(pathPrefix string) []Profile {
 	var out []Profile
 	for _, name := range slices.Sorted(maps.Keys(a.profiles)) {
 		if strings.HasPrefix(a.profiles[name].Path, pathPrefix) {
@@ -59,12 +59,12 @@ func (a *Account) Profiles(pathPrefix string) []Profile {
 }
 
 // ProfilesOfRole returns the instance profiles that hold a role, sorted by name.
-func (a *Account) ProfilesOfRole(role string) []Profile {
+func (a *IAM) ProfilesOfRole(role string) []Profile {
 	return slices.DeleteFunc(a.Profiles("/"), func(p Profile) bool { return p.Role != role })
 }
 
 // AddRoleToProfile puts a role into an instance profile, which holds at most one.
-func (a *Account) AddRoleToProfile(profile, role string) error {
+func (a *IAM) AddRoleToProfile(profile, role string) error {
 	p := a.profiles[profile]
 	if p == nil {
 		return noProfile(profile)
@@ -80,7 +80,7 @@ func (a *Account) AddRoleToProfile(profile, role string) error {
 }
 
 // RemoveRoleFromProfile takes the role out of an instance profile.
-func (a *Account) RemoveRoleFromProfile(profile, role string) error {
+func (a *IAM) RemoveRoleFromProfile(profile, role string) error {
 	p := a.profiles[profile]
 	if p == nil {
 		return noProfile(profile)
@@ -93,7 +93,7 @@ func (a *Account) RemoveRoleFromProfile(profile, role string) error {
 }
 
 // DeleteProfile removes an instance profile that holds no role.
-func (a *Account) DeleteProfile(name string) error {
+func (a *IAM) DeleteProfile(name string) error {
 	p := a.profiles[name]
 	if p == nil {
 		return noProfile(name)
@@ -106,7 +106,7 @@ func (a *Account) DeleteProfile(name string) error {
 }
 
 // TagProfile adds tags to an instance profile and takes some away.
-func (a *Account) TagProfile(name string, add map[string]string, remove []string) error {
+func (a *IAM) TagProfile(name string, add map[string]string, remove []string) error {
 	p := a.profiles[name]
 	if p == nil {
 		return noProfile(name)

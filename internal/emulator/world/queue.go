@@ -105,7 +105,7 @@ func (s *SQS) SendMessage(now time.Time, queue, body string) (*Message, error) {
 		return nil, refuse("MissingParameter", "The request must contain the parameter MessageBody.")
 	}
 	sum := md5.Sum([]byte(body))
-	m := &Message{ID: uuid(s.region.world().hex("message", 32)), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visible: now}
+	m := &Message{ID: s.region.site.IDs.uuid("message"), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visible: now}
 	q.sent++
 	m.twice = s.region.world().Faults.Redeliver > 0 && q.sent%s.region.world().Faults.Redeliver == 0
 	q.messages = append(q.messages, m)
@@ -136,7 +136,7 @@ func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, while time.
 		if m.gone || m.visible.After(now) {
 			continue
 		}
-		out = append(out, q.give(m, now, while, s.region.world().hex("receipt", 44)))
+		out = append(out, q.give(m, now, while, s.region.site.IDs.hex("receipt", 44)))
 	}
 	return out, nil
 }

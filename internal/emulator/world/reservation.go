@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -59,8 +60,8 @@ const (
 
 // Create makes a capacity reservation.
 func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*CapacityReservation, error) {
-	q.Owner, q.Criteria, q.Kind = or(q.Owner, cr.region.Account.ID), or(q.Criteria, criteriaOpen), or(q.Kind, kindDefault)
-	zone, ok := cr.region.zone(q.Zone.Name)
+	q.Owner, q.Criteria, q.Kind = cmp.Or(q.Owner, cr.region.Account.ID), cmp.Or(q.Criteria, criteriaOpen), cmp.Or(q.Kind, kindDefault)
+	zone, ok := cr.region.site.Zone(q.Zone.Name)
 	switch {
 	case !ok:
 		return nil, refuse("InvalidParameterValue", "Invalid availability zone: [%s]", q.Zone.Name)
@@ -77,7 +78,7 @@ func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*C
 	if g := cr.region.PlacementGroups.ByNameOrID(q.Group); q.Group != "" && (g == nil || g.Strategy != ClusterGroup) {
 		return nil, refuseGroup(q.Group)
 	}
-	q.ID, q.Zone, q.State, q.CreatedAt, q.Tags = cr.region.world().NewID("cr"), zone, reservationActive, now, maps.Clone(q.Tags)
+	q.ID, q.Zone, q.State, q.CreatedAt, q.Tags = cr.region.site.IDs.New("cr"), zone, reservationActive, now, maps.Clone(q.Tags)
 	c := &q
 	cr.all = append(cr.all, c)
 	cr.scheduleEnd(c)
@@ -188,7 +189,7 @@ func (pg *PlacementGroups) nameOf(d TemplateData) string {
 	if d.Placement == nil {
 		return ""
 	}
-	if g := pg.ByNameOrID(or(d.Placement.GroupID, d.Placement.GroupName)); g != nil {
+	if g := pg.ByNameOrID(cmp.Or(d.Placement.GroupID, d.Placement.GroupName)); g != nil {
 		return g.Name
 	}
 	return ""

@@ -43,7 +43,7 @@ type Profile struct {
 }
 
 // CreateRole makes a role. An empty path is "/".
-func (a *Account) CreateRole(now time.Time, role Role) (Role, error) {
+func (a *IAM) CreateRole(now time.Time, role Role) (Role, error) {
 	if !validName(role.Name, 64) {
 		return Role{}, refuse("ValidationError", "The specified value for roleName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
 	}
@@ -53,7 +53,7 @@ func (a *Account) CreateRole(now time.Time, role Role) (Role, error) {
 	if role.Path == "" {
 		role.Path = "/"
 	}
-	role.ID = "AROA" + a.world.letters("role", 17)
+	role.ID = "AROA" + a.ids.letters("role", 17)
 	role.ARN = a.arn("iam", "role"+role.Path+role.Name)
 	role.CreatedAt = now
 	role.Tags = maps.Clone(role.Tags)
@@ -65,7 +65,7 @@ func (a *Account) CreateRole(now time.Time, role Role) (Role, error) {
 }
 
 // CreateSpotRole creates the service-linked role for spot instances.
-func (a *Account) CreateSpotRole(now time.Time) (Role, error) {
+func (a *IAM) CreateSpotRole(now time.Time) (Role, error) {
 	const name = "AWSServiceRoleForEC2Spot"
 	if a.roles[name] != nil {
 		return Role{}, refuse("InvalidInput", "Service role name %s has been taken in this account, please try a different suffix.", name)
@@ -76,7 +76,7 @@ func (a *Account) CreateSpotRole(now time.Time) (Role, error) {
 }
 
 // Role returns a role by name.
-func (a *Account) Role(name string) (Role, error) {
+func (a *IAM) Role(name string) (Role, error) {
 	if r := a.roles[name]; r != nil {
 		return *r, nil
 	}
@@ -84,7 +84,7 @@ func (a *Account) Role(name string) (Role, error) {
 }
 
 // Roles returns the roles under a path, sorted by name.
-func (a *Account) Roles(pathPrefix string) []Role {
+func (a *IAM) Roles(pathPrefix string) []Role {
 	var out []Role
 	for _, name := range slices.Sorted(maps.Keys(a.roles)) {
 		if strings.HasPrefix(a.roles[name].Path, pathPrefix) {
@@ -95,7 +95,7 @@ func (a *Account) Roles(pathPrefix string) []Role {
 }
 
 // DeleteRole removes a role that nothing uses.
-func (a *Account) DeleteRole(name string) error {
+func (a *IAM) DeleteRole(name string) error {
 	r := a.roles[name]
 	if r == nil {
 		return noRole(name)
@@ -111,7 +111,7 @@ func (a *Account) DeleteRole(name string) error {
 }
 
 // AttachPolicy attaches a managed policy to a role. One of AWS's is attached by name alone: what it allows is not known.
-func (a *Account) AttachPolicy(role, policyARN string) error {
+func (a *IAM) AttachPolicy(role, policyARN string) error {
 	r := a.roles[role]
 	if r == nil {
 		return noRole(role)
@@ -125,7 +125,7 @@ func (a *Account) AttachPolicy(role, policyARN string) error {
 }
 
 // DetachPolicy undoes AttachPolicy.
-func (a *Account) DetachPolicy(role, policyARN string) error {
+func (a *IAM) DetachPolicy(role, policyARN string) error {
 	r := a.roles[role]
 	if r == nil {
 		return noRole(role)
@@ -138,7 +138,7 @@ func (a *Account) DetachPolicy(role, policyARN string) error {
 }
 
 // PutRolePolicy gives a role a policy of its own, in place of an older one of that name.
-func (a *Account) PutRolePolicy(role, name, document string) error {
+func (a *IAM) PutRolePolicy(role, name, document string) error {
 	r := a.roles[role]
 	if r == nil {
 		return noRole(role)
@@ -157,7 +157,7 @@ func (a *Account) PutRolePolicy(role, name, document string) error {
 }
 
 // UpdateTrust replaces the trust policy of a role.
-func (a *Account) UpdateTrust(role, document string) error {
+func (a *IAM) UpdateTrust(role, document string) error {
 	r := a.roles[role]
 	if r == nil {
 		return noRole(role)
@@ -167,7 +167,7 @@ func (a *Account) UpdateTrust(role, document string) error {
 }
 
 // TagRole adds tags to a role and takes some away.
-func (a *Account) TagRole(name string, add map[string]string, remove []string) error {
+func (a *IAM) TagRole(name string, add map[string]string, remove []string) error {
 	r := a.roles[name]
 	if r == nil {
 		return noRole(name)

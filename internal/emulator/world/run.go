@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -41,7 +42,7 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 	if err := l.enough(b, q.Min); err != nil {
 		return nil, err
 	}
-	b.reservation = l.region.world().NewID("r")
+	b.reservation = l.region.site.IDs.New("r")
 	var ids []string
 	for range q.Max {
 		if l.admit(b) != nil {
@@ -51,7 +52,7 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 	}
 	if q.Token != "" {
 		l.runTokens[q.Token] = run{fingerprint: q.Fingerprint, instances: ids}
-		l.region.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
+		l.region.site.Due.enter(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
 	}
 	return l.region.Instances.withIDs(ids), nil
 }
@@ -102,7 +103,7 @@ func (l *Launches) enough(b birth, n int) error {
 
 // completed returns the template's data with what the request says instead.
 func (d TemplateData) completed(q TemplateData) TemplateData {
-	d.ImageID, d.InstanceType, d.UserData = or(q.ImageID, d.ImageID), or(q.InstanceType, d.InstanceType), or(q.UserData, d.UserData)
+	d.ImageID, d.InstanceType, d.UserData = cmp.Or(q.ImageID, d.ImageID), cmp.Or(q.InstanceType, d.InstanceType), cmp.Or(q.UserData, d.UserData)
 	if q.Profile != nil {
 		d.Profile = q.Profile
 	}

@@ -16,22 +16,22 @@ type ServiceControlPolicy struct {
 }
 
 // AttachServiceControlPolicy attaches a service control policy to the account. The document is JSON; only its denials count.
-func (a *Account) AttachServiceControlPolicy(document string) (ServiceControlPolicy, error) {
+func (a *IAM) AttachServiceControlPolicy(document string) (ServiceControlPolicy, error) {
 	read, err := iampolicy.Read([]byte(document))
 	if err != nil {
 		return ServiceControlPolicy{}, refuse("MalformedPolicyDocumentException", "The provided policy document does not meet the requirements of the specified policy type: %v", err)
 	}
-	g := ServiceControlPolicy{ID: "p-" + a.world.hex("scp", 8), read: read}
+	g := ServiceControlPolicy{ID: "p-" + a.ids.hex("scp", 8), read: read}
 	g.ARN = "arn:" + a.Partition() + ":organizations::" + a.ID + ":policy/o-exampleorg/service_control_policy/" + g.ID
 	a.scps = append(a.scps, g)
 	return g, nil
 }
 
 // ServiceControlPolicies returns those that the account is under, oldest first.
-func (a *Account) ServiceControlPolicies() []ServiceControlPolicy { return slices.Clone(a.scps) }
+func (a *IAM) ServiceControlPolicies() []ServiceControlPolicy { return slices.Clone(a.scps) }
 
 // DetachServiceControlPolicy detaches a service control policy by its ID.
-func (a *Account) DetachServiceControlPolicy(id string) error {
+func (a *IAM) DetachServiceControlPolicy(id string) error {
 	i := slices.IndexFunc(a.scps, func(g ServiceControlPolicy) bool { return g.ID == id })
 	if i < 0 {
 		return refuse("PolicyNotAttachedException", "The policy isn't attached to the specified target in the specified root.")
@@ -42,7 +42,7 @@ func (a *Account) DetachServiceControlPolicy(id string) error {
 
 // Denier returns which policy denies a request that Judge denies: "a service control policy" or "an identity-based policy",
 // and its ARN. Both are empty where none does.
-func (a *Account) Denier(role string, q iampolicy.Request) (kind, arn string) {
+func (a *IAM) Denier(role string, q iampolicy.Request) (kind, arn string) {
 	for _, g := range a.scps {
 		if iampolicy.Judge([]iampolicy.Policy{g.read}, q).Denied {
 			return "a service control policy", g.ARN

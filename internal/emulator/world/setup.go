@@ -92,7 +92,7 @@ func New(now time.Time, s Setup) (*World, Estate, error) {
 func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
 	r := w.Region(s.Account, s.Region)
 	if len(s.Zones) > 0 {
-		r.zones = s.Zones
+		r.site.Zones = s.Zones
 	}
 	w.Market(s.Region).Offer(s.Stock...)
 	e := Estate{Region: r}
@@ -115,7 +115,7 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 		return err
 	}
 	var private, public []string
-	for i, z := range r.zones {
+	for i, z := range r.site.Zones {
 		cidr := "10.0." + strconv.Itoa(32*(i+1)) + ".0/19"
 		sub, err := r.Network.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPrivate-"+z.Name, map[string]string{
 			"karpenter.sh/discovery": s.Cluster, "kubernetes.io/role/internal-elb": "1",
@@ -142,11 +142,11 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 	r.Network.CreateRouteTable(RouteTable{VPCID: e.VPC.ID, Main: true, Routes: []Route{local}})
 	r.Network.CreateRouteTable(RouteTable{
 		VPCID: e.VPC.ID, SubnetIDs: private, Tags: own("PrivateRouteTable", nil),
-		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.world().NewID("nat")}},
+		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.site.IDs.New("nat")}},
 	})
 	r.Network.CreateRouteTable(RouteTable{
 		VPCID: e.VPC.ID, SubnetIDs: public, Tags: own("PublicRouteTable", nil),
-		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.world().NewID("igw")}},
+		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.site.IDs.New("igw")}},
 	})
 	return nil
 }

@@ -47,10 +47,10 @@ func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, lasts time.Duration) (
 			return nil, refuseWith(409, "ConflictException", "There is an active zonal shift for %s already.", q.Resource)
 		}
 	}
-	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = uuid(zs.region.world().hex("shift", 32)), ShiftActive, false, now, now.Add(lasts)
+	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = zs.region.site.IDs.uuid("shift"), ShiftActive, false, now, now.Add(lasts)
 	s := &q
 	zs.all = append(zs.all, s)
-	zs.region.world().due.enter(q.ExpiresAt, func(time.Time) {
+	zs.region.site.Due.enter(q.ExpiresAt, func(time.Time) {
 		if s.Status == ShiftActive {
 			s.Status = ShiftExpired
 		}
@@ -99,7 +99,7 @@ func (zs *ZonalShifts) Of(resource string) []*ZonalShift {
 // IsManaged says whether the resource, by its ARN, takes part in zonal shifts.
 func (zs *ZonalShifts) IsManaged(resource string) bool {
 	for _, name := range zs.region.EKS.Clusters() {
-		if c := zs.region.EKS.clusters[name]; c.ARN == resource {
+		if c, err := zs.region.EKS.Cluster(name); err == nil && c.ARN == resource {
 			return c.ZonalShift
 		}
 	}
@@ -110,7 +110,7 @@ func (zs *ZonalShifts) check(s ZonalShift) error {
 	if !zs.IsManaged(s.Resource) {
 		return zs.RefuseUnmanaged(s.Resource)
 	}
-	if !slices.ContainsFunc(zs.region.zones, func(z Zone) bool { return z.ID == s.AwayFrom }) {
+	if !slices.ContainsFunc(zs.region.site.Zones, func(z Zone) bool { return z.ID == s.AwayFrom }) {
 		return refuse("ValidationException", "The Availability Zone %s is not one of the resource's.", s.AwayFrom)
 	}
 	return nil

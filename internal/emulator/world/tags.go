@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -75,13 +76,13 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 	for _, t := range r.LaunchTemplates.All() {
 		add("launch-template", t.ID, t.Tags)
 	}
-	for _, t := range r.Network.routeTables {
+	for _, t := range r.Network.RouteTables() {
 		add("route-table", t.ID, t.Tags)
 	}
-	for _, g := range r.Network.groups {
+	for _, g := range r.Network.SecurityGroups() {
 		add("security-group", g.ID, g.Tags)
 	}
-	for _, s := range r.Network.subnets {
+	for _, s := range r.Network.Subnets() {
 		add("subnet", s.ID, s.Tags)
 	}
 	for _, c := range r.CapacityReservations.all {
@@ -90,7 +91,7 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 	for _, g := range r.PlacementGroups.all {
 		add("placement-group", g.ID, g.Tags)
 	}
-	for _, v := range r.Network.vpcs {
+	for _, v := range r.Network.VPCs() {
 		add("vpc", v.ID, v.Tags)
 	}
 	return out
@@ -132,8 +133,8 @@ func (r *Region) tagsOf(id string) *map[string]string {
 	if v := r.Network.VPC(id); v != nil {
 		return &v.Tags
 	}
-	if i := slices.IndexFunc(r.Network.routeTables, func(t *RouteTable) bool { return t.ID == id }); i >= 0 {
-		return &r.Network.routeTables[i].Tags
+	if i := slices.IndexFunc(r.Network.RouteTables(), func(t *RouteTable) bool { return t.ID == id }); i >= 0 {
+		return &r.Network.RouteTables()[i].Tags
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func kindOf(id string) string {
 	kind := map[string]string{
 		"i": "instance", "ami": "image", "lt": "launch-template", "sg": "security-group", "rtb": "route-table", "pg": "placement-group",
 	}[prefix]
-	return or(kind, prefix)
+	return cmp.Or(kind, prefix)
 }
 
 // notFound refuses an id that nothing has, in the words for its kind.

@@ -62,7 +62,7 @@ func (lt *LaunchTemplates) Create(now time.Time, t Template, v TemplateVersion, 
 	if err := v.Data.checkUserData("InvalidUserData.Malformed"); err != nil {
 		return nil, err
 	}
-	t.ID, t.once = lt.region.world().NewID("lt"), once
+	t.ID, t.once = lt.region.site.IDs.New("lt"), once
 	t.CreatedAt, v.CreatedAt, v.Number = now, now, 1
 	t.Versions = []TemplateVersion{v}
 	t.Tags = maps.Clone(t.Tags)

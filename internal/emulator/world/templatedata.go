@@ -1,6 +1,9 @@
 package world
 
-import "encoding/base64"
+import (
+	"cmp"
+	"encoding/base64"
+)
 
 // TemplateData is what a launch template says about the instances made from it.
 // An absent value is nil or empty. The tags are the names in EC2's requests and,
@@ -196,10 +199,10 @@ func (d TemplateData) metadata() MetadataOptions {
 	if d.MetadataOptions != nil {
 		m = *d.MetadataOptions
 	}
-	m.Tokens = or(m.Tokens, "optional")
-	m.Endpoint = or(m.Endpoint, "enabled")
-	m.IPv6 = or(m.IPv6, "disabled")
-	m.InstanceTags = or(m.InstanceTags, "disabled")
+	m.Tokens = cmp.Or(m.Tokens, "optional")
+	m.Endpoint = cmp.Or(m.Endpoint, "enabled")
+	m.IPv6 = cmp.Or(m.IPv6, "disabled")
+	m.InstanceTags = cmp.Or(m.InstanceTags, "disabled")
 	if m.HopLimit == nil {
 		one := int64(1)
 		m.HopLimit = &one
@@ -215,11 +218,4 @@ func (d TemplateData) publicAddress() bool {
 		}
 	}
 	return false
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

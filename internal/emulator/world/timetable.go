@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// timetable is what will happen, earliest first; what is due at the same
+// Timetable is what will happen, earliest first; what is due at the same
 // moment happens in the order in which it was entered.
-type timetable struct {
+type Timetable struct {
 	events []event
 	serial int
 }
@@ -20,24 +20,35 @@ type event struct {
 }
 
 // enter puts an event on the timetable.
-func (t *timetable) enter(at time.Time, happens func(at time.Time)) {
+func (t *Timetable) enter(at time.Time, happens func(at time.Time)) {
 	t.serial++
 	heap.Push(t, event{at: at, serial: t.serial, happens: happens})
 }
 
 // next takes the first event that is due by now off the timetable.
-func (t *timetable) next(now time.Time) (event, bool) {
+func (t *Timetable) next(now time.Time) (event, bool) {
 	if len(t.events) == 0 || t.events[0].at.After(now) {
 		return event{}, false
 	}
 	return heap.Pop(t).(event), true
 }
 
+// Advance calls every event that is due by now, in the order in which they are due.
+func (t *Timetable) Advance(now time.Time) {
+	for {
+		e, ok := t.next(now)
+		if !ok {
+			return
+		}
+		e.happens(e.at)
+	}
+}
+
 // Len, Less, Swap, Push and Pop make it a container/heap.
-func (t *timetable) Len() int { return len(t.events) }
+func (t *Timetable) Len() int { return len(t.events) }
 
 // Less says which of two events happens first.
-func (t *timetable) Less(i, j int) bool {
+func (t *Timetable) Less(i, j int) bool {
 	a, b := t.events[i], t.events[j]
 	if !a.at.Equal(b.at) {
 		return a.at.Before(b.at)
@@ -46,13 +57,13 @@ func (t *timetable) Less(i, j int) bool {
 }
 
 // Swap exchanges two events.
-func (t *timetable) Swap(i, j int) { t.events[i], t.events[j] = t.events[j], t.events[i] }
+func (t *Timetable) Swap(i, j int) { t.events[i], t.events[j] = t.events[j], t.events[i] }
 
 // Push appends an event.
-func (t *timetable) Push(x any) { t.events = append(t.events, x.(event)) }
+func (t *Timetable) Push(x any) { t.events = append(t.events, x.(event)) }
 
 // Pop removes the last event.
-func (t *timetable) Pop() any {
+func (t *Timetable) Pop() any {
 	last := len(t.events) - 1
 	e := t.events[last]
 	t.events[last] = event{}

@@ -14,7 +14,7 @@ import (
 
 // Publish has an issuer show the keys that its tokens are signed with, as the document that its jwks_uri leads to. Keys of kinds other than
 // RSA are passed over.
-func (w *World) Publish(issuer string, document []byte) error {
+func (s *STS) Publish(issuer string, document []byte) error {
 	var set struct {
 		Keys []struct {
 			Kind     string `json:"kty"`
@@ -38,10 +38,10 @@ func (w *World) Publish(issuer string, document []byte) error {
 	if len(keys) == 0 {
 		return fmt.Errorf("read the keys of issuer %s: there is none of RSA", issuer)
 	}
-	if w.issuers == nil {
-		w.issuers = map[string]map[string]*rsa.PublicKey{}
+	if s.issuers == nil {
+		s.issuers = map[string]map[string]*rsa.PublicKey{}
 	}
-	w.issuers[issuer] = keys
+	s.issuers[issuer] = keys
 	return nil
 }
 

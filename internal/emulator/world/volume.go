@@ -1,6 +1,9 @@
 package world
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // volumeRule is what EBS allows of a volume type. Zero: not to be chosen.
 // Source: the CreateVolume reference and "Amazon EBS volume types"; the product has a table of its own (package kube), on purpose.
@@ -27,11 +30,11 @@ func (b birth) checkVolumes() error {
 		if d.EBS == nil {
 			continue
 		}
-		kind, size, snapshot := or(d.EBS.Kind, "gp2"), int64(0), ""
+		kind, size, snapshot := cmp.Or(d.EBS.Kind, "gp2"), int64(0), ""
 		i := slices.IndexFunc(b.image.Volumes, func(v ImageVolume) bool { return v.Device == d.DeviceName })
 		if i >= 0 {
 			v := b.image.Volumes[i]
-			kind, size, snapshot = or(d.EBS.Kind, or(v.Kind, "gp3")), v.SizeGiB, v.SnapshotID
+			kind, size, snapshot = cmp.Or(d.EBS.Kind, cmp.Or(v.Kind, "gp3")), v.SizeGiB, v.SnapshotID
 		}
 		if d.EBS.SizeGiB != nil {
 			least := size

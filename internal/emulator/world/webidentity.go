@@ -19,7 +19,7 @@ type IdentityProvider struct {
 }
 
 // CreateIdentityProvider makes the account believe an issuer, as far as its tokens are meant for one of the audiences.
-func (a *Account) CreateIdentityProvider(issuer string, audiences ...string) (IdentityProvider, error) {
+func (a *IAM) CreateIdentityProvider(issuer string, audiences ...string) (IdentityProvider, error) {
 	host, ok := strings.CutPrefix(issuer, "https://")
 	if !ok {
 		return IdentityProvider{}, refuse("InvalidInput", "Invalid Open ID Connect Provider URL")
@@ -36,10 +36,10 @@ func (a *Account) CreateIdentityProvider(issuer string, audiences ...string) (Id
 }
 
 // DeleteIdentityProvider makes the account believe an issuer no more.
-func (a *Account) DeleteIdentityProvider(issuer string) { delete(a.providers, issuer) }
+func (a *IAM) DeleteIdentityProvider(issuer string) { delete(a.providers, issuer) }
 
 // IdentityProviders returns those of the account, sorted by issuer.
-func (a *Account) IdentityProviders() []IdentityProvider {
+func (a *IAM) IdentityProviders() []IdentityProvider {
 	var out []IdentityProvider
 	for _, issuer := range slices.Sorted(maps.Keys(a.providers)) {
 		out = append(out, *a.providers[issuer])
@@ -57,7 +57,7 @@ type WebIdentity struct {
 // AssumeRoleWithWebIdentity opens a session of a role for who has a token that an identity provider of the account vouches for and that the
 // role's trust policy names. The answers are those of
 // https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html.
-func (a *Account) AssumeRoleWithWebIdentity(now time.Time, role, session, token string, life time.Duration) (Session, WebIdentity, error) {
+func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token string, life time.Duration) (Session, WebIdentity, error) {
 	who, issuer, err := a.believe(now, token)
 	if err != nil {
 		return Session{}, WebIdentity{}, err
@@ -71,7 +71,7 @@ func (a *Account) AssumeRoleWithWebIdentity(now time.Time, role, session, token 
 }
 
 // believe reads a token and says who it is about, or why it is not believed.
-func (a *Account) believe(now time.Time, token string) (who WebIdentity, issuer string, err error) {
+func (a *IAM) believe(now time.Time, token string) (who WebIdentity, issuer string, err error) {
 	t, err := readToken(token)
 	if err != nil {
 		return WebIdentity{}, "", invalidIdentity("The ID Token provided is not a valid JWT. (You may see this error if you sent an Access Token)")
@@ -80,7 +80,7 @@ func (a *Account) believe(now time.Time, token string) (who WebIdentity, issuer 
 	if provider == nil {
 		return WebIdentity{}, "", invalidIdentity("No OpenIDConnect provider found in your account for " + t.claims.Issuer)
 	}
-	key := a.world.issuers[t.claims.Issuer][t.key]
+	key := a.sts.issuers[t.claims.Issuer][t.key]
 	if key == nil || !t.signedBy(key) {
 		return WebIdentity{}, "", invalidIdentity("Couldn't retrieve verification key from your identity provider,  please reference AssumeRoleWithWebIdentity documentation for requirements")
 	}

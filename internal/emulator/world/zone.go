@@ -1,7 +1,6 @@
 package world
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
@@ -10,31 +9,15 @@ import (
 // Zone is an availability zone.
 type Zone = catalog.Zone
 
-// zonesOf returns the first three zones of a region. In life the ids are dealt
+// ZonesOf returns the first three zones of a region. In life the ids are dealt
 // out differently to each account; here zone a is always az1.
-func zonesOf(region string) []Zone {
+func ZonesOf(region string) []Zone {
 	code := regionCode(region)
 	zones := make([]Zone, 0, 3)
 	for i, letter := range []string{"a", "b", "c"} {
 		zones = append(zones, Zone{Name: region + letter, ID: code + "-az" + string(rune('1'+i))})
 	}
 	return zones
-}
-
-// Zones returns the zones of the region, by name.
-func (r *Region) Zones() []Zone { return r.zones }
-
-// AddZone adds a zone to the account, for example a local zone. Its offerings are those of Stock.
-func (r *Region) AddZone(z Zone) { r.zones = append(slices.Clone(r.zones), z) }
-
-// zone finds a zone by name.
-func (r *Region) zone(name string) (Zone, bool) {
-	for _, z := range r.zones {
-		if z.Name == name {
-			return z, true
-		}
-	}
-	return Zone{}, false
 }
 
 // regionCode shortens a region's name as zone ids do: "us-east-1" is "use1",
