@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -22,7 +22,7 @@ import (
 // rights for it mends what it found: the pods run, and other people's rows of aws-auth stand as they stood.
 func TestDoctorMends(t *testing.T) {
 	t.Parallel()
-	for mode, check := range map[string]string{world.AuthAPI: "AUTH-1", world.AuthConfigMap: "AUTH-3"} {
+	for mode, check := range map[string]string{ekscluster.AuthAPI: "AUTH-1", ekscluster.AuthConfigMap: "AUTH-3"} {
 		t.Run(mode, func(t *testing.T) { doctorMends(t, beside(t, lab.Options{AuthMode: mode}), check) })
 	}
 }

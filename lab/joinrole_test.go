@@ -21,6 +21,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -29,7 +30,7 @@ import (
 // as somebody who may only read, says why in its first lines; the fix, applied as it is printed, mends it.
 func TestJoinRole(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{world.AuthConfigMap, world.AuthBoth} {
+	for _, mode := range []string{ekscluster.AuthConfigMap, ekscluster.AuthBoth} {
 		t.Run(mode, func(t *testing.T) { joinRole(t, beside(t, lab.Options{AuthMode: mode})) })
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/kubelet"
@@ -274,7 +276,7 @@ func passed(r *world.Region, i world.Instance) bool {
 	return n == nil || n.Lets(true, 443) && n.Lets(false, chosen)
 }
 
-func letsOut(g *world.SecurityGroup, port int64) bool {
+func letsOut(g *network.SecurityGroup, port int64) bool {
 	for _, rule := range g.Egress {
 		if rule.Protocol == "-1" || rule.Protocol == "tcp" && rule.From <= port && port <= rule.To {
 			return true
@@ -286,7 +288,7 @@ func letsOut(g *world.SecurityGroup, port int64) bool {
 // routed says whether the instance's subnet has a way out, by its own route
 // table or by the main one.
 func routed(r *world.Region, i world.Instance) bool {
-	var table *world.RouteTable
+	var table *network.RouteTable
 	for _, t := range r.Network.RouteTables() {
 		if t.VPCID != i.VPCID {
 			continue
@@ -333,7 +335,7 @@ func (s surroundings) Cluster(name string) (machine.Cluster, error) {
 	var out machine.Cluster
 	var err error
 	s.lab.Emulator.Do(func(w *world.World, _ time.Time) {
-		var c *world.Cluster
+		var c *ekscluster.Cluster
 		if c, err = w.Region(s.instance.Account, s.instance.Region).EKS.Cluster(name); err == nil {
 			out = machine.Cluster{Endpoint: c.Endpoint, CA: c.CA, CIDR: c.ServiceCIDR}
 		}

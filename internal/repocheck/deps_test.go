@@ -117,13 +117,18 @@ internal/metrics: | github.com/prometheus
 
 # emulator: the AWS of the lab. The world and the policies are pure.
 internal/emulator/iampolicy:
-internal/emulator/world: internal/emulator/iampolicy internal/model/catalog
-internal/emulator/api: internal/emulator/iampolicy internal/emulator/world
-internal/emulator/ec2: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/model/catalog
-internal/emulator/iam: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
-internal/emulator/eks: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
-internal/emulator/sqs: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
-internal/emulator: internal/emulator/api internal/emulator/ec2 internal/emulator/eks internal/emulator/iam internal/emulator/iampolicy internal/emulator/sqs internal/emulator/world
+internal/emulator/world/failure:
+internal/emulator/world/site: internal/model/catalog
+internal/emulator/world/identity: internal/emulator/iampolicy internal/emulator/world/failure internal/emulator/world/site
+internal/emulator/world/network: internal/emulator/world/failure internal/emulator/world/site
+internal/emulator/world/ekscluster: internal/emulator/world/failure internal/emulator/world/identity internal/emulator/world/site
+internal/emulator/world: internal/emulator/iampolicy internal/emulator/world/ekscluster internal/emulator/world/failure internal/emulator/world/identity internal/emulator/world/network internal/emulator/world/site internal/model/catalog
+internal/emulator/api: internal/emulator/iampolicy internal/emulator/world internal/emulator/world/failure internal/emulator/world/identity
+internal/emulator/ec2: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/emulator/world/failure internal/emulator/world/network internal/emulator/world/site internal/model/catalog
+internal/emulator/iam: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/emulator/world/failure internal/emulator/world/identity internal/emulator/world/site
+internal/emulator/eks: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/emulator/world/ekscluster internal/emulator/world/failure
+internal/emulator/sqs: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/emulator/world/failure
+internal/emulator: internal/emulator/api internal/emulator/ec2 internal/emulator/eks internal/emulator/iam internal/emulator/iampolicy internal/emulator/sqs internal/emulator/world internal/emulator/world/failure internal/emulator/world/identity internal/emulator/world/site
 
 # scenario: clusters and plans as text. Pure.
 internal/scenario: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing

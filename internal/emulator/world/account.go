@@ -3,11 +3,16 @@ package world
 import (
 	"maps"
 	"slices"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // Account is an AWS account: its IAM, and its regions.
 type Account struct {
-	IAM
+	identity.IAM
 
 	world   *World
 	regions map[string]*Region
@@ -24,7 +29,7 @@ type Region struct {
 
 	// Each of these has the resources of one subject, and the calls about them.
 	Capacity             Capacity
-	Network              Network
+	Network              network.Network
 	Images               Images
 	LaunchTemplates      LaunchTemplates
 	Launches             Launches
@@ -33,23 +38,23 @@ type Region struct {
 	PlacementGroups      PlacementGroups
 	Permissions          Permissions
 	KMS                  KMS
-	EKS                  EKS
+	EKS                  ekscluster.EKS
 	ZonalShifts          ZonalShifts
 	SQS                  SQS
 	SSM                  SSM
 
-	site    *Site
+	site    *site.Site
 	buckets map[string]*level // of the API rate limits, by call
 }
 
 func newRegion(a *Account, name string) *Region {
-	site := &Site{
-		Region: name, Account: a.ID, Zones: ZonesOf(name),
+	site := &site.Site{
+		Region: name, Account: a.ID, Zones: site.ZonesOf(name),
 		IDs: a.world.source(), Due: &a.world.due, Timing: &a.world.Timing,
 	}
 	r := &Region{Name: name, Account: a, site: site, buckets: map[string]*level{}}
 	r.Capacity.usage = usage{running: map[Offering]int{}, cores: map[Quota]int64{}}
-	r.Network = NewNetwork(site)
+	r.Network = network.NewNetwork(site)
 	r.Images = Images{region: r, byID: map[string]*Image{}}
 	r.LaunchTemplates = LaunchTemplates{region: r, byID: map[string]*Template{}}
 	r.Launches = Launches{region: r, fleets: map[string]fleet{}, runTokens: map[string]run{}}
@@ -58,7 +63,7 @@ func newRegion(a *Account, name string) *Region {
 	r.PlacementGroups = PlacementGroups{region: r}
 	r.Permissions = Permissions{region: r}
 	r.KMS = KMS{region: r}
-	r.EKS = NewEKS(site, &a.IAM)
+	r.EKS = ekscluster.NewEKS(site, &a.IAM)
 	r.ZonalShifts = ZonalShifts{region: r}
 	r.SQS = SQS{region: r, queues: map[string]*Queue{}}
 	r.SSM = SSM{region: r, parameters: map[string]*Parameter{}}
@@ -80,7 +85,7 @@ func (r *Region) ARN(service, account, resource string) string {
 }
 
 // Zones returns the zones of the region, by name.
-func (r *Region) Zones() []Zone { return r.site.Zones }
+func (r *Region) Zones() []site.Zone { return r.site.Zones }
 
 // AddZone adds a zone to the account, for example a local zone. Its offerings are those of Stock.
-func (r *Region) AddZone(z Zone) { r.site.Zones = append(slices.Clone(r.site.Zones), z) }
+func (r *Region) AddZone(z site.Zone) { r.site.Zones = append(slices.Clone(r.site.Zones), z) }

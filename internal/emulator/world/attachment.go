@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // interfaces makes the network interfaces of a new instance.
@@ -23,8 +26,8 @@ func (b birth) interfaces(w *World, i Instance) []NetworkInterface {
 		case n == 0:
 			ni.PrivateIP, ni.PrivateDNSName = i.PrivateIP, i.PrivateDNSName
 		case ni.Kind != "efa-only":
-			if a, ok := b.subnet.take(); ok {
-				ni.PrivateIP, ni.PrivateDNSName = a.String(), PrivateName(i.Region, a.String())
+			if a, ok := b.subnet.TakeAddress(); ok {
+				ni.PrivateIP, ni.PrivateDNSName = a.String(), network.PrivateName(i.Region, a.String())
 			}
 		}
 		addAddresses(b.subnet, &ni, spec)
@@ -73,26 +76,26 @@ func (b birth) volumes(w *World) []Volume {
 }
 
 // addAddresses gives an interface what its specification asks for beside the first IPv4 address.
-func addAddresses(s *Subnet, ni *NetworkInterface, spec InterfaceSpec) {
+func addAddresses(s *network.Subnet, ni *NetworkInterface, spec InterfaceSpec) {
 	for range value(spec.IPv6AddressCount) {
-		ni.IPv6 = append(ni.IPv6, s.take6().String())
+		ni.IPv6 = append(ni.IPv6, s.TakeIPv6().String())
 	}
 	ni.PrimaryIPv6 = len(ni.IPv6) > 0 && spec.PrimaryIPv6 != nil && *spec.PrimaryIPv6
 	for range value(spec.IPv6PrefixCount) {
-		ni.Prefixes = append(ni.Prefixes, s.takePrefix6().String())
+		ni.Prefixes = append(ni.Prefixes, s.TakeIPv6Prefix().String())
 	}
 	for range value(spec.IPv4PrefixCount) {
-		if p, ok := s.takePrefix4(); ok {
+		if p, ok := s.TakeIPv4Prefix(); ok {
 			ni.Prefixes = append(ni.Prefixes, p.String())
 		}
 	}
 }
 
 // refuseIPv6 refuses what a subnet cannot give for want of an IPv6 block. The words are ours: EC2's are not documented.
-func refuseIPv6(d TemplateData, s *Subnet) error {
+func refuseIPv6(d TemplateData, s *network.Subnet) error {
 	for _, i := range d.Interfaces {
 		if value(i.IPv6AddressCount)+value(i.IPv6PrefixCount) > 0 && !s.IPv6.IsValid() {
-			return refuse("InvalidParameterValue", "The subnet '%s' has no IPv6 CIDR block associated.", s.ID)
+			return failure.New("InvalidParameterValue", "The subnet '%s' has no IPv6 CIDR block associated.", s.ID)
 		}
 	}
 	return nil
@@ -102,7 +105,7 @@ func refuseIPv6(d TemplateData, s *Subnet) error {
 func wanted4(d TemplateData) int {
 	n := max(1, len(d.Interfaces))
 	for _, i := range d.Interfaces {
-		n += int(value(i.IPv4PrefixCount)) * prefixSize4
+		n += int(value(i.IPv4PrefixCount)) * network.PrefixSize4
 	}
 	return n
 }

@@ -65,7 +65,7 @@ func (w *World) Schedule(now time.Time, id, code, description string, begins tim
 	}
 	e := Event{ID: w.source().New("instance-event"), Code: code, Description: description, Begins: begins}
 	m.change(now, func(i *Instance) { i.Scheduled = append(slices.Clone(i.Scheduled), e) })
-	w.due.enter(begins, func(at time.Time) { m.happen(at, e) })
+	w.due.Enter(begins, func(at time.Time) { m.happen(at, e) })
 	return true
 }
 

@@ -3,6 +3,9 @@ package world
 import (
 	"slices"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // The states of an instance, in EC2's words. Stopping is not made: nothing in a
@@ -123,10 +126,10 @@ type history struct {
 	now     Instance
 	past    []version // older versions that someone may still see, oldest first
 	console []byte
-	subnet  *Subnet
+	subnet  *network.Subnet
 	stock   *Stock
 	silent  bool
-	session *Session // what its metadata service hands out
+	session *identity.Session // what its metadata service hands out
 }
 
 // version is how an instance was until a moment.

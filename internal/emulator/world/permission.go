@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // Permissions lists which actions on which resources IAM has to allow the caller of an EC2 call of a region. It has no state of its own.
@@ -171,7 +172,7 @@ func (p *Permissions) passing(ref *ProfileRef) []iampolicy.Request {
 	if ref == nil {
 		return nil
 	}
-	profile, err := p.region.Account.Profile(cmp.Or(ref.Name, roleName(ref.ARN)))
+	profile, err := p.region.Account.Profile(cmp.Or(ref.Name, identity.RoleName(ref.ARN)))
 	if err != nil {
 		return nil // the launch is refused
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // RunRequest asks for instances of one kind.
@@ -31,7 +33,7 @@ type run struct {
 func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
 	if known, ok := l.runTokens[q.Token]; ok && q.Token != "" {
 		if known.fingerprint != q.Fingerprint {
-			return nil, mismatch()
+			return nil, failure.Mismatch()
 		}
 		return l.region.Instances.withIDs(known.instances), nil
 	}
@@ -52,7 +54,7 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 	}
 	if q.Token != "" {
 		l.runTokens[q.Token] = run{fingerprint: q.Fingerprint, instances: ids}
-		l.region.site.Due.enter(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
+		l.region.site.Due.Enter(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
 	}
 	return l.region.Instances.withIDs(ids), nil
 }
@@ -66,7 +68,7 @@ func (l *Launches) CheckRun(now time.Time, q RunRequest) error {
 
 func (l *Launches) checkRun(now time.Time, q RunRequest) (birth, error) {
 	if q.Min < 1 || q.Max < q.Min || q.Max > maxFleetCapacity {
-		return birth{}, refuse("InvalidParameterValue", "Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
+		return birth{}, failure.New("InvalidParameterValue", "Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
 	}
 	w := want{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token, caller: q.Caller}
 	if q.TemplateID != "" || q.TemplateName != "" {
@@ -93,10 +95,10 @@ func (l *Launches) enough(b birth, n int) error {
 		return err
 	}
 	if b.subnet.Free < n*wanted4(b.data) {
-		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
+		return failure.New("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
 	if l.region.CapacityReservations.leftOver(b) < n {
-		return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
+		return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
 	}
 	return nil
 }

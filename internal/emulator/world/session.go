@@ -3,6 +3,8 @@ package world
 import (
 	"fmt"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // sessionLife is how long the keys of an instance are good for, as in life.
@@ -12,11 +14,13 @@ const sessionLife = 6 * time.Hour
 func (w *World) Publish(issuer string, document []byte) error { return w.sts.Publish(issuer, document) }
 
 // SessionByKey finds the session that an access key belongs to.
-func (w *World) SessionByKey(accessKey string) (Session, bool) { return w.sts.SessionByKey(accessKey) }
+func (w *World) SessionByKey(accessKey string) (identity.Session, bool) {
+	return w.sts.SessionByKey(accessKey)
+}
 
 // Stands says whether the role that a session is of still exists; the keys of a
 // user always stand.
-func (w *World) Stands(s Session) bool {
+func (w *World) Stands(s identity.Session) bool {
 	if s.Identity.Role == "" {
 		return true
 	}
@@ -27,36 +31,36 @@ func (w *World) Stands(s Session) bool {
 // InstanceSession returns the keys that the metadata service hands an instance
 // for its role, the same ones until half of their life is over. The error says
 // what is missing.
-func (w *World) InstanceSession(now time.Time, instanceID string) (Session, error) {
+func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Session, error) {
 	m := w.historyOf(instanceID)
 	if m == nil {
-		return Session{}, fmt.Errorf("read credentials of instance %s: no such instance", instanceID)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: no such instance", instanceID)
 	}
 	if !m.now.Alive() {
-		return Session{}, fmt.Errorf("read credentials of instance %s: it is %s", instanceID, m.now.State)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: it is %s", instanceID, m.now.State)
 	}
 	if m.now.ProfileARN == "" {
-		return Session{}, fmt.Errorf("read credentials of instance %s: it has no instance profile", instanceID)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: it has no instance profile", instanceID)
 	}
 	a := m.region.Account
 	p, err := a.ProfileByARN(m.now.ProfileARN)
 	if err != nil {
-		return Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s does not exist", instanceID, m.now.ProfileARN)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s does not exist", instanceID, m.now.ProfileARN)
 	}
 	if p.Role == "" {
-		return Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s holds no role", instanceID, p.Name)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s holds no role", instanceID, p.Name)
 	}
-	if r, err := a.Role(p.Role); err == nil && !r.forInstances() {
-		return Session{}, fmt.Errorf("read credentials of instance %s: EC2 may not assume role %s, by its trust policy", instanceID, p.Role)
+	if r, err := a.Role(p.Role); err == nil && !r.ForInstances() {
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: EC2 may not assume role %s, by its trust policy", instanceID, p.Role)
 	}
 	if s := m.session; s != nil && s.Identity.Role == p.Role && now.Before(s.Expires.Add(-sessionLife/2)) {
 		return *s, nil
 	}
 	s, err := a.AssumeRole(now, p.Role, instanceID, sessionLife)
 	if err != nil {
-		return Session{}, fmt.Errorf("read credentials of instance %s: role %s does not exist", instanceID, p.Role)
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: role %s does not exist", instanceID, p.Role)
 	}
-	w.sts.forget(&w.due, m.session)
+	w.sts.Forget(&w.due, m.session)
 	m.session = &s
 	return s, nil
 }

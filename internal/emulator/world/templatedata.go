@@ -3,6 +3,8 @@ package world
 import (
 	"cmp"
 	"encoding/base64"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // TemplateData is what a launch template says about the instances made from it.
@@ -176,10 +178,10 @@ const maxUserData = 16384
 func (d TemplateData) checkUserData(tooLong string) error {
 	raw, err := base64.StdEncoding.DecodeString(d.UserData)
 	if err != nil {
-		return refuse("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
+		return failure.New("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
 	}
 	if len(raw) > maxUserData {
-		return refuse(tooLong, "User data is limited to %d bytes", maxUserData)
+		return failure.New(tooLong, "User data is limited to %d bytes", maxUserData)
 	}
 	return nil
 }

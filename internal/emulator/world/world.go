@@ -1,11 +1,18 @@
 // Package world is a make-believe AWS: accounts and regions, what they hold, what they are short of and how time passes in them.
 //
+// Subjects that need no instance are packages below this one: identity, network and ekscluster.
+//
 // In: requests as values, faults to play, and the time.
 // Out: results and errors as AWS would give them, and the instances that changed.
 // Never: a clock, randomness, a lock, a wire format or a call to anything real.
 package world
 
-import "time"
+import (
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
+)
 
 // World is everything that exists: accounts, and in them regions. Its zero
 // value is an empty world that is ready for use. It is not safe for use by
@@ -17,17 +24,17 @@ type World struct {
 
 	// Timing is how long instances take to change state. Its zero value makes
 	// them change at once, at the next Advance.
-	Timing Timing
+	Timing site.Timing
 
 	// Faults are what goes wrong. Its zero value is a world without trouble.
 	Faults Faults
 
-	ids      *IDs // nil until the first is needed: see source
+	ids      *site.IDs // nil until the first is needed: see source
 	accounts map[string]*Account
-	sts      STS
+	sts      identity.STS
 	changes  []Instance
 	mailed   bool
-	due      Timetable
+	due      site.Timetable
 	markets  map[string]*Market
 }
 
@@ -39,7 +46,7 @@ func (w *World) Account(id string) *Account {
 	if w.accounts == nil {
 		w.accounts = map[string]*Account{}
 	}
-	a := &Account{IAM: NewIAM(id, w.source(), &w.sts), world: w}
+	a := &Account{IAM: identity.NewIAM(id, w.source(), &w.sts), world: w}
 	w.accounts[id] = a
 	return a
 }
@@ -80,9 +87,9 @@ func (w *World) NewID(prefix string) string {
 }
 
 // source returns the source of the world's IDs.
-func (w *World) source() *IDs {
+func (w *World) source() *site.IDs {
 	if w.ids == nil {
-		w.ids = NewIDs(&w.Seed)
+		w.ids = site.NewIDs(&w.Seed)
 	}
 	return w.ids
 }

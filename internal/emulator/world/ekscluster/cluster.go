@@ -1,4 +1,4 @@
-package world
+package ekscluster
 
 import (
 	"cmp"
@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // The authentication modes of an EKS cluster.
@@ -48,13 +52,13 @@ type Cluster struct {
 
 // EKS has the EKS clusters of a region.
 type EKS struct {
-	site     *Site
-	account  *IAM
+	site     *site.Site
+	account  *identity.IAM
 	clusters map[string]*Cluster // by name
 }
 
 // NewEKS returns the EKS of a region, without clusters. Roles that calls name are those of the account.
-func NewEKS(site *Site, account *IAM) EKS {
+func NewEKS(site *site.Site, account *identity.IAM) EKS {
 	return EKS{site: site, account: account, clusters: map[string]*Cluster{}}
 }
 
@@ -81,10 +85,10 @@ type AccessEntry struct {
 // CreateCluster adds a cluster; what is not given gets EKS's default.
 func (s *EKS) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
 	if s.clusters[c.Name] != nil {
-		return nil, refuseWith(409, "ResourceInUseException", "Cluster already exists with name: %s", c.Name)
+		return nil, failure.WithStatus(409, "ResourceInUseException", "Cluster already exists with name: %s", c.Name)
 	}
 	if c.Name == "" {
-		return nil, refuse("InvalidParameterException", "The cluster name must not be empty.")
+		return nil, failure.New("InvalidParameterException", "The cluster name must not be empty.")
 	}
 	c.ARN = s.site.OwnARN("eks", "cluster/"+c.Name)
 	c.Version = cmp.Or(c.Version, "1.31")
@@ -92,7 +96,7 @@ func (s *EKS) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
 	c.Status = cmp.Or(c.Status, "ACTIVE")
 	c.ServiceCIDR = cmp.Or(c.ServiceCIDR, "10.100.0.0/16")
 	if c.Issuer == "" {
-		c.Issuer = "https://oidc.eks." + s.site.Region + ".amazonaws.com/id/" + strings.ToUpper(s.site.IDs.hex("issuer", 32))
+		c.Issuer = "https://oidc.eks." + s.site.Region + ".amazonaws.com/id/" + strings.ToUpper(s.site.IDs.Hex("issuer", 32))
 	}
 	c.CreatedAt = now
 	c.entries, c.profiles = map[string]*AccessEntry{}, map[string]*FargateProfile{}
@@ -105,7 +109,7 @@ func (s *EKS) Cluster(name string) (*Cluster, error) {
 	if c := s.clusters[name]; c != nil {
 		return c, nil
 	}
-	return nil, refuseWith(404, "ResourceNotFoundException", "No cluster found for name: %s.", name)
+	return nil, failure.WithStatus(404, "ResourceNotFoundException", "No cluster found for name: %s.", name)
 }
 
 // Clusters returns the names of the region's clusters, sorted.
@@ -128,20 +132,20 @@ func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*
 		return nil, err
 	}
 	if c.AuthMode == AuthConfigMap {
-		return nil, refuse("InvalidRequestException", "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation.")
+		return nil, failure.New("InvalidRequestException", "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation.")
 	}
 	if !strings.HasPrefix(e.Principal, "arn:") {
-		return nil, refuse("InvalidParameterException", "The principalArn parameter format is not valid")
+		return nil, failure.New("InvalidParameterException", "The principalArn parameter format is not valid")
 	}
 	if c.entries[e.Principal] != nil {
-		return nil, refuseWith(409, "ResourceInUseException", "The specified access entry resource is already in use on this cluster.")
+		return nil, failure.WithStatus(409, "ResourceInUseException", "The specified access entry resource is already in use on this cluster.")
 	}
 	e.Kind = cmp.Or(e.Kind, EntryStandard)
 	if err := e.complete(); err != nil {
 		return nil, err
 	}
-	id := roleName(e.Principal)
-	e.ARN = s.site.OwnARN("eks", "access-entry/"+cluster+"/role/"+s.site.Account+"/"+id+"/"+s.site.IDs.uuid("entry"))
+	id := identity.RoleName(e.Principal)
+	e.ARN = s.site.OwnARN("eks", "access-entry/"+cluster+"/role/"+s.site.Account+"/"+id+"/"+s.site.IDs.UUID("entry"))
 	e.CreatedAt, e.ModifiedAt = now, now
 	c.entries[e.Principal] = &e
 	return &e, nil
@@ -151,7 +155,7 @@ func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*
 func (e *AccessEntry) complete() error {
 	fixed := func(username string, groups ...string) error {
 		if e.Username != "" && e.Username != username || len(e.Groups) > 0 {
-			return refuse("InvalidParameterException", "The kubernetesGroups and username parameters cannot be set for access entries of type %s", e.Kind)
+			return failure.New("InvalidParameterException", "The kubernetesGroups and username parameters cannot be set for access entries of type %s", e.Kind)
 		}
 		e.Username, e.Groups = username, groups
 		return nil
@@ -159,7 +163,7 @@ func (e *AccessEntry) complete() error {
 	switch e.Kind {
 	case EntryStandard:
 		if strings.HasPrefix(e.Username, "system:") {
-			return refuse("InvalidParameterException", "The username must not begin with system:")
+			return failure.New("InvalidParameterException", "The username must not begin with system:")
 		}
 		e.Username = cmp.Or(e.Username, e.Principal)
 		return nil
@@ -170,7 +174,7 @@ func (e *AccessEntry) complete() error {
 	case EntryFargateLinux:
 		return fixed("system:node:{{SessionName}}", "system:nodes", "system:node-proxier")
 	}
-	return refuse("InvalidParameterException", "The type %s of the access entry is not valid", e.Kind)
+	return failure.New("InvalidParameterException", "The type %s of the access entry is not valid", e.Kind)
 }
 
 // AccessEntry returns the entry of a principal.
@@ -182,7 +186,7 @@ func (s *EKS) AccessEntry(cluster, principal string) (*AccessEntry, error) {
 	if e := c.entries[principal]; e != nil {
 		return e, nil
 	}
-	return nil, refuseWith(404, "ResourceNotFoundException", "The specified principalArn could not be found. You must specify a valid principalArn.")
+	return nil, failure.WithStatus(404, "ResourceNotFoundException", "The specified principalArn could not be found. You must specify a valid principalArn.")
 }
 
 // AccessEntries returns the entries of the cluster, by principal.

@@ -1,24 +1,27 @@
-package world
+package identity
 
 import (
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // CreateProfile makes an instance profile without a role. An empty path is "/".
 func (a *IAM) CreateProfile(now time.Time, p Profile) (Profile, error) {
 	if !validName(p.Name, 128) {
-		return Profile{}, refuse("ValidationError", "The specified value for instanceProfileName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
+		return Profile{}, failure.New("ValidationError", "The specified value for instanceProfileName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
 	}
 	if a.profiles[p.Name] != nil {
-		return Profile{}, refuseWith(409, "EntityAlreadyExists", "Instance Profile %s already exists.", p.Name)
+		return Profile{}, failure.WithStatus(409, "EntityAlreadyExists", "Instance Profile %s already exists.", p.Name)
 	}
 	if p.Path == "" {
 		p.Path = "/"
 	}
-	p.ID = "AIPA" + a.ids.letters("profile", 17)
+	p.ID = "AIPA" + a.ids.Letters("profile", 17)
 	p.ARN = a.arn("iam", "instance-profile"+p.Path+p.Name)
 	p.CreatedAt = now
 	p.Tags = maps.Clone(p.Tags)
@@ -73,7 +76,7 @@ func (a *IAM) AddRoleToProfile(profile, role string) error {
 		return noRole(role)
 	}
 	if p.Role != "" {
-		return refuseWith(409, "LimitExceeded", "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
+		return failure.WithStatus(409, "LimitExceeded", "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
 	}
 	p.Role = role
 	return nil
@@ -86,7 +89,7 @@ func (a *IAM) RemoveRoleFromProfile(profile, role string) error {
 		return noProfile(profile)
 	}
 	if p.Role != role {
-		return refuseWith(404, "NoSuchEntity", "The role with name %s cannot be found.", role)
+		return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", role)
 	}
 	p.Role = ""
 	return nil
@@ -99,7 +102,7 @@ func (a *IAM) DeleteProfile(name string) error {
 		return noProfile(name)
 	}
 	if p.Role != "" {
-		return refuseWith(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
+		return failure.WithStatus(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
 	}
 	delete(a.profiles, name)
 	return nil
@@ -111,10 +114,10 @@ func (a *IAM) TagProfile(name string, add map[string]string, remove []string) er
 	if p == nil {
 		return noProfile(name)
 	}
-	p.Tags = withTags(p.Tags, add, remove)
+	p.Tags = site.WithTags(p.Tags, add, remove)
 	return nil
 }
 
 func noProfile(name string) error {
-	return refuseWith(404, "NoSuchEntity", "Instance Profile %s cannot be found.", name)
+	return failure.WithStatus(404, "NoSuchEntity", "Instance Profile %s cannot be found.", name)
 }

@@ -1,4 +1,4 @@
-package world
+package network
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 const (
 	prefixBits4 = 28
 	prefixBits6 = 80
-	prefixSize4 = 1 << (32 - prefixBits4)
+	PrefixSize4 = 1 << (32 - prefixBits4)
 )
 
 // EnableIPv6 makes a VPC of IPv4 one of both: it gets a /56 block of Amazon's, and each of its subnets a /64 of that.
@@ -29,32 +29,32 @@ func (net *Network) EnableIPv6(vpc *VPC) {
 	}
 }
 
-// take6 hands out an address of the first /80 block, which stays free of prefixes. None is used twice.
-func (s *Subnet) take6() netip.Addr {
+// TakeIPv6 hands out an address of the first /80 block, which stays free of prefixes. None is used twice.
+func (s *Subnet) TakeIPv6() netip.Addr {
 	s.last6++
 	a := s.IPv6.Addr().As16()
 	binary.BigEndian.PutUint32(a[12:], s.last6+reservedAddresses)
 	return netip.AddrFrom16(a)
 }
 
-// takePrefix6 hands out a /80 block.
-func (s *Subnet) takePrefix6() netip.Prefix {
+// TakeIPv6Prefix hands out a /80 block.
+func (s *Subnet) TakeIPv6Prefix() netip.Prefix {
 	s.lastPrefix6++
 	a := s.IPv6.Addr().As16()
 	binary.BigEndian.PutUint16(a[8:], s.lastPrefix6)
 	return netip.PrefixFrom(netip.AddrFrom16(a), prefixBits6)
 }
 
-// takePrefix4 hands out a /28 block of which no address is taken; not ok if there is none left.
-func (s *Subnet) takePrefix4() (netip.Prefix, bool) {
+// TakeIPv4Prefix hands out a /28 block of which no address is taken; not ok if there is none left.
+func (s *Subnet) TakeIPv4Prefix() (netip.Prefix, bool) {
 	for a := s.CIDR.Addr(); s.CIDR.Contains(a); {
 		block := netip.PrefixFrom(a, prefixBits4)
 		free := true
-		for range prefixSize4 {
+		for range PrefixSize4 {
 			free = free && !s.used[a] && !s.reserved(a)
 			a = a.Next()
 		}
-		if free && s.Free >= prefixSize4 {
+		if free && s.Free >= PrefixSize4 {
 			s.each4(block, func(a netip.Addr) { s.used[a] = true; s.Free-- })
 			return block, true
 		}
@@ -62,8 +62,8 @@ func (s *Subnet) takePrefix4() (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// givePrefix takes back a block that is written out; of IPv6 there are always more.
-func (s *Subnet) givePrefix(text string) {
+// GivePrefix takes back a block that is written out; of IPv6 there are always more.
+func (s *Subnet) GivePrefix(text string) {
 	if p, err := netip.ParsePrefix(text); err == nil && p.Addr().Is4() {
 		s.each4(p, s.give)
 	}

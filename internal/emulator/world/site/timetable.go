@@ -1,4 +1,4 @@
-package world
+package site
 
 import (
 	"container/heap"
@@ -19,8 +19,8 @@ type event struct {
 	happens func(at time.Time)
 }
 
-// enter puts an event on the timetable.
-func (t *Timetable) enter(at time.Time, happens func(at time.Time)) {
+// Enter puts an event on the timetable.
+func (t *Timetable) Enter(at time.Time, happens func(at time.Time)) {
 	t.serial++
 	heap.Push(t, event{at: at, serial: t.serial, happens: happens})
 }

@@ -1,9 +1,10 @@
-package world
+package identity
 
 import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // ServiceControlPolicy is a service control policy of the account's organization. It allows nothing by itself; what it denies, no principal of
@@ -19,9 +20,9 @@ type ServiceControlPolicy struct {
 func (a *IAM) AttachServiceControlPolicy(document string) (ServiceControlPolicy, error) {
 	read, err := iampolicy.Read([]byte(document))
 	if err != nil {
-		return ServiceControlPolicy{}, refuse("MalformedPolicyDocumentException", "The provided policy document does not meet the requirements of the specified policy type: %v", err)
+		return ServiceControlPolicy{}, failure.New("MalformedPolicyDocumentException", "The provided policy document does not meet the requirements of the specified policy type: %v", err)
 	}
-	g := ServiceControlPolicy{ID: "p-" + a.ids.hex("scp", 8), read: read}
+	g := ServiceControlPolicy{ID: "p-" + a.ids.Hex("scp", 8), read: read}
 	g.ARN = "arn:" + a.Partition() + ":organizations::" + a.ID + ":policy/o-exampleorg/service_control_policy/" + g.ID
 	a.scps = append(a.scps, g)
 	return g, nil
@@ -34,7 +35,7 @@ func (a *IAM) ServiceControlPolicies() []ServiceControlPolicy { return slices.Cl
 func (a *IAM) DetachServiceControlPolicy(id string) error {
 	i := slices.IndexFunc(a.scps, func(g ServiceControlPolicy) bool { return g.ID == id })
 	if i < 0 {
-		return refuse("PolicyNotAttachedException", "The policy isn't attached to the specified target in the specified root.")
+		return failure.New("PolicyNotAttachedException", "The policy isn't attached to the specified target in the specified root.")
 	}
 	a.scps = slices.Delete(slices.Clone(a.scps), i, i+1)
 	return nil

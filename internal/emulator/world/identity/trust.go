@@ -1,12 +1,12 @@
-package world
+package identity
 
 import (
 	"encoding/json"
 	"slices"
 )
 
-// trusts reports whether the trust policy lets a service take each of the actions. Conditions are not looked at.
-func (r Role) trusts(service string, actions ...string) bool {
+// TrustsService reports whether the trust policy lets a service take each of the actions. Conditions are not looked at.
+func (r Role) TrustsService(service string, actions ...string) bool {
 	var policy struct {
 		Statement []struct {
 			Effect    string

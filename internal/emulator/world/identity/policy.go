@@ -1,4 +1,4 @@
-package world
+package identity
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Policy is a managed policy that the account has made itself.
@@ -25,14 +26,14 @@ const maxPolicy = 6144
 // CreatePolicy makes a managed policy. An empty path is "/".
 func (a *IAM) CreatePolicy(now time.Time, p Policy) (Policy, error) {
 	if !validName(p.Name, 128) {
-		return Policy{}, refuse("ValidationError", "The specified value for policyName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
+		return Policy{}, failure.New("ValidationError", "The specified value for policyName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
 	}
 	if p.Path == "" {
 		p.Path = "/"
 	}
 	p.ARN = a.arn("iam", "policy"+p.Path+p.Name)
 	if a.policies[p.ARN] != nil {
-		return Policy{}, refuseWith(409, "EntityAlreadyExists", "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
+		return Policy{}, failure.WithStatus(409, "EntityAlreadyExists", "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
 	}
 	size := 0
 	for _, r := range p.Document {
@@ -41,13 +42,13 @@ func (a *IAM) CreatePolicy(now time.Time, p Policy) (Policy, error) {
 		}
 	}
 	if size > maxPolicy {
-		return Policy{}, refuseWith(409, "LimitExceeded", "Cannot exceed quota for PolicySize: %d", maxPolicy)
+		return Policy{}, failure.WithStatus(409, "LimitExceeded", "Cannot exceed quota for PolicySize: %d", maxPolicy)
 	}
 	var err error
 	if p.read, err = iampolicy.Read([]byte(p.Document)); err != nil {
-		return Policy{}, refuse("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
+		return Policy{}, failure.New("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
 	}
-	p.ID, p.CreatedAt = "ANPA"+a.ids.letters("policy", 17), now
+	p.ID, p.CreatedAt = "ANPA"+a.ids.Letters("policy", 17), now
 	if a.policies == nil {
 		a.policies = map[string]*Policy{}
 	}
@@ -60,7 +61,7 @@ func (a *IAM) Policy(arn string) (Policy, error) {
 	if p := a.policies[arn]; p != nil {
 		return *p, nil
 	}
-	return Policy{}, refuseWith(404, "NoSuchEntity", "Policy %s was not found.", arn)
+	return Policy{}, failure.WithStatus(404, "NoSuchEntity", "Policy %s was not found.", arn)
 }
 
 // DeletePolicy removes a managed policy that is attached to no role.
@@ -70,7 +71,7 @@ func (a *IAM) DeletePolicy(arn string) error {
 	}
 	for _, r := range a.roles {
 		if slices.Contains(r.Policies, arn) {
-			return refuseWith(409, "DeleteConflict", "Cannot delete a policy attached to entities.")
+			return failure.WithStatus(409, "DeleteConflict", "Cannot delete a policy attached to entities.")
 		}
 	}
 	delete(a.policies, arn)

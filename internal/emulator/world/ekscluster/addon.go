@@ -1,10 +1,12 @@
-package world
+package ekscluster
 
 import (
 	"cmp"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Addon is an EKS add-on of a cluster. What it runs in the cluster is not emulated here.
@@ -37,12 +39,12 @@ func (s *EKS) CreateAddon(now time.Time, cluster string, a Addon) (*Addon, error
 	}
 	usual, ok := addonVersions()[a.Name]
 	if !ok {
-		return nil, refuse("InvalidParameterException", "Addon %s specified is not supported in %s kubernetes version", a.Name, c.Version)
+		return nil, failure.New("InvalidParameterException", "Addon %s specified is not supported in %s kubernetes version", a.Name, c.Version)
 	}
 	if c.addons[a.Name] != nil {
-		return nil, refuseWith(409, "ResourceInUseException", "Addon already exists.")
+		return nil, failure.WithStatus(409, "ResourceInUseException", "Addon already exists.")
 	}
-	a.ARN = s.site.OwnARN("eks", "addon/"+cluster+"/"+a.Name+"/"+s.site.IDs.uuid("addon"))
+	a.ARN = s.site.OwnARN("eks", "addon/"+cluster+"/"+a.Name+"/"+s.site.IDs.UUID("addon"))
 	a.Version, a.Status = cmp.Or(a.Version, usual), "ACTIVE"
 	a.CreatedAt, a.ModifiedAt, a.Tags = now, now, maps.Clone(a.Tags)
 	if c.addons == nil {
@@ -61,7 +63,7 @@ func (s *EKS) Addon(cluster, name string) (*Addon, error) {
 	if a := c.addons[name]; a != nil {
 		return a, nil
 	}
-	return nil, refuseWith(404, "ResourceNotFoundException", "No addon: %s found in cluster: %s", name, cluster)
+	return nil, failure.WithStatus(404, "ResourceNotFoundException", "No addon: %s found in cluster: %s", name, cluster)
 }
 
 // Addons returns the names of the cluster's add-ons, sorted.

@@ -1,8 +1,11 @@
-package world
+package network
 
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // VPC is a virtual network.
@@ -23,7 +26,7 @@ type VPC struct {
 type Subnet struct {
 	ID     string // "subnet-0…"
 	VPCID  string
-	Zone   Zone
+	Zone   site.Zone
 	CIDR   netip.Prefix
 	IPv6   netip.Prefix // not valid: it has no IPv6 block
 	Public bool         // gives public addresses on launch
@@ -90,7 +93,7 @@ type Endpoint struct {
 
 // Network has the VPCs of a region and what is in them: subnets, security groups, route tables, VPC endpoints, network ACLs and DHCP options.
 type Network struct {
-	site        *Site
+	site        *site.Site
 	vpcs        []*VPC
 	subnets     []*Subnet
 	groups      []*SecurityGroup
@@ -101,7 +104,7 @@ type Network struct {
 }
 
 // NewNetwork returns the network of a region, without a VPC.
-func NewNetwork(site *Site) Network { return Network{site: site} }
+func NewNetwork(site *site.Site) Network { return Network{site: site} }
 
 // reservedAddresses are those of each subnet that AWS keeps: the first four and the last.
 const reservedAddresses = 5
@@ -110,7 +113,7 @@ const reservedAddresses = 5
 func (net *Network) CreateVPC(cidr string, tags map[string]string) (*VPC, error) {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil || !p.Addr().Is4() {
-		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter cidrBlock is invalid. This is not a valid CIDR block.", cidr)
+		return nil, failure.New("InvalidParameterValue", "Value (%s) for parameter cidrBlock is invalid. This is not a valid CIDR block.", cidr)
 	}
 	v := &VPC{ID: net.site.IDs.New("vpc"), CIDR: p.Masked(), Tags: tags}
 	net.vpcs = append(net.vpcs, v)
@@ -121,22 +124,22 @@ func (net *Network) CreateVPC(cidr string, tags map[string]string) (*VPC, error)
 func (net *Network) CreateSubnet(vpcID, zone, cidr string, tags map[string]string) (*Subnet, error) {
 	vpc := net.VPC(vpcID)
 	if vpc == nil {
-		return nil, refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
+		return nil, failure.New("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
 	}
 	z, ok := net.site.Zone(zone)
 	if !ok {
-		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter availabilityZone is invalid. Subnets can currently only be created in the following availability zones: %s.", zone, joinZones(net.site.Zones))
+		return nil, failure.New("InvalidParameterValue", "Value (%s) for parameter availabilityZone is invalid. Subnets can currently only be created in the following availability zones: %s.", zone, joinZones(net.site.Zones))
 	}
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil || !p.Addr().Is4() || p.Bits() < 16 || p.Bits() > 28 {
-		return nil, refuse("InvalidSubnet.Range", "The CIDR '%s' is invalid.", cidr)
+		return nil, failure.New("InvalidSubnet.Range", "The CIDR '%s' is invalid.", cidr)
 	}
 	if !vpc.CIDR.Overlaps(p) || p.Bits() < vpc.CIDR.Bits() {
-		return nil, refuse("InvalidSubnet.Range", "The CIDR '%s' is invalid.", cidr)
+		return nil, failure.New("InvalidSubnet.Range", "The CIDR '%s' is invalid.", cidr)
 	}
 	for _, s := range net.subnets {
 		if s.VPCID == vpcID && s.CIDR.Overlaps(p) {
-			return nil, refuse("InvalidSubnet.Conflict", "The CIDR '%s' conflicts with another subnet", cidr)
+			return nil, failure.New("InvalidSubnet.Conflict", "The CIDR '%s' conflicts with another subnet", cidr)
 		}
 	}
 	p = p.Masked()
@@ -152,11 +155,11 @@ func (net *Network) CreateSubnet(vpcID, zone, cidr string, tags map[string]strin
 // CreateSecurityGroup makes a group that lets nothing in and everything out.
 func (net *Network) CreateSecurityGroup(vpcID, name, description string, tags map[string]string) (*SecurityGroup, error) {
 	if net.VPC(vpcID) == nil {
-		return nil, refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
+		return nil, failure.New("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
 	}
 	for _, g := range net.groups {
 		if g.VPCID == vpcID && g.Name == name {
-			return nil, refuse("InvalidGroup.Duplicate", "The security group '%s' already exists for VPC '%s'", name, vpcID)
+			return nil, failure.New("InvalidGroup.Duplicate", "The security group '%s' already exists for VPC '%s'", name, vpcID)
 		}
 	}
 	g := &SecurityGroup{
@@ -222,8 +225,8 @@ func (net *Network) RouteTables() []*RouteTable { return net.routeTables }
 // Endpoints returns the VPC endpoints of the region, oldest first.
 func (net *Network) Endpoints() []*Endpoint { return net.endpoints }
 
-// take hands out a free address, the one after the last handed out.
-func (s *Subnet) take() (netip.Addr, bool) {
+// TakeAddress hands out a free address, the one after the last handed out.
+func (s *Subnet) TakeAddress() (netip.Addr, bool) {
 	size := 1 << (32 - s.CIDR.Bits())
 	if s.Free <= 0 || len(s.used) >= size-reservedAddresses {
 		return netip.Addr{}, false
@@ -250,8 +253,8 @@ func (s *Subnet) give(a netip.Addr) {
 	}
 }
 
-// giveText takes back an address that is written out; an empty one is none.
-func (s *Subnet) giveText(address string) {
+// GiveAddress takes back an address that is written out; an empty one is none.
+func (s *Subnet) GiveAddress(address string) {
 	if a, err := netip.ParseAddr(address); err == nil {
 		s.give(a)
 	}
@@ -270,7 +273,7 @@ func (s *Subnet) reserved(a netip.Addr) bool {
 }
 
 // joinZones writes zone names as EC2's messages do.
-func joinZones(zones []Zone) string {
+func joinZones(zones []site.Zone) string {
 	text := ""
 	for i, z := range zones {
 		if i > 0 {

@@ -1,8 +1,10 @@
-package world
+package identity
 
 import (
 	"cmp"
 	"crypto/rsa"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // IAM has the roles, instance profiles, policies and identity providers of one account. NewIAM makes one.
@@ -13,7 +15,7 @@ type IAM struct {
 	// first one, and that who launches may not make.
 	NoSpotRole bool
 
-	ids       *IDs
+	ids       *site.IDs
 	sts       *STS
 	partition string // "aws-cn"; empty until the first of its regions is used
 	roles     map[string]*Role
@@ -24,7 +26,7 @@ type IAM struct {
 }
 
 // NewIAM returns the IAM of an account without any role. Its sessions are those of the STS.
-func NewIAM(account string, ids *IDs, sts *STS) IAM { return IAM{ID: account, ids: ids, sts: sts} }
+func NewIAM(account string, ids *site.IDs, sts *STS) IAM { return IAM{ID: account, ids: ids, sts: sts} }
 
 // STS has the sessions of all accounts, and the keys of the issuers whose tokens it verifies. Its zero value has none.
 type STS struct {
@@ -36,7 +38,7 @@ type STS struct {
 func (a *IAM) Partition() string { return cmp.Or(a.partition, "aws") }
 
 // EnterRegion notes that the account uses a region: the first one decides the account's partition.
-func (a *IAM) EnterRegion(name string) { a.partition = cmp.Or(a.partition, Partition(name)) }
+func (a *IAM) EnterRegion(name string) { a.partition = cmp.Or(a.partition, site.Partition(name)) }
 
 // arn returns an ARN of what has no region: arn("iam", "role/node").
 func (a *IAM) arn(service, resource string) string {

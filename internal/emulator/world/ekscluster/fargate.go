@@ -1,10 +1,12 @@
-package world
+package ekscluster
 
 import (
 	"maps"
 	"path"
 	"slices"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // FargateProfile says which pods of a cluster run on Fargate.
@@ -62,17 +64,17 @@ func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfi
 		return nil, err
 	}
 	if c.profiles[p.Name] != nil {
-		return nil, refuseWith(409, "ResourceInUseException", "FargateProfile already exists with name: %s", p.Name)
+		return nil, failure.WithStatus(409, "ResourceInUseException", "FargateProfile already exists with name: %s", p.Name)
 	}
 	if p.Name == "" || p.Role == "" || len(p.Selectors) == 0 {
-		return nil, refuse("InvalidParameterException", "A Fargate profile needs a name, a pod execution role and at least one selector.")
+		return nil, failure.New("InvalidParameterException", "A Fargate profile needs a name, a pod execution role and at least one selector.")
 	}
 	if c.AuthMode != AuthConfigMap && c.entries[p.Role] == nil {
 		if _, err := s.CreateAccessEntry(now, cluster, AccessEntry{Principal: p.Role, Kind: EntryFargateLinux}); err != nil {
 			return nil, err
 		}
 	}
-	p.ARN = s.site.OwnARN("eks", "fargateprofile/"+cluster+"/"+p.Name+"/"+s.site.IDs.uuid("fargate"))
+	p.ARN = s.site.OwnARN("eks", "fargateprofile/"+cluster+"/"+p.Name+"/"+s.site.IDs.UUID("fargate"))
 	if len(p.SubnetIDs) == 0 {
 		p.SubnetIDs = slices.Clone(c.SubnetIDs)
 	}
@@ -84,7 +86,7 @@ func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfi
 	p.Status = ProfileActive
 	if wait := s.site.Timing.Profile; wait > 0 {
 		p.Status = ProfileCreating
-		s.site.Due.enter(now.Add(wait), func(time.Time) { p.Status = ProfileActive })
+		s.site.Due.Enter(now.Add(wait), func(time.Time) { p.Status = ProfileActive })
 	}
 	return &p, nil
 }
@@ -98,7 +100,7 @@ func (s *EKS) FargateProfile(cluster, name string) (*FargateProfile, error) {
 	if p := c.profiles[name]; p != nil {
 		return p, nil
 	}
-	return nil, refuseWith(404, "ResourceNotFoundException", "No Fargate Profile found with name: %s.", name)
+	return nil, failure.WithStatus(404, "ResourceNotFoundException", "No Fargate Profile found with name: %s.", name)
 }
 
 // FargateProfiles returns the cluster's Fargate profiles, by name.

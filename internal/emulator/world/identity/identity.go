@@ -1,8 +1,11 @@
-package world
+package identity
 
 import (
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // Identity is who a caller is.
@@ -25,15 +28,15 @@ type Session struct {
 
 // Root returns the identity of an account's owner, who may do everything, as it calls from a region.
 func Root(account, region string) Identity {
-	return Identity{Account: account, ARN: "arn:" + Partition(region) + ":iam::" + account + ":root", UserID: account}
+	return Identity{Account: account, ARN: "arn:" + site.Partition(region) + ":iam::" + account + ":root", UserID: account}
 }
 
 // CreateUser makes a user with one access key, which signs requests.
 func (a *IAM) CreateUser(name string) Session {
-	id := "AIDA" + a.ids.letters("user", 17)
+	id := "AIDA" + a.ids.Letters("user", 17)
 	return a.sts.issue(Session{
-		AccessKey: "AKIA" + a.ids.letters("key", 16),
-		SecretKey: a.ids.hex("secret", 40),
+		AccessKey: "AKIA" + a.ids.Letters("key", 16),
+		SecretKey: a.ids.Hex("secret", 40),
 		Identity:  Identity{Account: a.ID, ARN: a.arn("iam", "user/"+name), UserID: id},
 	})
 }
@@ -42,12 +45,12 @@ func (a *IAM) CreateUser(name string) Session {
 func (a *IAM) AssumeRole(now time.Time, role, session string, life time.Duration) (Session, error) {
 	r := a.roles[role]
 	if r == nil {
-		return Session{}, refuseWith(403, "AccessDenied", "not authorized to perform: sts:AssumeRole on resource: %s", a.arn("iam", "role/"+role))
+		return Session{}, failure.WithStatus(403, "AccessDenied", "not authorized to perform: sts:AssumeRole on resource: %s", a.arn("iam", "role/"+role))
 	}
 	return a.sts.issue(Session{
-		AccessKey: "ASIA" + a.ids.letters("key", 16),
-		SecretKey: a.ids.hex("secret", 40),
-		Token:     "IQoJ" + a.ids.hex("token", 60),
+		AccessKey: "ASIA" + a.ids.Letters("key", 16),
+		SecretKey: a.ids.Hex("secret", 40),
+		Token:     "IQoJ" + a.ids.Hex("token", 60),
 		Expires:   now.Add(life),
 		Identity: Identity{
 			Account: a.ID, Role: role,
@@ -74,15 +77,15 @@ func (s *STS) issue(issued Session) Session {
 	return issued
 }
 
-// forget drops a session whose keys have been replaced, once they have expired. nil is no session.
-func (s *STS) forget(due *Timetable, old *Session) {
+// Forget drops a session whose keys have been replaced, once they have expired. nil is no session.
+func (s *STS) Forget(due *site.Timetable, old *Session) {
 	if old == nil {
 		return
 	}
-	due.enter(old.Expires, func(time.Time) { delete(s.sessions, old.AccessKey) })
+	due.Enter(old.Expires, func(time.Time) { delete(s.sessions, old.AccessKey) })
 }
 
-// roleName returns the name of a role from its name or ARN.
-func roleName(nameOrARN string) string {
+// RoleName returns the name of a role from its name or ARN.
+func RoleName(nameOrARN string) string {
 	return nameOrARN[strings.LastIndexByte(nameOrARN, '/')+1:]
 }

@@ -1,4 +1,4 @@
-package world
+package identity
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // IdentityProvider is an IAM OIDC identity provider: an account's word that it believes the tokens of an issuer. Without one, no service
@@ -22,11 +23,11 @@ type IdentityProvider struct {
 func (a *IAM) CreateIdentityProvider(issuer string, audiences ...string) (IdentityProvider, error) {
 	host, ok := strings.CutPrefix(issuer, "https://")
 	if !ok {
-		return IdentityProvider{}, refuse("InvalidInput", "Invalid Open ID Connect Provider URL")
+		return IdentityProvider{}, failure.New("InvalidInput", "Invalid Open ID Connect Provider URL")
 	}
 	p := IdentityProvider{ARN: a.arn("iam", "oidc-provider/"+host), Issuer: issuer, Audiences: slices.Clone(audiences)}
 	if a.providers[issuer] != nil {
-		return IdentityProvider{}, refuseWith(409, "EntityAlreadyExists", "Provider with url %s already exists.", issuer)
+		return IdentityProvider{}, failure.WithStatus(409, "EntityAlreadyExists", "Provider with url %s already exists.", issuer)
 	}
 	if a.providers == nil {
 		a.providers = map[string]*IdentityProvider{}
@@ -64,7 +65,7 @@ func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token stri
 	}
 	r := a.roles[role]
 	if r == nil || !trustsWeb(r.TrustPolicy, who, issuer) {
-		return Session{}, WebIdentity{}, refuseWith(403, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")
+		return Session{}, WebIdentity{}, failure.WithStatus(403, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")
 	}
 	opened, err := a.AssumeRole(now, role, session, life)
 	return opened, who, err
@@ -85,7 +86,7 @@ func (a *IAM) believe(now time.Time, token string) (who WebIdentity, issuer stri
 		return WebIdentity{}, "", invalidIdentity("Couldn't retrieve verification key from your identity provider,  please reference AssumeRoleWithWebIdentity documentation for requirements")
 	}
 	if ends := time.Unix(t.claims.Expires, 0); !now.Before(ends) {
-		return WebIdentity{}, "", refuse("ExpiredTokenException", "Token expired: current date/time %d must be before the expiration date/time%d", now.Unix(), ends.Unix())
+		return WebIdentity{}, "", failure.New("ExpiredTokenException", "Token expired: current date/time %d must be before the expiration date/time%d", now.Unix(), ends.Unix())
 	}
 	at := slices.IndexFunc(t.claims.Audiences, func(audience string) bool { return slices.Contains(provider.Audiences, audience) })
 	if at < 0 {
@@ -94,7 +95,7 @@ func (a *IAM) believe(now time.Time, token string) (who WebIdentity, issuer stri
 	return WebIdentity{provider.ARN, t.claims.Subject, t.claims.Audiences[at]}, t.claims.Issuer, nil
 }
 
-func invalidIdentity(message string) error { return refuse("InvalidIdentityToken", "%s", message) }
+func invalidIdentity(message string) error { return failure.New("InvalidIdentityToken", "%s", message) }
 
 // trustsWeb reports whether a trust policy allows the web identity to assume its role. A policy that package iampolicy cannot parse
 // allows no one.

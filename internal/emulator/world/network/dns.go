@@ -1,10 +1,12 @@
-package world
+package network
 
 import (
 	"hash/fnv"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // AmazonDNS is the resolver of a VPC, as DHCP options name it.
@@ -27,7 +29,7 @@ func (net *Network) CreateDHCPOptions(servers ...string) DHCPOptions {
 func (net *Network) AssociateDHCPOptions(vpc, id string) error {
 	i := slices.IndexFunc(net.dhcp, func(o DHCPOptions) bool { return o.ID == id })
 	if i < 0 {
-		return refuse("InvalidDhcpOptionID.NotFound", "The dhcpOption ID '%s' does not exist", id)
+		return failure.New("InvalidDhcpOptionID.NotFound", "The dhcpOption ID '%s' does not exist", id)
 	}
 	for _, v := range net.VPCs() {
 		if v.ID == vpc {
@@ -35,7 +37,7 @@ func (net *Network) AssociateDHCPOptions(vpc, id string) error {
 			return nil
 		}
 	}
-	return refuse("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpc)
+	return failure.New("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpc)
 }
 
 // Resolves reports whether instances of a VPC find AWS's names, and the private names of clusters in it.

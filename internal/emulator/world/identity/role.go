@@ -1,4 +1,4 @@
-package world
+package identity
 
 import (
 	"maps"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // Role is an IAM role.
@@ -26,9 +28,9 @@ type Role struct {
 // Inline returns the names of the role's own policies, sorted.
 func (r Role) Inline() []string { return slices.Sorted(maps.Keys(r.inline)) }
 
-// forInstances reports whether EC2 may give the role to instances, by its trust policy. An empty policy allows every
+// ForInstances reports whether EC2 may give the role to instances, by its trust policy. An empty policy allows every
 // caller.
-func (r Role) forInstances() bool {
+func (r Role) ForInstances() bool {
 	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) || strings.Contains(r.TrustPolicy, `"*"`)
 }
 
@@ -45,15 +47,15 @@ type Profile struct {
 // CreateRole makes a role. An empty path is "/".
 func (a *IAM) CreateRole(now time.Time, role Role) (Role, error) {
 	if !validName(role.Name, 64) {
-		return Role{}, refuse("ValidationError", "The specified value for roleName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
+		return Role{}, failure.New("ValidationError", "The specified value for roleName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
 	}
 	if a.roles[role.Name] != nil {
-		return Role{}, refuseWith(409, "EntityAlreadyExists", "Role with name %s already exists.", role.Name)
+		return Role{}, failure.WithStatus(409, "EntityAlreadyExists", "Role with name %s already exists.", role.Name)
 	}
 	if role.Path == "" {
 		role.Path = "/"
 	}
-	role.ID = "AROA" + a.ids.letters("role", 17)
+	role.ID = "AROA" + a.ids.Letters("role", 17)
 	role.ARN = a.arn("iam", "role"+role.Path+role.Name)
 	role.CreatedAt = now
 	role.Tags = maps.Clone(role.Tags)
@@ -68,7 +70,7 @@ func (a *IAM) CreateRole(now time.Time, role Role) (Role, error) {
 func (a *IAM) CreateSpotRole(now time.Time) (Role, error) {
 	const name = "AWSServiceRoleForEC2Spot"
 	if a.roles[name] != nil {
-		return Role{}, refuse("InvalidInput", "Service role name %s has been taken in this account, please try a different suffix.", name)
+		return Role{}, failure.New("InvalidInput", "Service role name %s has been taken in this account, please try a different suffix.", name)
 	}
 	a.NoSpotRole = false
 	return a.CreateRole(now, Role{Name: name, Path: "/aws-service-role/spot.amazonaws.com/", Description: "Default EC2 Spot Service Linked Role",
@@ -101,10 +103,10 @@ func (a *IAM) DeleteRole(name string) error {
 		return noRole(name)
 	}
 	if len(r.Policies) > 0 {
-		return refuseWith(409, "DeleteConflict", "Cannot delete entity, must detach all policies first.")
+		return failure.WithStatus(409, "DeleteConflict", "Cannot delete entity, must detach all policies first.")
 	}
 	if len(a.ProfilesOfRole(name)) > 0 {
-		return refuseWith(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
+		return failure.WithStatus(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
 	}
 	delete(a.roles, name)
 	return nil
@@ -131,7 +133,7 @@ func (a *IAM) DetachPolicy(role, policyARN string) error {
 		return noRole(role)
 	}
 	if !slices.Contains(r.Policies, policyARN) {
-		return refuseWith(404, "NoSuchEntity", "Policy %s was not found.", policyARN)
+		return failure.WithStatus(404, "NoSuchEntity", "Policy %s was not found.", policyARN)
 	}
 	r.Policies = slices.DeleteFunc(slices.Clone(r.Policies), func(p string) bool { return p == policyARN })
 	return nil
@@ -145,7 +147,7 @@ func (a *IAM) PutRolePolicy(role, name, document string) error {
 	}
 	read, err := iampolicy.Read([]byte(document))
 	if err != nil {
-		return refuse("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
+		return failure.New("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
 	}
 	inline := maps.Clone(r.inline)
 	if inline == nil {
@@ -172,12 +174,12 @@ func (a *IAM) TagRole(name string, add map[string]string, remove []string) error
 	if r == nil {
 		return noRole(name)
 	}
-	r.Tags = withTags(r.Tags, add, remove)
+	r.Tags = site.WithTags(r.Tags, add, remove)
 	return nil
 }
 
 func noRole(name string) error {
-	return refuseWith(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
+	return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
 }
 
 // validName says whether IAM allows the name.

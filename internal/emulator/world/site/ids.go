@@ -1,4 +1,4 @@
-package world
+package site
 
 import (
 	"crypto/sha256"
@@ -18,22 +18,22 @@ func NewIDs(seed *string) *IDs { return &IDs{seed: seed} }
 
 // New returns an ID that nothing else in this world has: the prefix and 17
 // hexadecimal digits, as "i-0d3adb33f00000001".
-func (s *IDs) New(prefix string) string { return prefix + "-0" + s.hex(prefix, 16) }
+func (s *IDs) New(prefix string) string { return prefix + "-0" + s.Hex(prefix, 16) }
 
-// hex returns n (at most 64) hexadecimal digits that differ on every call.
-func (s *IDs) hex(kind string, n int) string {
+// Hex returns n (at most 64) hexadecimal digits that differ on every call.
+func (s *IDs) Hex(kind string, n int) string {
 	s.serial++
-	return digest(n, *s.seed, kind, fmt.Sprint(s.serial))
+	return Digest(n, *s.seed, kind, fmt.Sprint(s.serial))
 }
 
-// uuid returns a UUID that differs on every call.
-func (s *IDs) uuid(kind string) string {
-	h := s.hex(kind, 32)
+// UUID returns a UUID that differs on every call.
+func (s *IDs) UUID(kind string) string {
+	h := s.Hex(kind, 32)
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// letters returns n (at most 32) upper-case letters and digits that differ on every call.
-func (s *IDs) letters(kind string, n int) string {
+// Letters returns n (at most 32) upper-case letters and digits that differ on every call.
+func (s *IDs) Letters(kind string, n int) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	s.serial++
 	sum := sha256.Sum256([]byte(*s.seed + "/" + kind + "/" + fmt.Sprint(s.serial)))
@@ -44,8 +44,8 @@ func (s *IDs) letters(kind string, n int) string {
 	return string(b)
 }
 
-// digest returns the first n hexadecimal digits of a hash of the parts.
-func digest(n int, parts ...string) string {
+// Digest returns the first n hexadecimal digits of a hash of the parts.
+func Digest(n int, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
 	return hex.EncodeToString(sum[:])[:n]
 }

@@ -1,10 +1,13 @@
-package world
+package ekscluster
 
 import (
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // PodIdentityAssociation gives the pods of a service account a role: EKS Pod Identity. There is at most one for a service account.
@@ -30,15 +33,15 @@ func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodI
 		return nil, err
 	}
 	if p.Namespace == "" || p.ServiceAccount == "" {
-		return nil, refuse("InvalidParameterException", "An association needs a namespace and a service account.")
+		return nil, failure.New("InvalidParameterException", "An association needs a namespace and a service account.")
 	}
 	if old := c.AssociationOf(p.Namespace, p.ServiceAccount); old != nil {
-		return nil, refuseWith(409, "ResourceInUseException", "Association already exists: %s", old.ID)
+		return nil, failure.WithStatus(409, "ResourceInUseException", "Association already exists: %s", old.ID)
 	}
 	if err := s.canHavePods(p.Role); err != nil {
 		return nil, err
 	}
-	p.ID = "a-" + strings.ToLower(s.site.IDs.letters("association", 17))
+	p.ID = "a-" + strings.ToLower(s.site.IDs.Letters("association", 17))
 	p.ARN = s.site.OwnARN("eks", "podidentityassociation/"+cluster+"/"+p.ID)
 	p.CreatedAt, p.ModifiedAt, p.Tags = now, now, maps.Clone(p.Tags)
 	if c.associations == nil {
@@ -50,12 +53,12 @@ func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodI
 
 // canHavePods refuses a role that EKS cannot assume for pods.
 func (s *EKS) canHavePods(arn string) error {
-	role, err := s.account.Role(roleName(arn))
+	role, err := s.account.Role(identity.RoleName(arn))
 	if err != nil || role.ARN != arn {
-		return refuse("InvalidParameterException", "Role provided in the request does not exist.")
+		return failure.New("InvalidParameterException", "Role provided in the request does not exist.")
 	}
-	if !role.trusts(podIdentity, "sts:AssumeRole", "sts:TagSession") {
-		return refuse("InvalidParameterException", "Trust policy of the role provided is invalid. Follow the official documentation to resolve the issue.")
+	if !role.TrustsService(podIdentity, "sts:AssumeRole", "sts:TagSession") {
+		return failure.New("InvalidParameterException", "Trust policy of the role provided is invalid. Follow the official documentation to resolve the issue.")
 	}
 	return nil
 }
@@ -69,7 +72,7 @@ func (s *EKS) PodIdentityAssociation(cluster, id string) (*PodIdentityAssociatio
 	if p := c.associations[id]; p != nil {
 		return p, nil
 	}
-	return nil, refuseWith(404, "ResourceNotFoundException", "No association found for id: %s", id)
+	return nil, failure.WithStatus(404, "ResourceNotFoundException", "No association found for id: %s", id)
 }
 
 // UpdatePodIdentityAssociation gives the service account of an association another role.

@@ -1,4 +1,4 @@
-package world
+package site
 
 import (
 	"maps"
@@ -44,8 +44,8 @@ func (s *Site) Zone(name string) (Zone, bool) {
 	return Zone{}, false
 }
 
-// withTags returns the tags with some added and some taken away, as a new map.
-func withTags(tags, add map[string]string, remove []string) map[string]string {
+// WithTags returns the tags with some added and some taken away, as a new map.
+func WithTags(tags, add map[string]string, remove []string) map[string]string {
 	out := maps.Clone(tags)
 	if out == nil {
 		out = make(map[string]string, len(add))
