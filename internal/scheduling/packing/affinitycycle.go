@@ -41,7 +41,7 @@ func (bk bindingCheck) unboundByAffinity(locations []podLocation, topo *existing
 		c := &bk.queue.classes[loc.class]
 		p := bk.queue.profile(c)
 		for _, rule := range p.Host {
-			first := rule.Self && !podAnywhere[rule.Group] && !bk.sol.hasPodOn(r, rule.Group)
+			first := rule.Self && !podAnywhere[rule.Group] && !bk.sol.topo.HasPod(r, rule.Group)
 			if rule.Kind == topology.Affinity && rule.Weight == 0 && hosts[loc.host].Matched(rule.Group) == 0 && !first {
 				return true
 			}

@@ -45,7 +45,7 @@ func (bk bindingCheck) simulateBinding(topo *existing.TopologyState) {
 // of binding can violate are left out.
 func (bk bindingCheck) newSimulator() *binding.Simulator {
 	sol, initial := bk.sol, bk.problem.rooms
-	simulator := binding.New(sol.queue.pods.Topology, initial, func(group int) bool { return sol.hasPodOn(initial, group) })
+	simulator := binding.New(sol.queue.pods.Topology, initial, func(group int) bool { return sol.topo.HasPod(initial, group) })
 	sv := newSpreadVisibility(sol)
 	hostMatters := make([]bool, len(sol.queue.classes)) // by class: the node of its pods matters
 	any := false

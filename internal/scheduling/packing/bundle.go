@@ -4,19 +4,25 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
 // bundler combines pods that share a node, or prefer to, into bundles.
 type bundler struct {
-	problem *problem
-	queue   *queue
-	sol     *solution
+	problem      *problem
+	queue        *queue
+	rooms        *existing.Rooms
+	topo         *existing.TopologyState
+	hostAssigned map[int]bool // groups over host names whose pods are bundled for one node
 }
 
-func newBundler(sol *solution) bundler {
-	return bundler{problem: sol.problem, queue: sol.queue, sol: sol}
+// newBundler returns a bundler for the unplaced pods of the queue, which changes the queue and
+// hostAssigned.
+func newBundler(pr *problem, q *queue, rooms *existing.Rooms, topo *existing.TopologyState, hostAssigned map[int]bool) bundler {
+	return bundler{problem: pr, queue: q, rooms: rooms, topo: topo, hostAssigned: hostAssigned}
 }
 
 // bundleRequired combines pods with required host affinity into bundles that are placed as one
@@ -54,10 +60,10 @@ func (bu bundler) bundleRequired() []int {
 // reports false if the class has other affinities or its group already has a node.
 func (bu bundler) bundleSelfAffine(c int) bool {
 	groups, self := bu.queue.profile(&bu.queue.classes[c]).RequiredHostGroups()
-	if !self || slices.ContainsFunc(groups, bu.sol.hasPod) {
+	if !self || slices.ContainsFunc(groups, func(g int) bool { return bu.topo.HasPod(bu.rooms, g) }) {
 		return false
 	}
-	if slices.ContainsFunc(groups, func(g int) bool { return bu.sol.hostAssigned[g] }) {
+	if slices.ContainsFunc(groups, func(g int) bool { return bu.hostAssigned[g] }) {
 		return true // their node is full: the others cannot run
 	}
 	var members []member
@@ -74,7 +80,7 @@ func (bu bundler) bundleSelfAffine(c int) bool {
 		if bu.addBundles(members, 1, false) {
 			bu.queue.classes[len(bu.queue.classes)-1].oneNodeOnly = true
 			for _, g := range groups {
-				bu.sol.hostAssigned[g] = true
+				bu.hostAssigned[g] = true
 			}
 			return true
 		}
@@ -85,7 +91,14 @@ func (bu bundler) bundleSelfAffine(c int) bool {
 
 // fitsAlone reports whether an existing or a new node could take a pod of the class.
 func (bu bundler) fitsAlone(c *class) bool {
-	return len(c.stages) > 0 || bu.sol.anyNodeFits(c.Ask, bu.sol.acceptedNodes(c))
+	return len(c.stages) > 0 || bu.anyNodeFits(c.Ask, c.acceptedNodes(bu.rooms))
+}
+
+// anyNodeFits reports whether one of the nodes has room for the request.
+func (bu bundler) anyNodeFits(ask resources.Vector, nodes bitset.Set) bool {
+	any := false
+	nodes.Each(func(i int) { any = any || ask.Fits(bu.rooms.Room[i]) })
+	return any
 }
 
 // withoutTenth removes about a tenth of the pods from a bundle, at least one.
@@ -160,7 +173,7 @@ func (bu bundler) addBundles(members []member, n int, preferred bool) bool {
 	b.base, b.initialUnits, b.preferred = len(bu.queue.classes), n, preferred
 	b.stages = bu.bundleStages(&b, members)
 	b.hardSet, b.firstStage = bu.bundleHardSet(members), -1
-	if len(b.stages) == 0 && !bu.sol.anyNodeFits(b.Ask, b.nodes) {
+	if len(b.stages) == 0 && !bu.anyNodeFits(b.Ask, b.nodes) {
 		return false
 	}
 	for range n {
@@ -184,7 +197,7 @@ func (bu bundler) addBundles(members []member, n int, preferred bool) bool {
 func (bu bundler) mergeMembers(members []member) (b class, ok bool) {
 	first := &bu.queue.classes[members[0].class]
 	b.Class = podgroup.Class{Sig: first.Sig, Profile: topology.Plain, Priority: first.Priority}
-	b.nodes = bu.sol.acceptedNodes(first)
+	b.nodes = first.acceptedNodes(bu.rooms)
 	for _, m := range members {
 		c := &bu.queue.classes[m.class]
 		b.Amounts = b.Amounts.Add(c.Amounts.Times(int64(m.n)))
@@ -195,7 +208,7 @@ func (bu bundler) mergeMembers(members []member) (b class, ok bool) {
 			}
 			b.Ports, b.Lists = append(b.Ports, c.Ports...), append(b.Lists, c.Lists...)
 		}
-		b.nodes = b.nodes.Both(bu.sol.acceptedNodes(c))
+		b.nodes = b.nodes.Both(c.acceptedNodes(bu.rooms))
 		b.podsPerUnit += m.n * c.podsPerUnit
 		if c.members == nil {
 			b.members = append(b.members, m)
@@ -273,7 +286,7 @@ func (bu bundler) unbundle() {
 		if b.oneNodeOnly {
 			groups, _ := bu.queue.profile(&bu.queue.classes[b.members[0].class]).RequiredHostGroups()
 			for _, g := range groups {
-				delete(bu.sol.hostAssigned, g)
+				delete(bu.hostAssigned, g)
 			}
 		}
 		from := len(b.Pods) - bu.queue.left[i]*b.podsPerUnit
@@ -287,4 +300,18 @@ func (bu bundler) unbundle() {
 		}
 		b.Pods, bu.queue.left[i] = b.Pods[:from], 0
 	}
+}
+
+// daemonPodsSuffice reports whether some accepted offering has DaemonSet pods for all required host
+// affinities of the class. Then it needs no bundle.
+func (bu bundler) daemonPodsSuffice(c int) bool {
+	if bu.queue.daemonPods == nil {
+		return false
+	}
+	groups, _ := bu.queue.profile(&bu.queue.classes[c]).RequiredHostGroups()
+	return slices.ContainsFunc(bu.queue.classes[c].stages, func(stage int) bool {
+		some := false
+		bu.problem.accepts.Sets[stage].Each(func(o int) { some = some || bu.queue.daemonPods.HasAll(groups, o) })
+		return some
+	})
 }

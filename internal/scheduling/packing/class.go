@@ -1,7 +1,12 @@
 package packing
 
 import (
+	"math"
+
 	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
@@ -33,3 +38,39 @@ type member struct{ class, n int }
 
 // units returns how many units the class has.
 func (c *class) units() int { return len(c.Pods) / c.podsPerUnit }
+
+// minimalPrice is the dual price of pods that cost nothing, so that they are placed too, the larger
+// first. A thousand cores get a billionth of a dollar.
+func (c *class) minimalPrice() float64 {
+	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
+}
+
+// appendProportion appends the proportion of the class's requests, in steps of half an octave. The
+// number of pods counts in steps of four octaves, because nodes rarely reach their maximum.
+func (c *class) appendProportion(b []byte, dims resources.Dimensions) []byte {
+	first := 0.0
+	for r, n := range c.Ask {
+		switch {
+		case n <= 0:
+			b = append(b, 0)
+		case first == 0:
+			first = float64(n)
+			b = append(b, 1)
+		default:
+			steps := 2.0
+			if dims[r] == resources.Pods {
+				steps = 0.25
+			}
+			b = hashkey.Int(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
+		}
+	}
+	return b
+}
+
+// acceptedNodes returns those of the existing nodes that pods of the class accept.
+func (c *class) acceptedNodes(rooms *existing.Rooms) bitset.Set {
+	if c.nodes == nil {
+		return rooms.Hard[c.Sig]
+	}
+	return rooms.Hard[c.Sig].Both(c.nodes)
+}

@@ -36,15 +36,3 @@ func (q *queue) addBaseDemand(units map[dualprice.Demand]int, class, n int) {
 		q.addBaseDemand(units, m.class, n*m.n)
 	}
 }
-
-// plannedDemands returns the pods on planned nodes, without their preferences and without the weights
-// of the NodePools.
-func (sol *solution) plannedDemands() []dualprice.Demand {
-	units := map[dualprice.Demand]int{}
-	for _, pn := range sol.planned {
-		for _, a := range pn.allocations {
-			sol.queue.addBaseDemand(units, a.class, a.n*pn.copies)
-		}
-	}
-	return dualprice.Sorted(units)
-}

@@ -40,7 +40,7 @@ func (pc *pricer) setDualPrices(active []int, p *dualprice.Pricing, prices []flo
 
 // expectedLots returns the lots with the lowest price per value that each can reach. holds is, by
 // offering of the bound, the highest total dual price of the pods on one node.
-func (pr *problem) expectedLots(lots []lot, p *dualprice.Pricing, holds []float64) []lot {
+func expectedLots(pr *problem, lots []lot, p *dualprice.Pricing, holds []float64) []lot {
 	most := make([]float64, len(pr.stock.Models))
 	for i, l := range p.Lots {
 		m := pr.stock.Offers[l.Offer].Model
@@ -59,7 +59,7 @@ func (pr *problem) expectedLots(lots []lot, p *dualprice.Pricing, holds []float6
 func (pc *pricer) priceLots(active []int, lots []lot, hard bool) []lot {
 	prices := pc.solver.Last.DualPrices(hard)
 	pc.setDualPrices(active, pc.solver.Last, prices.PerPod)
-	return pc.problem.expectedLots(lots, pc.solver.Last, prices.PerNode)
+	return expectedLots(pc.problem, lots, pc.solver.Last, prices.PerNode)
 }
 
 // repriceLots does the same for the units in left. The pods placed first took the cheapest
@@ -79,15 +79,9 @@ func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 		pc.work.steps += len(p.Demands) * len(p.Lots)
 	}
 	pc.setDualPrices(active, p, prices.PerPod)
-	return pc.problem.expectedLots(lots, p, prices.PerNode)
+	return expectedLots(pc.problem, lots, p, prices.PerNode)
 }
 
 // aboveAnyPrice is more than any real pod can cost, in billionths of a dollar per hour: a million
 // dollars.
 const aboveAnyPrice = 1e6 * float64(catalog.Dollar)
-
-// minimalPrice is the dual price of pods that cost nothing, so that they are placed too, the larger
-// first. A thousand cores get a billionth of a dollar.
-func (c *class) minimalPrice() float64 {
-	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
-}

@@ -130,7 +130,7 @@ func (ef existingFiller) nodesWithRoom(c int) bitset.Set {
 	}
 	if ef.sol.roomCache[c] == nil {
 		class := &ef.queue.classes[c]
-		set := ef.sol.acceptedNodes(class).Clone()
+		set := class.acceptedNodes(ef.sol.rooms).Clone()
 		set.AndNot(ef.rooms.Full)
 		set.Each(func(i int) {
 			if !class.Ask.Fits(ef.rooms.Room[i]) {

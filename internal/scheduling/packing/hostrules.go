@@ -9,7 +9,7 @@ import (
 
 // hostRuleRoom returns how many more units of the class the host rules allow on the node.
 func (f *filler) hostRuleRoom(pn *plannedNode, class int) int {
-	f.queue.countDaemonPods(pn)
+	pn.countDaemonPods(f.queue)
 	c := &f.queue.classes[class]
 	if c.members == nil {
 		p := f.queue.profile(c)
@@ -62,7 +62,7 @@ func (sol *solution) findPlanFewest() {
 		for i := range sol.planned {
 			pn := &sol.planned[i]
 			possible := dp.possibleOffers(i)
-			if n := sol.queue.matchedPods(pn, g); visible.Meets(possible) && (f.Nodes == 0 || n < f.Pods) {
+			if n := pn.matchedPods(sol.queue, g); visible.Meets(possible) && (f.Nodes == 0 || n < f.Pods) {
 				f.Pods = n
 			}
 			other := possible.Clone()

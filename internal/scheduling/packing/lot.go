@@ -37,3 +37,17 @@ func (h *lotQueue) Pop() any {
 	*h = old[:len(old)-1]
 	return last
 }
+
+// lotsFor returns the lots that the classes accept, each class by the set that setOf returns.
+func lotsFor(pr *problem, classes []int, setOf func(class int) int) []lot {
+	sets := make([]int, len(classes))
+	for i, c := range classes {
+		sets[i] = setOf(c)
+	}
+	known := pr.accepts.Lots(sets)
+	out := make([]lot, len(known))
+	for i := range known {
+		out[i].Lot = known[i]
+	}
+	return out
+}

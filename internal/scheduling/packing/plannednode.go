@@ -62,21 +62,8 @@ func (pn *plannedNode) podPorts(q *queue) (ports []int) {
 	return ports
 }
 
-// addToTally adds n units of the class to the counts of a host.
-func (q *queue) addToTally(t *topology.HostCounts, c *class, n int) {
-	if c.members == nil {
-		if p := q.profile(c); len(p.Host) > 0 || len(p.HostIn) > 0 {
-			t.Add(p, n)
-		}
-		return
-	}
-	for _, m := range c.members {
-		t.Add(q.profile(&q.classes[m.class]), n*m.n)
-	}
-}
-
 // countDaemonPods adds the DaemonSet pods of its offering to the node's host counts, once.
-func (q *queue) countDaemonPods(pn *plannedNode) {
+func (pn *plannedNode) countDaemonPods(q *queue) {
 	if q.daemonPods == nil || pn.hasDaemonPods || pn.offer < 0 {
 		return
 	}
@@ -84,8 +71,8 @@ func (q *queue) countDaemonPods(pn *plannedNode) {
 }
 
 // matchedPods returns how many pods the group counts on the planned node.
-func (q *queue) matchedPods(pn *plannedNode, group int) int {
-	q.countDaemonPods(pn)
+func (pn *plannedNode) matchedPods(q *queue, group int) int {
+	pn.countDaemonPods(q)
 	return pn.host.Matched(group)
 }
 

@@ -41,17 +41,3 @@ func bulkWeights(dims resources.Dimensions) []float64 {
 	}
 	return out
 }
-
-// lotsFor returns the lots that the classes accept, each class by the set that setOf returns.
-func (pr *problem) lotsFor(classes []int, setOf func(class int) int) []lot {
-	sets := make([]int, len(classes))
-	for i, c := range classes {
-		sets[i] = setOf(c)
-	}
-	known := pr.accepts.Lots(sets)
-	out := make([]lot, len(known))
-	for i := range known {
-		out[i].Lot = known[i]
-	}
-	return out
-}

@@ -141,7 +141,7 @@ func (dp *domainProjection) emptierHostGroups() map[int]bool {
 func (dp *domainProjection) anyNodeBelow(group, pods int) bool {
 	visible := dp.countedOffers(group)
 	for i := range dp.sol.planned {
-		if dp.queue.matchedPods(&dp.sol.planned[i], group) < pods && visible.Meets(dp.possibleOffers(i)) {
+		if dp.sol.planned[i].matchedPods(dp.queue, group) < pods && visible.Meets(dp.possibleOffers(i)) {
 			return true
 		}
 	}

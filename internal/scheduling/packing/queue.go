@@ -187,9 +187,10 @@ func (q *queue) compareUnplaced(a, b []int, active []int) int {
 	return diff
 }
 
-// leavesPods reports whether the outcome leaves pods of the active classes unplaced.
-func (q *queue) leavesPods(o outcome, active []int) bool {
-	return slices.ContainsFunc(active, func(c int) bool { return o.left[c] > 0 })
+// leavesPods reports whether an outcome leaves pods of the active classes unplaced. left is, by class,
+// how many of its units the outcome does not place.
+func (q *queue) leavesPods(left, active []int) bool {
+	return slices.ContainsFunc(active, func(c int) bool { return left[c] > 0 })
 }
 
 // unitCount returns how many units the class has, including those in bundles.
@@ -275,4 +276,17 @@ func (q *queue) isInHostSpread(c int) bool {
 	spread := func(r topology.Rule) bool { return r.Kind == topology.Spread && r.Weight == 0 }
 	return slices.ContainsFunc(p.Host, spread) ||
 		slices.ContainsFunc(p.HostIn, func(g int) bool { return q.pods.Topology.Groups[g].Kind == topology.Spread })
+}
+
+// addToTally adds n units of the class to the counts of a host.
+func (q *queue) addToTally(t *topology.HostCounts, c *class, n int) {
+	if c.members == nil {
+		if p := q.profile(c); len(p.Host) > 0 || len(p.HostIn) > 0 {
+			t.Add(p, n)
+		}
+		return
+	}
+	for _, m := range c.members {
+		t.Add(q.profile(&q.classes[m.class]), n*m.n)
+	}
 }

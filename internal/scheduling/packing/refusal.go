@@ -49,7 +49,7 @@ func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 // refusalInput returns the solution as the input of package refusal.
 func refusalInput(sol *solution) refusal.Input {
 	hasPlannedPod := func(group int) bool {
-		return slices.ContainsFunc(sol.planned, func(pn plannedNode) bool { return sol.queue.matchedPods(&pn, group) > 0 })
+		return slices.ContainsFunc(sol.planned, func(pn plannedNode) bool { return pn.matchedPods(sol.queue, group) > 0 })
 	}
 	return refusal.Input{
 		Stock: sol.problem.stock, Accepts: sol.problem.accepts, Pods: sol.queue.pods, DaemonPods: sol.queue.daemonPods, Topology: sol.topo, Remaining: sol.remaining,

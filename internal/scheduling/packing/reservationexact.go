@@ -35,7 +35,7 @@ func (rf reservationFiller) fillReservationsExactly(active []int) bool {
 			return false
 		}
 	}
-	lots := rf.problem.lotsFor(active, rf.queue.currentSet)
+	lots := lotsFor(rf.problem, active, rf.queue.currentSet)
 	if rf.work.steps+ex.states*(len(lots)+ex.states*(1+len(rf.problem.stock.Reservations))) > rf.work.limit {
 		return false
 	}

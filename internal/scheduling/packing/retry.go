@@ -226,7 +226,7 @@ func (rt retrier) mayBePlaced(c int, affordable func(set int) bool) bool {
 	affords := func(set int) bool { return affordable(set) || rt.fitsPlannedNode(class, set) }
 	profile := rt.queue.profile(class)
 	if len(profile.Keys) == 0 {
-		return slices.ContainsFunc(class.stages, affords) || rt.sol.existingRoomFor(class, rt.sol.acceptedNodes(class)) > 0
+		return slices.ContainsFunc(class.stages, affords) || rt.sol.existingRoomFor(class, class.acceptedNodes(rt.sol.rooms)) > 0
 	}
 	return slices.ContainsFunc(newSplitter(rt.sol).candidatePlaces(c), func(at topology.Place) bool {
 		stages, _ := newSplitter(rt.sol).stagesIn(class, at.Domains)

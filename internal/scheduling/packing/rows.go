@@ -2,12 +2,8 @@ package packing
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"sort"
-
-	"github.com/joiner-sh/joiner/internal/model/hashkey"
-	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
 // candidateRows is the classes that a kind of node accepts, in rows of similar resource
@@ -53,28 +49,6 @@ func (cf *classFacts) groupRows(classes []int) *candidateRows {
 		slices.SortStableFunc(row, func(a, b int) int { return cmp.Compare(cf.bulk[b], cf.bulk[a]) })
 	}
 	return candidates
-}
-
-// appendProportion appends the proportion of the class's requests, in steps of half an octave. The
-// number of pods counts in steps of four octaves, because nodes rarely reach their maximum.
-func (c *class) appendProportion(b []byte, dims resources.Dimensions) []byte {
-	first := 0.0
-	for r, n := range c.Ask {
-		switch {
-		case n <= 0:
-			b = append(b, 0)
-		case first == 0:
-			first = float64(n)
-			b = append(b, 1)
-		default:
-			steps := 2.0
-			if dims[r] == resources.Pods {
-				steps = 0.25
-			}
-			b = hashkey.Int(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
-		}
-	}
-	return b
 }
 
 // dropPlaced removes the classes without unplaced units.

@@ -182,7 +182,7 @@ func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plan
 			candidates = run.filler.facts.groupRows(run.filler.accepting(l.Offer, classes))
 			run.rowsByMark[l.Mark] = candidates
 		}
-		run.queue.countDaemonPods(&pn) // before pods are placed on a copy of it
+		pn.countDaemonPods(run.queue) // before pods are placed on a copy of it
 		empty := pn.clone()
 		run.filler.fill(&pn, candidates)
 		if run.filler.careful && pn.value > 0 && cost/pn.value*carefulGain < ratio {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
-	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
@@ -76,6 +75,11 @@ func newSolution(pr *problem, g *existing.TopologyState) *solution {
 	return sol
 }
 
+// bundler returns a bundler for the unplaced pods.
+func (sol *solution) bundler() bundler {
+	return newBundler(sol.problem, sol.queue, sol.rooms, sol.topo, sol.hostAssigned)
+}
+
 // cloneRemaining returns copies of the remaining limits.
 func cloneRemaining(all []offering.RemainingLimits) []offering.RemainingLimits {
 	out := make([]offering.RemainingLimits, len(all))
@@ -131,21 +135,6 @@ func (sol *solution) adopt(o outcome) {
 	sol.queue.left, sol.remaining = o.left, o.remaining
 }
 
-// acceptedNodes returns the existing nodes that pods of the class accept.
-func (sol *solution) acceptedNodes(c *class) bitset.Set {
-	if c.nodes == nil {
-		return sol.rooms.Hard[c.Sig]
-	}
-	return sol.rooms.Hard[c.Sig].Both(c.nodes)
-}
-
-// anyNodeFits reports whether one of the nodes has room for the request.
-func (sol *solution) anyNodeFits(ask resources.Vector, nodes bitset.Set) bool {
-	any := false
-	nodes.Each(func(i int) { any = any || ask.Fits(sol.rooms.Room[i]) })
-	return any
-}
-
 // existingRoomFor estimates how many pods of the class have room on these nodes.
 func (sol *solution) existingRoomFor(class *class, nodes bitset.Set) int {
 	n, units := 0, class.units()
@@ -160,13 +149,7 @@ func (sol *solution) existingRoomFor(class *class, nodes bitset.Set) int {
 // hasPod reports whether the group counts a pod on an existing node. Then no unplaced pod may be
 // the group's first.
 func (sol *solution) hasPod(group int) bool {
-	return sol.hasPodOn(sol.rooms, group)
-}
-
-// hasPodOn reports whether the group counts a pod on one of the nodes r, or on a node that accepts
-// no new pods.
-func (sol *solution) hasPodOn(r *existing.Rooms, group int) bool {
-	return sol.topo.OnClosedNodes[group] || r.NodesWithPod(group).Any()
+	return sol.topo.HasPod(sol.rooms, group)
 }
 
 // isHostFixed reports whether pods of the group have a host already, so that others must use it
@@ -209,11 +192,23 @@ func (no *nodeOffers) nodeWith(offer int, allocations []allocation) plannedNode 
 	shape := no.problem.stock.ShapeOf(offer)
 	pn := plannedNode{offer: offer, allocations: allocations, free: shape.Room.Clone()}
 	pn.ports = append(daemonPorts(shape), pn.podPorts(no.queue)...)
-	no.queue.countDaemonPods(&pn)
+	pn.countDaemonPods(no.queue)
 	for _, a := range allocations {
 		c := &no.queue.classes[a.class]
 		pn.free.Take(c.Ask, a.n)
 		no.queue.addToTally(&pn.host, c, a.n)
 	}
 	return pn
+}
+
+// plannedDemands returns the pods on planned nodes, without their preferences and without the weights
+// of the NodePools.
+func (sol *solution) plannedDemands() []dualprice.Demand {
+	units := map[dualprice.Demand]int{}
+	for _, pn := range sol.planned {
+		for _, a := range pn.allocations {
+			sol.queue.addBaseDemand(units, a.class, a.n*pn.copies)
+		}
+	}
+	return dualprice.Sorted(units)
 }

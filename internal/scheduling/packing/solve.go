@@ -92,16 +92,16 @@ func newPlacer(sol *solution) placer {
 // placed together with pods that they prefer are then placed alone.
 func (pc placer) placeAll() {
 	newExistingFiller(pc.sol).placeOnExisting(pc.queue.order)
-	newExistingFiller(pc.sol).placeOnExisting(newBundler(pc.sol).bundleRequired())
+	newExistingFiller(pc.sol).placeOnExisting(pc.sol.bundler().bundleRequired())
 	newExistingFiller(pc.sol).placeOnExisting(pc.queue.affinityFollowers())
-	newExistingFiller(pc.sol).placeOnExisting(newBundler(pc.sol).colocatePreferred())
+	newExistingFiller(pc.sol).placeOnExisting(pc.sol.bundler().colocatePreferred())
 	pc.placeRestOnNewNodes()
-	alone := newBundler(pc.sol).relaxColocation()
-	newBundler(pc.sol).unbundle()
+	alone := pc.sol.bundler().relaxColocation()
+	pc.sol.bundler().unbundle()
 	if len(alone) > 0 {
 		newExistingFiller(pc.sol).placeOnExisting(alone)
 		pc.placeRestOnNewNodes()
-		newBundler(pc.sol).unbundle()
+		pc.sol.bundler().unbundle()
 	}
 }
 
@@ -121,5 +121,5 @@ func (bk bindingCheck) removeUnbindable(topo *existing.TopologyState) {
 	for bk.removeAffinityCycles(topo) {
 		bk.simulateBinding(topo)
 	}
-	newBundler(bk.sol).unbundle()
+	bk.sol.bundler().unbundle()
 }

@@ -200,22 +200,8 @@ func (sp splitter) pricePerSize(set int) float64 {
 	return sp.sol.sizePrices[set]
 }
 
-// capKey is the key of a part in solution.domainCaps.
-func capKey(class int, domains []int) string { return string(intsKey([]int{class}, domains)) }
-
 // stageKey is the key of an accept set within domains in solution.narrowedSets.
 func stageKey(set int, labels []string, domains []int) string {
 	b := intsKey([]int{set}, domains)
 	return string(hashkey.Text(b, labels...))
-}
-
-// intsKey encodes the numbers as a key.
-func intsKey(lists ...[]int) []byte {
-	var b []byte
-	for _, list := range lists {
-		for _, n := range list {
-			b = hashkey.Int(b, n)
-		}
-	}
-	return b
 }

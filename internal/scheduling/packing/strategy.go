@@ -75,7 +75,7 @@ func (nc nodeChooser) chooseNodes(active []int) {
 	p := nc.prices.solver.For(nc.queue.demands(active), false)
 	p.Start() // the bound is computed while the first strategy runs
 	nc.prices.priceClasses(active)
-	lots := nc.problem.lotsFor(active, nc.queue.currentSet)
+	lots := lotsFor(nc.problem, active, nc.queue.currentSet)
 	if o, ok := nc.solveExactly(active, lots); ok {
 		nc.sol.adopt(nc.bestOutcome([]outcome{o, nc.runStrategy(strategy{spreadOut: true}, active, lots)}, active, p))
 		return
@@ -84,7 +84,7 @@ func (nc nodeChooser) chooseNodes(active []int) {
 	// improved. A more expensive one is worth more work.
 	stepLimit := nc.stepLimit(active)
 	outcomes, found := nc.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, careful: true}, {careful: true}}, active, lots, p, stepLimit)
-	if !found && nc.queue.leavesPods(outcomes[0], active) {
+	if !found && nc.queue.leavesPods(outcomes[0].left, active) {
 		for _, s := range nc.limitStrategies(active) {
 			outcomes = append(outcomes, nc.runStrategy(s, active, lots))
 		}
@@ -135,7 +135,7 @@ func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p 
 		}
 		o := nc.runStrategy(s, active, lots)
 		out = append(out, o)
-		if o.price <= p.BoundTimes(targetGap) && o.crowded == 0 && !nc.queue.leavesPods(o, active) {
+		if o.price <= p.BoundTimes(targetGap) && o.crowded == 0 && !nc.queue.leavesPods(o.left, active) {
 			return out, true
 		}
 	}
