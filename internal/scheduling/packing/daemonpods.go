@@ -17,7 +17,7 @@ func (sp splitter) existingNodesFor(p *topology.Profile, domains []int) bitset.S
 // that nothing else in the domains does.
 func (sp splitter) withDaemonPods(set int, p *topology.Profile, domains []int) int {
 	for _, g := range sp.topo.UnmetAffinity(p, domains) {
-		set = sp.problem.accepts.Number(sp.problem.accepts.Sets[set].Both(sp.queue.daemonPods.Matched(g)))
+		set = sp.problem.Accepts.Number(sp.problem.Accepts.Sets[set].Both(sp.queue.DaemonPods.Matched(g)))
 	}
 	return set
 }
