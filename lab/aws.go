@@ -16,6 +16,9 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/permissions"
 	"github.com/joiner-sh/joiner/lab/component"
@@ -42,7 +45,7 @@ func (l *Lab) startAWS() error {
 		return err
 	}
 	w.Seed = filepath.Base(l.Home)
-	w.Timing = world.Timing{Pending: l.Pace.Pending, ShuttingDown: l.Pace.ShuttingDown, Profile: l.Pace.Profile}
+	w.Timing = site.Timing{Pending: l.Pace.Pending, ShuttingDown: l.Pace.ShuttingDown, Profile: l.Pace.Profile}
 	w.Faults.Throttle = l.Throttle
 	l.Estate = estate
 	if err := l.Roles.create(now, w); err != nil {
@@ -105,7 +108,7 @@ func (r *Roles) RemoveNode(name string) error {
 
 func addRole(now time.Time, account *world.Account, name, trusts string) error {
 	trust := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"` + trusts + `"},"Action":"sts:AssumeRole"}]}`
-	if _, err := account.CreateRole(now, world.Role{Name: name, TrustPolicy: trust}); err != nil {
+	if _, err := account.CreateRole(now, identity.Role{Name: name, TrustPolicy: trust}); err != nil {
 		return fmt.Errorf("make role %s: %w", name, err)
 	}
 	if trusts != "ec2.amazonaws.com" {
@@ -127,7 +130,7 @@ func (l *Lab) registerCluster(issuer string) error {
 	}
 	var err error
 	l.Emulator.Do(func(w *world.World, now time.Time) {
-		_, err = w.Region(l.Account, l.Region).EKS.CreateCluster(now, world.Cluster{
+		_, err = w.Region(l.Account, l.Region).EKS.CreateCluster(now, ekscluster.Cluster{
 			Name: l.Cluster, Version: KubernetesMinor(), Endpoint: l.plane.URL,
 			CA:          base64.StdEncoding.EncodeToString(l.plane.CA),
 			ServiceCIDR: l.serviceCIDR(), Issuer: issuer, AuthMode: l.AuthMode,
@@ -143,7 +146,7 @@ func (l *Lab) registerCluster(issuer string) error {
 
 // ARN returns the ARN of a role of the lab's account.
 func (r *Roles) ARN(name string) string {
-	return "arn:" + world.Partition(r.lab.Region) + ":iam::" + r.lab.Account + ":role/" + name
+	return "arn:" + site.Partition(r.lab.Region) + ":iam::" + r.lab.Account + ":role/" + name
 }
 
 // KubernetesMinor returns the control plane's version as EKS writes it: "1.36".

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/fargate"
 )
@@ -48,7 +49,7 @@ func TestCaseFargate(t *testing.T) {
 	if helm == "" {
 		t.Skip(helmVariable + " names no Helm: make bin/helm builds one")
 	}
-	l := beside(t, lab.Options{Fargate: true, AuthMode: world.AuthBoth})
+	l := beside(t, lab.Options{Fargate: true, AuthMode: ekscluster.AuthBoth})
 	joiner := program(t)
 	if err := l.Roles.AddExecution(executionRole); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
@@ -134,8 +135,8 @@ func (l *Lab) envOf(role string, more ...string) ([]string, error) {
 }
 
 // assume opens a session of a role.
-func (r *Roles) assume(role string) (world.Session, error) {
-	var session world.Session
+func (r *Roles) assume(role string) (identity.Session, error) {
+	var session identity.Session
 	var err error
 	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		session, err = w.Account(r.lab.Account).AssumeRole(now, role, "joiner", 12*time.Hour)

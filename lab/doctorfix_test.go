@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -23,7 +23,7 @@ import (
 // permissions it makes the change: the pods run, and rows of aws-auth that belong to other roles are unchanged.
 func TestDoctorFixes(t *testing.T) {
 	t.Parallel()
-	for mode, check := range map[string]string{world.AuthAPI: "AUTH-1", world.AuthConfigMap: "AUTH-3"} {
+	for mode, check := range map[string]string{ekscluster.AuthAPI: "AUTH-1", ekscluster.AuthConfigMap: "AUTH-3"} {
 		t.Run(mode, func(t *testing.T) { doctorFixes(t, beside(t, lab.Options{AuthMode: mode}), check) })
 	}
 }

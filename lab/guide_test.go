@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -201,7 +202,7 @@ func (g *guideWalk) mustBeThere() {
 	if err := g.l.Roles.AddNode(guideNodeRole); err != nil {
 		g.t.Fatal(err)
 	}
-	entry := &eks.CreateAccessEntryInput{ClusterName: &g.l.Cluster, PrincipalArn: aws.String(g.l.Roles.ARN(guideNodeRole)), Type: aws.String(world.EntryEC2Linux)}
+	entry := &eks.CreateAccessEntryInput{ClusterName: &g.l.Cluster, PrincipalArn: aws.String(g.l.Roles.ARN(guideNodeRole)), Type: aws.String(ekscluster.EntryEC2Linux)}
 	if _, err := calls.CreateAccessEntry(g.t.Context(), entry); err != nil {
 		g.t.Fatal(err)
 	}

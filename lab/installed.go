@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab/instance"
 )
 
@@ -53,7 +54,7 @@ func (a *AddOns) apply(ctx context.Context, name string) error {
 func (a *AddOns) keep(ctx context.Context) {
 	done := map[string]bool{} // by ARN
 	_ = wait.PollUntilContextCancel(ctx, addonPoll, false, func(ctx context.Context) (bool, error) {
-		var all []world.Addon
+		var all []ekscluster.Addon
 		a.lab.Emulator.Do(func(*world.World, time.Time) {
 			if c, err := a.lab.Estate.Region.EKS.Cluster(a.lab.Cluster); err == nil {
 				for _, name := range c.Addons() {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/instance"
@@ -273,7 +275,7 @@ func passed(r *world.Region, i world.Instance) bool {
 	return n == nil || n.Lets(true, 443) && n.Lets(false, chosen)
 }
 
-func letsOut(g *world.SecurityGroup, port int64) bool {
+func letsOut(g *network.SecurityGroup, port int64) bool {
 	for _, rule := range g.Egress {
 		if rule.Protocol == "-1" || rule.Protocol == "tcp" && rule.From <= port && port <= rule.To {
 			return true
@@ -285,7 +287,7 @@ func letsOut(g *world.SecurityGroup, port int64) bool {
 // routed says whether the instance's subnet has a way out, by its own route
 // table or by the main one.
 func routed(r *world.Region, i world.Instance) bool {
-	var table *world.RouteTable
+	var table *network.RouteTable
 	for _, t := range r.Network.RouteTables() {
 		if t.VPCID != i.VPCID {
 			continue
@@ -332,7 +334,7 @@ func (s surroundings) Cluster(name string) (instance.Cluster, error) {
 	var out instance.Cluster
 	var err error
 	s.lab.Emulator.Do(func(w *world.World, _ time.Time) {
-		var c *world.Cluster
+		var c *ekscluster.Cluster
 		if c, err = w.Region(s.instance.Account, s.instance.Region).EKS.Cluster(name); err == nil {
 			out = instance.Cluster{Endpoint: c.Endpoint, CA: c.CA, CIDR: c.ServiceCIDR}
 		}

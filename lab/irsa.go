@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // Names of IAM roles for service accounts (IRSA): the annotation that users set, and what EKS's webhook then adds to a pod.
@@ -28,7 +30,7 @@ func (s *ServiceAccounts) Issuer() (string, error) {
 	var issuer string
 	var err error
 	s.lab.Emulator.Do(func(w *world.World, _ time.Time) {
-		var c *world.Cluster
+		var c *ekscluster.Cluster
 		if c, err = w.Region(s.lab.Account, s.lab.Region).EKS.Cluster(s.lab.Cluster); err == nil {
 			issuer = c.Issuer
 		}
@@ -55,7 +57,7 @@ func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
 	}
 	r.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		owner := w.Account(r.lab.Account)
-		known := func(p world.IdentityProvider) bool { return p.Issuer == issuer }
+		known := func(p identity.IdentityProvider) bool { return p.Issuer == issuer }
 		if !slices.ContainsFunc(owner.IdentityProviders(), known) {
 			if _, err = owner.CreateIdentityProvider(issuer, stsAudience); err != nil {
 				return

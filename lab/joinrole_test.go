@@ -21,6 +21,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -30,7 +31,7 @@ import (
 // and launches no second instance. joiner doctor, with read permissions only, names the cause in its first lines, and the printed fix works.
 func TestJoinRole(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{world.AuthConfigMap, world.AuthBoth} {
+	for _, mode := range []string{ekscluster.AuthConfigMap, ekscluster.AuthBoth} {
 		t.Run(mode, func(t *testing.T) { joinRole(t, beside(t, lab.Options{AuthMode: mode})) })
 	}
 }

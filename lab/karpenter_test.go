@@ -19,6 +19,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/lab"
 )
@@ -71,7 +72,7 @@ func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 	tags[corev1.LabelTopologyRegion] = l.Region
 	p.aws(func(w *world.World, now time.Time) error {
 		account := w.Account(l.Account)
-		_, err := account.CreateProfile(now, world.Profile{Name: theirProfile, Path: fmt.Sprintf("/karpenter/%s/%s/%s/", l.Region, l.Cluster, p.class.UID), Tags: tags})
+		_, err := account.CreateProfile(now, identity.Profile{Name: theirProfile, Path: fmt.Sprintf("/karpenter/%s/%s/%s/", l.Region, l.Cluster, p.class.UID), Tags: tags})
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/controlplane"
 	"github.com/joiner-sh/joiner/lab/fargate"
@@ -191,7 +192,7 @@ func (o Options) complete() (Options, error) {
 	o.Account = cmp.Or(o.Account, emulator.DefaultAccount)
 	o.Region = cmp.Or(o.Region, "us-east-1")
 	o.Cluster = cmp.Or(o.Cluster, "lab")
-	o.AuthMode = cmp.Or(o.AuthMode, world.AuthBoth)
+	o.AuthMode = cmp.Or(o.AuthMode, ekscluster.AuthBoth)
 	if o.Pace == (Pace{}) {
 		o.Pace = Quick()
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
@@ -96,7 +97,7 @@ func attach(account *world.Account, now time.Time, roleName string, p permission
 			return err
 		}
 	}
-	made, err := account.CreatePolicy(now, world.Policy{Name: name, Document: string(text)})
+	made, err := account.CreatePolicy(now, identity.Policy{Name: name, Document: string(text)})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // PodIdentity serves credentials of a role like the EKS Pod Identity agent:
@@ -27,7 +28,7 @@ func (*PodIdentity) Settings(url string) []string {
 // ServeHTTP returns credentials.
 func (p *PodIdentity) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	p.Handed.Add(1)
-	var session world.Session
+	var session identity.Session
 	var err error
 	p.Lab.Emulator.Do(func(w *world.World, now time.Time) {
 		session, err = w.Account(p.Lab.Account).AssumeRole(now, cmp.Or(p.Role, ControllerRole), "joiner", p.Life)

@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // unresolved returns an error if the name of the API server cannot be resolved within the VPC. A private-only endpoint needs the VPC's DNS
 // host names.
-func unresolved(r *world.Region, c *world.Cluster) error {
-	i := slices.IndexFunc(r.Network.VPCs(), func(v *world.VPC) bool { return v.ID == c.VPCID })
+func unresolved(r *world.Region, c *ekscluster.Cluster) error {
+	i := slices.IndexFunc(r.Network.VPCs(), func(v *network.VPC) bool { return v.ID == c.VPCID })
 	if i < 0 {
 		return nil
 	}
@@ -30,7 +32,7 @@ func unresolved(r *world.Region, c *world.Cluster) error {
 
 // admitted reports whether the cluster's endpoint accepts packets of an instance: at its private address, or from a public address that its
 // CIDR list includes.
-func admitted(r *world.Region, c *world.Cluster, i world.Instance) bool {
+func admitted(r *world.Region, c *ekscluster.Cluster, i world.Instance) bool {
 	if c.PrivateAccess || len(c.PublicCIDRs) == 0 {
 		return true
 	}
@@ -41,7 +43,7 @@ func admitted(r *world.Region, c *world.Cluster, i world.Instance) bool {
 	for _, t := range r.Network.RouteTables() {
 		for _, route := range t.Routes {
 			if from == "" && slices.Contains(t.SubnetIDs, i.SubnetID) && strings.HasPrefix(route.Target, "nat-") {
-				from = world.GatewayAddress(route.Target)
+				from = network.GatewayAddress(route.Target)
 			}
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -65,9 +66,9 @@ func refusesForeignName(t *testing.T, l *lab.Lab, joiner, pool string) {
 	const other = "other"
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("of the other cluster")})
-		if _, err := w.Region(l.Account, l.Region).EKS.CreateCluster(now, world.Cluster{
+		if _, err := w.Region(l.Account, l.Region).EKS.CreateCluster(now, ekscluster.Cluster{
 			Name: other, Version: "1.36", Endpoint: "https://0123456789ABCDEF.gr7." + l.Region + ".eks.amazonaws.com", CA: base64.StdEncoding.EncodeToString(ca),
-			Issuer: "https://oidc.eks." + l.Region + ".amazonaws.com/id/0123456789ABCDEF", AuthMode: world.AuthBoth, RoleARN: l.Roles.ARN("eksClusterRole"), VPCID: l.Estate.VPC.ID,
+			Issuer: "https://oidc.eks." + l.Region + ".amazonaws.com/id/0123456789ABCDEF", AuthMode: ekscluster.AuthBoth, RoleARN: l.Roles.ARN("eksClusterRole"), VPCID: l.Estate.VPC.ID,
 		}); err != nil {
 			t.Fatal(err)
 		}

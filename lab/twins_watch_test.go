@@ -17,6 +17,7 @@ import (
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -211,7 +212,7 @@ func hear(l *lab.Lab, twins []*twin) *askings {
 }
 
 // hear notes what a role asks for. What it changes or makes must carry the UID of its cluster; what it is made of belongs to others.
-func (a *askings) hear(caller world.Identity, r iampolicy.Request, isAllowed bool) {
+func (a *askings) hear(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	own, isOurs := a.uids[caller.Role]

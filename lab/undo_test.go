@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 	"github.com/joiner-sh/joiner/lab/faults"
 )
@@ -59,7 +60,7 @@ func leftOf(t *testing.T, l *lab.Lab) (out []string) {
 		for _, p := range account.Profiles("") {
 			out = append(out, "profile "+p.Name+" "+p.Role)
 		}
-		var c *world.Cluster
+		var c *ekscluster.Cluster
 		if c, err = l.Estate.Region.EKS.Cluster(l.Cluster); err != nil {
 			return
 		}

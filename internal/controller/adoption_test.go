@@ -15,6 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // Names as Karpenter gives them.
@@ -139,7 +140,7 @@ func (r *rig) theirInstance(t *testing.T) world.Instance {
 	var out world.Instance
 	r.Do(func(w *world.World, now time.Time) {
 		account := w.Account(emulator.DefaultAccount)
-		_, err := account.CreateProfile(now, world.Profile{Name: theirProfile, Path: "/karpenter/" + testRegion + "/" + testCluster + "/uid-class/", Tags: profile})
+		_, err := account.CreateProfile(now, identity.Profile{Name: theirProfile, Path: "/karpenter/" + testRegion + "/" + testCluster + "/uid-class/", Tags: profile})
 		if err == nil {
 			err = account.AddRoleToProfile(theirProfile, "node")
 		}

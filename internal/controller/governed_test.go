@@ -5,6 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
@@ -17,7 +18,7 @@ const controllerRole = "controller"
 func (r *rig) govern(t testing.TB, w *world.World) {
 	t.Helper()
 	account := w.Account(emulator.DefaultAccount)
-	if _, err := account.CreateRole(r.now(), world.Role{Name: controllerRole}); err != nil {
+	if _, err := account.CreateRole(r.now(), identity.Role{Name: controllerRole}); err != nil {
 		t.Fatal(err)
 	}
 	policies, err := permissions.Policies(permissions.Scope{
@@ -31,7 +32,7 @@ func (r *rig) govern(t testing.TB, w *world.World) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := account.CreatePolicy(r.now(), world.Policy{Name: p.Name, Document: string(text)})
+		made, err := account.CreatePolicy(r.now(), identity.Policy{Name: p.Name, Document: string(text)})
 		if err == nil {
 			err = account.AttachPolicy(controllerRole, made.ARN)
 		}

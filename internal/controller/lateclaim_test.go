@@ -27,6 +27,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
@@ -97,8 +98,8 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	r := makeRig(t, types)
 	r.url, r.wire = "http://aws.example", line{rig: r, fuse: r.fuse}
 	r.Do(func(w *world.World, now time.Time) {
-		_, err := r.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
-			AuthMode: world.AuthAPI, VPCID: r.estate.VPC.ID, GroupID: r.estate.ClusterGroup.ID})
+		_, err := r.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
+			AuthMode: ekscluster.AuthAPI, VPCID: r.estate.VPC.ID, GroupID: r.estate.ClusterGroup.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,8 +173,8 @@ func (l *lateRig) look(t *testing.T) {
 func (l *lateRig) mapRole(t *testing.T) {
 	t.Helper()
 	l.Do(func(_ *world.World, now time.Time) {
-		_, err := l.estate.Region.EKS.CreateAccessEntry(now, testCluster, world.AccessEntry{
-			Principal: "arn:aws:iam::" + emulator.DefaultAccount + ":role/node", Kind: world.EntryEC2Linux})
+		_, err := l.estate.Region.EKS.CreateAccessEntry(now, testCluster, ekscluster.AccessEntry{
+			Principal: "arn:aws:iam::" + emulator.DefaultAccount + ":role/node", Kind: ekscluster.EntryEC2Linux})
 		if err != nil {
 			t.Error(err)
 		}

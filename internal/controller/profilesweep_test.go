@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/gc"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // TestUnusedProfilesGo: when the role of a class changes, the instance profile of the old role stays while a node uses
@@ -22,9 +23,9 @@ func TestUnusedProfilesGo(t *testing.T) {
 	r.Sweeper.Profiles = awsClient
 	r.Do(func(w *world.World, now time.Time) {
 		account := w.Account(emulator.DefaultAccount)
-		_, err := account.CreateRole(now, world.Role{Name: "other"})
+		_, err := account.CreateRole(now, identity.Role{Name: "other"})
 		if err == nil {
-			_, err = account.CreateProfile(now, world.Profile{Name: "by-hand", Path: "/karpenter/us-east-1/prod/"})
+			_, err = account.CreateProfile(now, identity.Profile{Name: "by-hand", Path: "/karpenter/us-east-1/prod/"})
 		}
 		if err != nil {
 			t.Error(err)

@@ -49,6 +49,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/provisioner"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
@@ -153,7 +154,7 @@ func (r *rig) furnish(t testing.TB, instanceTypes []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Account(emulator.DefaultAccount).CreateRole(time.Now(), world.Role{Name: "node"}); err != nil {
+	if _, err := w.Account(emulator.DefaultAccount).CreateRole(time.Now(), identity.Role{Name: "node"}); err != nil {
 		t.Fatal(err)
 	}
 	r.estate = estate

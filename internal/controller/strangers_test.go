@@ -9,6 +9,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // TestClassOfAnotherVPC: selectors match only resources in the cluster's VPC, or in a single VPC if that is not known. A selector for
@@ -89,7 +90,7 @@ func TestProfileWithoutRole(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.Do(func(w *world.World, now time.Time) {
-		if _, err := w.Account(emulator.DefaultAccount).CreateProfile(now, world.Profile{Name: "empty"}); err != nil {
+		if _, err := w.Account(emulator.DefaultAccount).CreateProfile(now, identity.Profile{Name: "empty"}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/gc"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -20,7 +21,7 @@ func shiftRig(t *testing.T, instanceTypes ...string) *rig {
 	t.Helper()
 	r := newRig(t, instanceTypes...)
 	r.Do(func(_ *world.World, now time.Time) {
-		made, err := r.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: testCluster, ZonalShift: true})
+		made, err := r.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: testCluster, ZonalShift: true})
 		if err != nil || made.ARN != testClusterARN {
 			t.Fatalf("%+v, %v", made, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // TestNetworkACLs: a network ACL is listed with the rule that ends every one, and takes a rule where none has its number.
@@ -16,10 +17,10 @@ func TestNetworkACLs(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
 	subnet := b.estate.PrivateSubnets[0]
-	var acl *world.NetworkACL
+	var acl *network.NetworkACL
 	b.server.Do(func(*world.World, time.Time) {
-		acl = b.estate.Region.Network.CreateNetworkACL(world.NetworkACL{VPCID: b.estate.VPC.ID, SubnetIDs: []string{subnet.ID},
-			Entries: []world.ACLEntry{{Number: 100, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 443, To: 443}}})
+		acl = b.estate.Region.Network.CreateNetworkACL(network.NetworkACL{VPCID: b.estate.VPC.ID, SubnetIDs: []string{subnet.ID},
+			Entries: []network.ACLEntry{{Number: 100, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 443, To: 443}}})
 	})
 	out, err := b.ec2.DescribeNetworkAcls(ctx, &ec2.DescribeNetworkAclsInput{Filters: []types.Filter{{Name: aws.String("association.subnet-id"), Values: []string{subnet.ID}}}})
 	if err != nil || len(out.NetworkAcls) != 1 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // writeAnswer writes what a call came to.
@@ -56,10 +57,10 @@ func (s *Server) xml(c *api.Call, answer any) []byte {
 
 // writeError writes a refusal as the service does, and returns its status.
 func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
-	var refusal *world.Error
+	var refusal *failure.Error
 	if !errors.As(err, &refusal) {
 		s.logger().Error("call failed", "call", c.Name(), "request", c.ID, "error", err)
-		refusal = &world.Error{Code: "InternalFailure", Message: err.Error(), Status: http.StatusInternalServerError}
+		refusal = &failure.Error{Code: "InternalFailure", Message: err.Error(), Status: http.StatusInternalServerError}
 	}
 	status := refusal.Status
 	if status == 0 {
@@ -85,7 +86,7 @@ func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
 }
 
 // xmlError writes an error in the XML of its service.
-func (s *Server) xmlError(c *api.Call, refusal *world.Error, status int) []byte {
+func (s *Server) xmlError(c *api.Call, refusal *failure.Error, status int) []byte {
 	e := &api.Encoder{Codec: &s.codec}
 	e.Out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
 	if c.Protocol == api.EC2Query {
@@ -113,7 +114,7 @@ func (s *Server) xmlError(c *api.Call, refusal *world.Error, status int) []byte 
 
 // jsonCode returns the code of an error as the JSON protocols name it. Those of
 // SQS are not those of its query protocol.
-func jsonCode(c *api.Call, refusal *world.Error) string {
+func jsonCode(c *api.Call, refusal *failure.Error) string {
 	if c.Service != "sqs" {
 		return refusal.Code
 	}

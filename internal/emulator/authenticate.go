@@ -10,6 +10,9 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // How far the time of a signature may be from ours: 5 minutes by
@@ -28,36 +31,36 @@ const clusterHeader = "X-K8s-Aws-Id"
 // authenticate returns the caller of a request. A key that the world issued must have signed the request. Any other key is the
 // administrator of its account, unless the server is strict, the request has a session token (only the world opens sessions),
 // or the request is presigned (such a request proves an identity).
-func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *api.Call) (world.Identity, error) {
+func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c *api.Call) (identity.Identity, error) {
 	sig, err := readSignature(r)
 	if errors.Is(err, errUnsigned) {
-		return world.Identity{}, api.Forbidden("MissingAuthenticationToken", "Request is missing Authentication Token")
+		return identity.Identity{}, api.Forbidden("MissingAuthenticationToken", "Request is missing Authentication Token")
 	}
 	if err != nil {
-		return world.Identity{}, &world.Error{Code: "IncompleteSignature", Message: err.Error()}
+		return identity.Identity{}, &failure.Error{Code: "IncompleteSignature", Message: err.Error()}
 	}
 	session, known := w.SessionByKey(sig.accessKey)
 	if !known && (s.Strict || sig.presigned || sig.token != "") {
-		return world.Identity{}, invalidToken(c.Service)
+		return identity.Identity{}, invalidToken(c.Service)
 	}
 	if !known && s.Assume != "" {
 		account := accountOf(sig.accessKey)
-		return world.Identity{Account: account, Role: s.Assume, ARN: "arn:" + world.Partition(c.RegionID) + ":sts::" + account + ":assumed-role/" + s.Assume + "/unknown"}, nil
+		return identity.Identity{Account: account, Role: s.Assume, ARN: "arn:" + site.Partition(c.RegionID) + ":sts::" + account + ":assumed-role/" + s.Assume + "/unknown"}, nil
 	}
 	if !known {
-		return world.Root(accountOf(sig.accessKey), c.RegionID), nil
+		return identity.Root(accountOf(sig.accessKey), c.RegionID), nil
 	}
 	if session.Token != sig.token || !w.Stands(session) {
-		return world.Identity{}, invalidToken(c.Service)
+		return identity.Identity{}, invalidToken(c.Service)
 	}
 	if err := verify(now, session, sig, r, c); err != nil {
-		return world.Identity{}, err
+		return identity.Identity{}, err
 	}
 	return session.Identity, nil
 }
 
 // verify refuses a request that the session did not sign, or not now.
-func verify(now time.Time, session world.Session, sig signature, r *http.Request, c *api.Call) error {
+func verify(now time.Time, session identity.Session, sig signature, r *http.Request, c *api.Call) error {
 	if !session.Expires.IsZero() && !now.Before(session.Expires) {
 		return expired(c)
 	}
@@ -97,7 +100,7 @@ func checkTime(now time.Time, sig signature, c *api.Call) error {
 		return api.Forbidden("SignatureDoesNotMatch", says)
 	case api.AWSJSON10, api.AWSJSON11, api.RESTJSON:
 	}
-	return &world.Error{Code: "InvalidSignatureException", Message: says}
+	return &failure.Error{Code: "InvalidSignatureException", Message: says}
 }
 
 // expired refuses the keys of a session that has ended, in the words of the service.
@@ -107,14 +110,14 @@ func expired(c *api.Call) error {
 	case "ec2":
 		return requestExpired()
 	case "ssm", "eks", "pricing", api.ShiftService:
-		return &world.Error{Code: "ExpiredTokenException", Message: says}
+		return &failure.Error{Code: "ExpiredTokenException", Message: says}
 	}
 	return api.Forbidden("ExpiredToken", says)
 }
 
 // requestExpired is what EC2 answers both to keys that have ended and to a signature of another time.
 func requestExpired() error {
-	return &world.Error{Code: "RequestExpired", Message: "Request has expired."}
+	return &failure.Error{Code: "RequestExpired", Message: "Request has expired."}
 }
 
 // accountOf returns the account that an unknown access key stands for.
@@ -129,9 +132,9 @@ func accountOf(accessKey string) string {
 func invalidToken(service string) error {
 	switch service {
 	case "ec2":
-		return &world.Error{Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials", Status: 401}
+		return &failure.Error{Code: "AuthFailure", Message: "AWS was not able to validate the provided access credentials", Status: 401}
 	case "ssm", "eks", "pricing", api.ShiftService:
-		return &world.Error{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}
+		return &failure.Error{Code: "UnrecognizedClientException", Message: "The security token included in the request is invalid."}
 	}
 	return api.Forbidden("InvalidClientTokenId", "The security token included in the request is invalid.")
 }

@@ -13,6 +13,7 @@ import (
 	"mvdan.cc/sh/v3/shell"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
 // TestAWSCommandLine runs the scripts of testdata/awscli with the AWS command
@@ -45,7 +46,7 @@ func TestAWSCommandLine(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			b.server.Do(func(_ *world.World, now time.Time) {
-				if _, err := b.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "demo", AuthMode: world.AuthBoth}); err != nil {
+				if _, err := b.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "demo", AuthMode: ekscluster.AuthBoth}); err != nil {
 					t.Error(err)
 				}
 			})

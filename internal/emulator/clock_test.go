@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // everyService calls each service once and returns the codes of the answers, "" for success.
@@ -75,7 +76,7 @@ func TestClocksApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			var s world.Session
+			var s identity.Session
 			b.server.Do(func(w *world.World, _ time.Time) { s = w.Account(account).CreateUser("ann") })
 			b.pass(c.apart)
 			once := b.config(s.AccessKey, s.SecretKey, "")
@@ -100,7 +101,7 @@ func TestEndedSession(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.profile(t, "p", "node")
-	var s world.Session
+	var s identity.Session
 	b.server.Do(func(w *world.World, now time.Time) {
 		var err error
 		if s, err = w.Account(account).AssumeRole(now, "node", "i-0123", time.Minute); err != nil {

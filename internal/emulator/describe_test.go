@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -265,7 +266,7 @@ func TestNetwork(t *testing.T) {
 		t.Errorf("zones: %+v, %v", zones, err)
 	}
 	b.server.Do(func(*world.World, time.Time) {
-		b.estate.Region.Network.CreateEndpoint(world.Endpoint{VPCID: b.estate.VPC.ID, Service: "com.amazonaws.us-east-1.sts", Kind: "Interface", GroupIDs: []string{b.estate.NodeGroup.ID}})
+		b.estate.Region.Network.CreateEndpoint(network.Endpoint{VPCID: b.estate.VPC.ID, Service: "com.amazonaws.us-east-1.sts", Kind: "Interface", GroupIDs: []string{b.estate.NodeGroup.ID}})
 	})
 	endpoints, err := b.ec2.DescribeVpcEndpoints(t.Context(), &ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{{Name: aws.String("service-name"), Values: []string{"*.sts"}}}})
 	if err != nil || len(endpoints.VpcEndpoints) != 1 || *endpoints.VpcEndpoints[0].Groups[0].GroupName != "demo-node" {

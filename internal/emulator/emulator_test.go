@@ -24,6 +24,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -68,7 +69,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Timing = world.Timing{Pending: 2 * time.Second, ShuttingDown: 3 * time.Second}
+	w.Timing = site.Timing{Pending: 2 * time.Second, ShuttingDown: 3 * time.Second}
 	b.estate = estate
 	b.server = &emulator.Server{World: w, Now: b.clock}
 	web := httptest.NewServer(b.server)

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // TestThrottling empties EC2's bucket for RunInstances, and lets it fill again.
@@ -85,7 +86,7 @@ func TestDenied(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.profile(t, "p", "controller")
-	var session world.Session
+	var session identity.Session
 	b.server.Do(func(w *world.World, now time.Time) {
 		var err error
 		if session, err = w.Account(account).AssumeRole(now, "controller", "test", time.Hour); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
 // TestIPv6 launches an instance with addresses and prefixes of both families, and reads them as EC2's own client does.
@@ -69,7 +70,7 @@ func TestClusterOfIPv6(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.server.Do(func(_ *world.World, now time.Time) {
-		if _, err := b.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "six", ServiceCIDR: "fd30:1c53:5f8a::/108"}); err != nil {
+		if _, err := b.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "six", ServiceCIDR: "fd30:1c53:5f8a::/108"}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -2,7 +2,7 @@ package emulator
 
 import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // kmsActions returns the actions of KMS that fix a key which blocks launches.
@@ -64,7 +64,7 @@ type createGrantOut struct {
 // createGrant lets a principal use a key. EBS needs to grant on, so a grant without CreateGrant does not help it.
 func createGrant(c *api.Call, in *createGrantIn) (createGrantOut, error) {
 	if len(in.Operations) == 0 {
-		return createGrantOut{}, &world.Error{Code: "ValidationException", Message: "1 validation error detected: Value null at 'operations' failed to satisfy constraint: Member must not be null"}
+		return createGrantOut{}, &failure.Error{Code: "ValidationException", Message: "1 validation error detected: Value null at 'operations' failed to satisfy constraint: Member must not be null"}
 	}
 	needed := map[string]bool{"CreateGrant": true, "Decrypt": true, "GenerateDataKeyWithoutPlaintext": true}
 	for _, o := range in.Operations {

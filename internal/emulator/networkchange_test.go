@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // isCode demands an error with a code.
@@ -49,7 +49,7 @@ func TestNetworkIsMended(t *testing.T) {
 	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{GroupId: &group})
 	isCode(t, err, "MissingParameter")
 
-	table := b.estate.Region.Network.CreateRouteTable(world.RouteTable{VPCID: b.estate.VPC.ID})
+	table := b.estate.Region.Network.CreateRouteTable(network.RouteTable{VPCID: b.estate.VPC.ID})
 	gateways, err := b.ec2.DescribeNatGateways(ctx, &ec2.DescribeNatGatewaysInput{Filter: []types.Filter{{Name: aws.String("vpc-id"), Values: []string{b.estate.VPC.ID}}}})
 	if err != nil || len(gateways.NatGateways) == 0 || gateways.NatGateways[0].State != types.NatGatewayStateAvailable || aws.ToString(gateways.NatGateways[0].NatGatewayAddresses[0].PublicIp) == "" {
 		t.Fatalf("%+v, %v", gateways, err)
@@ -70,7 +70,7 @@ func TestNetworkIsMended(t *testing.T) {
 func TestRouteIsReplaced(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
-	table := b.estate.Region.Network.CreateRouteTable(world.RouteTable{VPCID: b.estate.VPC.ID, Routes: []world.Route{{Destination: "0.0.0.0/0", Target: "nat-1", Gone: true}}})
+	table := b.estate.Region.Network.CreateRouteTable(network.RouteTable{VPCID: b.estate.VPC.ID, Routes: []network.Route{{Destination: "0.0.0.0/0", Target: "nat-1", Gone: true}}})
 	state := func() types.RouteState {
 		out, err := b.ec2.DescribeRouteTables(ctx, &ec2.DescribeRouteTablesInput{RouteTableIds: []string{table.ID}})
 		if err != nil {

@@ -2,7 +2,7 @@ package emulator
 
 import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // organizationActions returns the actions of Organizations: an administrator frees the account of a service control policy.
@@ -17,7 +17,7 @@ type detachPolicyIn struct {
 
 func detachPolicy(c *api.Call, in *detachPolicyIn) (api.None, error) {
 	if in.TargetId != c.Caller.Account {
-		return api.None{}, &world.Error{Code: "TargetNotFoundException", Message: "You specified a target that doesn't exist."}
+		return api.None{}, &failure.Error{Code: "TargetNotFoundException", Message: "You specified a target that doesn't exist."}
 	}
 	return api.None{}, c.Account().DetachServiceControlPolicy(in.PolicyId)
 }

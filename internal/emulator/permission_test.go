@@ -19,6 +19,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
@@ -41,7 +42,7 @@ func (b *bench) govern(t *testing.T, role string, documents ...string) {
 			t.Fatal(err)
 		}
 	}
-	var session world.Session
+	var session identity.Session
 	var err error
 	b.server.Do(func(w *world.World, now time.Time) {
 		session, err = w.Account(account).AssumeRole(now, role, "test", 12*time.Hour)
@@ -130,7 +131,7 @@ func TestAskedIsTold(t *testing.T) {
 	b := newBench(t)
 	var heard []string
 	b.server.Do(func(*world.World, time.Time) {
-		b.server.OnAsk = func(caller world.Identity, r iampolicy.Request, isAllowed bool) {
+		b.server.OnAsk = func(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 			uid := append(r.Keys["aws:RequestTag/joiner.sh/cluster-uid"], r.Keys["aws:ResourceTag/joiner.sh/cluster-uid"]...)
 			heard = append(heard, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ", uid, " ", isAllowed))
 		}

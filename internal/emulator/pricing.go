@@ -8,6 +8,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // pricingActions returns the actions of the price list.
@@ -45,7 +46,7 @@ type priced struct {
 // getProducts lists the on-demand prices of instance types on Linux.
 func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 	if in.ServiceCode != "AmazonEC2" {
-		return getProductsOut{}, &world.Error{Code: "NotFoundException", Message: "Invalid service code " + in.ServiceCode}
+		return getProductsOut{}, &failure.Error{Code: "NotFoundException", Message: "Invalid service code " + in.ServiceCode}
 	}
 	var found []priced
 	for _, region := range c.World.Markets() {
@@ -66,7 +67,7 @@ func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 	}
 	found, next, err := api.Cut(found, func(p priced) string { return p.sku }, api.Page{Token: in.NextToken, Size: size})
 	if err != nil {
-		return getProductsOut{}, &world.Error{Code: "InvalidNextTokenException", Message: "The pagination token is invalid. Try again without a pagination token."}
+		return getProductsOut{}, &failure.Error{Code: "InvalidNextTokenException", Message: "The pagination token is invalid. Try again without a pagination token."}
 	}
 	out := getProductsOut{FormatVersion: "aws_v1", PriceList: make([]string, len(found)), NextToken: next}
 	for i, p := range found {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/eks"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // read makes a call of a request: which service and action it is for, and what
@@ -19,7 +19,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*api.Call, error)
 	if err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
-			return c, &world.Error{Code: "RequestEntityTooLarge", Message: "The request is larger than 2 MiB.", Status: 413}
+			return c, &failure.Error{Code: "RequestEntityTooLarge", Message: "The request is larger than 2 MiB.", Status: 413}
 		}
 		return c, api.InvalidRequest("The body of the request could not be read")
 	}

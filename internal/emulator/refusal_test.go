@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // refusal is a way in which an account keeps a launch from succeeding, what EC2 says to it, and what puts an end to it.
@@ -65,7 +66,7 @@ func refusals() map[string]refusal {
 		}, want: "with an explicit deny in a service control policy: arn:aws:organizations::", fix: "organizations detach-policy --policy-id $POLICY --target-id " + account},
 		"deny": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
 			account := b.estate.Region.Account
-			p, err := account.CreatePolicy(b.now, world.Policy{Name: "frozen", Document: denyOf("ec2:RunInstances")})
+			p, err := account.CreatePolicy(b.now, identity.Policy{Name: "frozen", Document: denyOf("ec2:RunInstances")})
 			if err == nil {
 				err = account.AttachPolicy("controller", p.ARN)
 			}

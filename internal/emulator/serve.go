@@ -13,6 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // serve reads a call, carries it out and writes the answer.
@@ -79,10 +81,10 @@ func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
 		c.RegionID = "us-east-1"
 	}
 	if len(c.RegionID) > 32 || strings.Trim(c.RegionID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return nil, &world.Error{Code: "AuthFailure", Message: "Credential should be scoped to a valid region.", Status: 401}
+		return nil, &failure.Error{Code: "AuthFailure", Message: "Credential should be scoped to a valid region.", Status: 401}
 	}
 	if c.Caller.Account == "" {
-		c.Caller = world.Root(DefaultAccount, c.RegionID)
+		c.Caller = identity.Root(DefaultAccount, c.RegionID)
 	}
 	c.Region = c.World.Region(c.Caller.Account, c.RegionID)
 	fate := world.Call{Account: c.Caller.Account, Region: c.RegionID, Name: c.Name(), Role: c.Caller.Role}
@@ -122,7 +124,7 @@ func (s *Server) run(c *api.Call, act api.Action) (any, error) {
 }
 
 // note calls OnAsk, and counts allowed requests. The lock is held.
-func (s *Server) note(caller world.Identity, r iampolicy.Request, isAllowed bool) {
+func (s *Server) note(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 	if s.OnAsk != nil {
 		s.OnAsk(caller, r, isAllowed)
 	}
@@ -150,7 +152,7 @@ func (s *Server) decode(c *api.Call, into any) error {
 			return err
 		}
 		if name := c.Query.Unused(""); name != "" && c.Protocol == api.EC2Query {
-			return &world.Error{Code: "UnknownParameter", Message: "The parameter " + name + " is not recognized"}
+			return &failure.Error{Code: "UnknownParameter", Message: "The parameter " + name + " is not recognized"}
 		}
 		return nil
 	}
@@ -158,7 +160,7 @@ func (s *Server) decode(c *api.Call, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(c.Body, into); err != nil {
-		return &world.Error{Code: "SerializationException", Message: "The body of the request is not what the action takes: " + err.Error()}
+		return &failure.Error{Code: "SerializationException", Message: "The body of the request is not what the action takes: " + err.Error()}
 	}
 	return nil
 }
@@ -174,9 +176,9 @@ func (s *Server) requestID() string {
 // unknownAction refuses an action that the service does not have.
 func unknownAction(c *api.Call) error {
 	if c.Protocol == api.EC2Query || c.Protocol == api.AWSQuery {
-		return &world.Error{Code: "InvalidAction", Message: "The action " + c.Action + " is not valid for this web service."}
+		return &failure.Error{Code: "InvalidAction", Message: "The action " + c.Action + " is not valid for this web service."}
 	}
-	return &world.Error{Code: "UnknownOperationException", Message: "The action " + c.Name() + " is not one that this emulator serves."}
+	return &failure.Error{Code: "UnknownOperationException", Message: "The action " + c.Name() + " is not one that this emulator serves."}
 }
 
 // spoiltError makes an error of a fault. Throttling has another name in each service.
@@ -184,7 +186,7 @@ func spoiltError(c *api.Call, a *world.Answer) error {
 	if a.Garbage != "" {
 		return errGarbage
 	}
-	e := &world.Error{Code: a.Code, Message: a.Message, Status: a.Status}
+	e := &failure.Error{Code: a.Code, Message: a.Message, Status: a.Status}
 	if e.Status == 0 {
 		e.Status = http.StatusInternalServerError
 	}

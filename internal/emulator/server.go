@@ -16,6 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // Server serves a world. Its zero value is ready for use and serves an empty
@@ -31,7 +32,7 @@ type Server struct {
 	// OnAsk is called for each action of a role with policies on a resource, before it is done: with the caller, the request
 	// (its keys have the tags of the resource) and whether the policies allow it. A call that affects several resources
 	// is several requests. It is called with the lock held: it must not call the Server. nil disables it.
-	OnAsk func(caller world.Identity, r iampolicy.Request, isAllowed bool)
+	OnAsk func(caller identity.Identity, r iampolicy.Request, isAllowed bool)
 
 	Log *slog.Logger // one line per call; nil: silent
 
@@ -109,7 +110,7 @@ func (s *Server) AppendConsole(instanceID, text string) {
 // instance for its role. The error says what an instance without any is missing.
 func (s *Server) Credentials(instanceID string) (accessKey, secretKey, sessionToken string, err error) {
 	s.Do(func(w *world.World, now time.Time) {
-		var session world.Session
+		var session identity.Session
 		session, err = w.InstanceSession(now, instanceID)
 		accessKey, secretKey, sessionToken = session.AccessKey, session.SecretKey, session.Token
 	})

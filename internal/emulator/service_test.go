@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
 // TestIAM makes, lists and deletes profiles and roles, in the right order and the wrong one.
@@ -80,7 +81,7 @@ func TestEKS(t *testing.T) {
 	b := newBench(t)
 	cluster := aws.String("demo")
 	b.server.Do(func(_ *world.World, now time.Time) {
-		_, err := b.estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "demo", Endpoint: "https://127.0.0.1:6443", CA: "Q0E=", AuthMode: world.AuthConfigMap})
+		_, err := b.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "demo", Endpoint: "https://127.0.0.1:6443", CA: "Q0E=", AuthMode: ekscluster.AuthConfigMap})
 		if err != nil {
 			t.Error(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // ssmActions returns the actions of Systems Manager.
@@ -55,7 +56,7 @@ type parametersOut struct {
 
 func getParameters(c *api.Call, in *parametersIn) (parametersOut, error) {
 	if len(in.Names) == 0 || len(in.Names) > 10 {
-		return parametersOut{}, &world.Error{Code: "ValidationException", Message: "1 validation error detected: names must have between 1 and 10 members"}
+		return parametersOut{}, &failure.Error{Code: "ValidationException", Message: "1 validation error detected: names must have between 1 and 10 members"}
 	}
 	out := parametersOut{Parameters: []parameter{}, InvalidParameters: []string{}}
 	for _, name := range in.Names {
@@ -89,7 +90,7 @@ func getParametersByPath(c *api.Call, in *parametersByPathIn) (parametersByPathO
 	found, next, err := api.Cut(c.Region.SSM.ParametersByPath(in.Path, in.Recursive),
 		func(p world.Parameter) string { return p.Name }, api.Page{Token: in.NextToken, Size: size})
 	if err != nil {
-		return parametersByPathOut{}, &world.Error{Code: "InvalidNextToken", Message: "The specified token isn't valid."}
+		return parametersByPathOut{}, &failure.Error{Code: "InvalidNextToken", Message: "The specified token isn't valid."}
 	}
 	out := parametersByPathOut{Parameters: []parameter{}, NextToken: next}
 	for _, p := range found {

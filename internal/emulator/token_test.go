@@ -18,11 +18,12 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // token presigns a GetCallerIdentity as the tokens of EKS are made: for 60
 // seconds, with the cluster in a signed header.
-func (b *bench) token(t *testing.T, s world.Session, cluster string) *url.URL {
+func (b *bench) token(t *testing.T, s identity.Session, cluster string) *url.URL {
 	t.Helper()
 	client := sts.NewFromConfig(b.config(s.AccessKey, s.SecretKey, s.Token))
 	signed, err := sts.NewPresignClient(client).PresignGetCallerIdentity(context.Background(), &sts.GetCallerIdentityInput{}, func(o *sts.PresignOptions) {
@@ -83,7 +84,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.profile(t, "p", "node")
-	var s world.Session
+	var s identity.Session
 	b.server.Do(func(w *world.World, now time.Time) {
 		var err error
 		if s, err = w.Account(account).AssumeRole(now, "node", "i-0123", 6*time.Hour); err != nil {
@@ -92,7 +93,7 @@ func TestTokens(t *testing.T) {
 	})
 	forged := s
 	forged.SecretKey = "guess"
-	unknown := world.Session{AccessKey: account, SecretKey: "secret"}
+	unknown := identity.Session{AccessKey: account, SecretKey: "secret"}
 	good := b.token(t, s, "demo")
 	host := good.Host
 	const arn = "arn:aws:sts::111122223333:assumed-role/node/i-0123"
@@ -130,7 +131,7 @@ func TestTokenAge(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.profile(t, "p", "node")
-	var s world.Session
+	var s identity.Session
 	b.server.Do(func(w *world.World, now time.Time) { s = w.Account(account).CreateUser("ann") })
 	u := b.token(t, s, "demo")
 	b.pass(14 * time.Minute)
@@ -201,7 +202,7 @@ func TestStrict(t *testing.T) {
 	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "AuthFailure" {
 		t.Errorf("unknown key: %v", err)
 	}
-	var s world.Session
+	var s identity.Session
 	b.server.Do(func(w *world.World, _ time.Time) { s = w.Account(account).CreateUser("ann") })
 	b.use(b.config(s.AccessKey, s.SecretKey, ""))
 	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil {

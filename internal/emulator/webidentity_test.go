@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // issuer of service account tokens, and another one.
@@ -66,7 +67,7 @@ func TestWebIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var provider world.IdentityProvider
+	var provider identity.IdentityProvider
 	b.server.Do(func(w *world.World, now time.Time) {
 		if provider, err = w.Account(account).CreateIdentityProvider(issuer, "sts.amazonaws.com"); err != nil {
 			t.Fatal(err)
@@ -78,7 +79,7 @@ func TestWebIdentity(t *testing.T) {
 		trust := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"pods.eks.amazonaws.com"},"Action":"sts:AssumeRole"},
 			{"Effect":"Allow","Principal":{"Federated":"` + provider.ARN + `"},"Action":"sts:AssumeRoleWithWebIdentity",
 			"Condition":{"StringEquals":{"` + host + `:aud":"sts.amazonaws.com","` + host + `:sub":"system:serviceaccount:kube-system:joiner"}}}]}`
-		if _, err := w.Account(account).CreateRole(now, world.Role{Name: "controller", TrustPolicy: trust}); err != nil {
+		if _, err := w.Account(account).CreateRole(now, identity.Role{Name: "controller", TrustPolicy: trust}); err != nil {
 			t.Fatal(err)
 		}
 	})

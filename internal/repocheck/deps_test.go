@@ -49,7 +49,9 @@ internal/scheduling/existing: internal/model/bitset internal/model/cluster inter
 internal/scheduling/packing/binding: internal/scheduling/existing internal/scheduling/topology
 internal/scheduling/packing/dualprice: internal/model/bitset internal/model/catalog internal/model/resources internal/scheduling/existing internal/scheduling/lowerbound internal/scheduling/offering internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology
 internal/scheduling/packing/refusal: internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/offering internal/scheduling/podgroup internal/scheduling/topology internal/suggest
-internal/scheduling/packing: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/offering internal/scheduling/packing/binding internal/scheduling/packing/dualprice internal/scheduling/packing/refusal internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology
+internal/scheduling/packing/pending: internal/model/bitset internal/model/hashkey internal/model/resources internal/scheduling/existing internal/scheduling/offering internal/scheduling/packing/dualprice internal/scheduling/podgroup internal/scheduling/topology
+internal/scheduling/packing/bundle: internal/model/bitset internal/model/resources internal/scheduling/existing internal/scheduling/packing/pending internal/scheduling/podgroup internal/scheduling/topology
+internal/scheduling/packing: internal/model/bitset internal/model/catalog internal/model/cluster internal/model/hashkey internal/model/requirements internal/model/resources internal/scheduling/existing internal/scheduling/offering internal/scheduling/packing/binding internal/scheduling/packing/bundle internal/scheduling/packing/dualprice internal/scheduling/packing/pending internal/scheduling/packing/refusal internal/scheduling/parallel internal/scheduling/podgroup internal/scheduling/topology
 internal/scheduling/packing/verify: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing
 internal/scheduling/fairness: internal/model/cluster internal/scheduling/podgroup
 
@@ -117,13 +119,18 @@ internal/metrics: | github.com/prometheus
 
 # emulator: the AWS of the lab. The world and the policies are pure.
 internal/emulator/iampolicy:
-internal/emulator/world: internal/emulator/iampolicy internal/model/catalog
-internal/emulator/api: internal/emulator/iampolicy internal/emulator/world
-internal/emulator/ec2: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/model/catalog
-internal/emulator/iam: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
-internal/emulator/eks: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
-internal/emulator/sqs: internal/emulator/api internal/emulator/iampolicy internal/emulator/world
-internal/emulator: internal/emulator/api internal/emulator/ec2 internal/emulator/eks internal/emulator/iam internal/emulator/iampolicy internal/emulator/sqs internal/emulator/world
+internal/emulator/world/failure:
+internal/emulator/world/site: internal/model/catalog
+internal/emulator/world/identity: internal/emulator/iampolicy internal/emulator/world/failure internal/emulator/world/site
+internal/emulator/world/network: internal/emulator/world/failure internal/emulator/world/site
+internal/emulator/world/ekscluster: internal/emulator/world/failure internal/emulator/world/identity internal/emulator/world/site
+internal/emulator/world: internal/emulator/iampolicy internal/emulator/world/ekscluster internal/emulator/world/failure internal/emulator/world/identity internal/emulator/world/network internal/emulator/world/site internal/model/catalog
+internal/emulator/api: internal/emulator/iampolicy internal/emulator/world internal/emulator/world/failure internal/emulator/world/identity
+internal/emulator/ec2: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/emulator/world/failure internal/emulator/world/network internal/emulator/world/site internal/model/catalog
+internal/emulator/iam: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/emulator/world/failure internal/emulator/world/identity internal/emulator/world/site
+internal/emulator/eks: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/emulator/world/ekscluster internal/emulator/world/failure
+internal/emulator/sqs: internal/emulator/api internal/emulator/iampolicy internal/emulator/world internal/emulator/world/failure
+internal/emulator: internal/emulator/api internal/emulator/ec2 internal/emulator/eks internal/emulator/iam internal/emulator/iampolicy internal/emulator/sqs internal/emulator/world internal/emulator/world/failure internal/emulator/world/identity internal/emulator/world/site
 
 # scenario: clusters and plans as text. Pure.
 internal/scenario: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing

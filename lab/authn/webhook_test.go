@@ -15,6 +15,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/lab/authn"
 )
 
@@ -44,7 +46,7 @@ func newSite(t *testing.T, mode string) *site {
 	s.url = http.URL
 	s.aws = aws.Config{Region: region, BaseEndpoint: &s.url, Credentials: credentials.NewStaticCredentialsProvider(account, "x", "")}
 	s.server.Do(func(w *world.World, now time.Time) {
-		if _, err := w.Region(account, region).EKS.CreateCluster(now, world.Cluster{Name: cluster, AuthMode: mode}); err != nil {
+		if _, err := w.Region(account, region).EKS.CreateCluster(now, ekscluster.Cluster{Name: cluster, AuthMode: mode}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -59,7 +61,7 @@ func newSite(t *testing.T, mode string) *site {
 func (s *site) addRole(t *testing.T, name string) {
 	t.Helper()
 	s.server.Do(func(w *world.World, now time.Time) {
-		if _, err := w.Account(account).CreateRole(now, world.Role{Name: name}); err != nil {
+		if _, err := w.Account(account).CreateRole(now, identity.Role{Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -68,7 +70,7 @@ func (s *site) addRole(t *testing.T, name string) {
 // token makes a token as a session of the role does.
 func (s *site) token(t *testing.T, session, forCluster string, at time.Time) string {
 	t.Helper()
-	var keys world.Session
+	var keys identity.Session
 	s.server.Do(func(w *world.World, now time.Time) {
 		var err error
 		if keys, err = w.Account(account).AssumeRole(now, role, session, time.Hour); err != nil {
@@ -111,42 +113,42 @@ func TestMapping(t *testing.T) {
 		wantGroups []string
 		wantError  string
 	}{
-		"nothing maps it": {mode: world.AuthBoth, wantError: "ARN is not mapped"},
+		"nothing maps it": {mode: ekscluster.AuthBoth, wantError: "ARN is not mapped"},
 		"aws-auth": {
-			mode: world.AuthConfigMap, awsAuth: mapRole(roleARN, byName, "[ops]"),
+			mode: ekscluster.AuthConfigMap, awsAuth: mapRole(roleARN, byName, "[ops]"),
 			wantUser: "operator:" + account + ":joe-example.com", wantGroups: []string{"ops"},
 		},
 		"aws-auth, while only entries count": {
-			mode: world.AuthAPI, awsAuth: mapRole(roleARN, byName, "[ops]"), wantError: "ARN is not mapped",
+			mode: ekscluster.AuthAPI, awsAuth: mapRole(roleARN, byName, "[ops]"), wantError: "ARN is not mapped",
 		},
 		"aws-auth with another role": {
-			mode: world.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/controller", byName, "[ops]"), wantError: "ARN is not mapped",
+			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/controller", byName, "[ops]"), wantError: "ARN is not mapped",
 		},
 		"aws-auth with the role's path": {
-			mode: world.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/teams/a/node", byName, "[ops]"), wantError: "ARN is not mapped",
+			mode: ekscluster.AuthBoth, awsAuth: mapRole("arn:aws:iam::"+account+":role/teams/a/node", byName, "[ops]"), wantError: "ARN is not mapped",
 		},
 		"aws-auth that is no YAML": {
-			mode: world.AuthBoth, awsAuth: map[string]string{"mapRoles": "- rolearn: [\n"}, wantError: "read mapRoles of aws-auth",
+			mode: ekscluster.AuthBoth, awsAuth: map[string]string{"mapRoles": "- rolearn: [\n"}, wantError: "read mapRoles of aws-auth",
 		},
 		"an entry": {
-			mode: world.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "STANDARD", "joe", "ops") },
+			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "STANDARD", "joe", "ops") },
 			wantUser: "joe", wantGroups: []string{"ops"},
 		},
 		"an entry wins over aws-auth": {
-			mode: world.AuthBoth, awsAuth: mapRole(roleARN, byName, "[ops]"),
+			mode: ekscluster.AuthBoth, awsAuth: mapRole(roleARN, byName, "[ops]"),
 			entry:    func(t *testing.T, s *site) { s.entry(t, "STANDARD", "joe", "entry") },
 			wantUser: "joe", wantGroups: []string{"entry"},
 		},
 		"an entry of type EC2_LINUX for a caller that is no instance": {
-			mode: world.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "EC2_LINUX", "") },
+			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "EC2_LINUX", "") },
 			wantError: "failed querying private DNS from EC2 API for node joe@example.com",
 		},
 		"an entry of type EC2_LINUX for an instance that is not there": {
-			mode: world.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "EC2_LINUX", "") }, session: "i-0123456789abcdef0",
+			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.entry(t, "EC2_LINUX", "") }, session: "i-0123456789abcdef0",
 			wantError: "InvalidInstanceID.NotFound",
 		},
 		"an entry that is older than the role": {
-			mode: world.AuthAPI,
+			mode: ekscluster.AuthAPI,
 			entry: func(t *testing.T, s *site) {
 				s.entry(t, "STANDARD", "joe", "ops")
 				s.server.Do(func(w *world.World, now time.Time) {
@@ -154,7 +156,7 @@ func TestMapping(t *testing.T) {
 					if err := a.DeleteRole(role); err != nil {
 						t.Fatal(err)
 					}
-					if _, err := a.CreateRole(now.Add(2*time.Second), world.Role{Name: role}); err != nil {
+					if _, err := a.CreateRole(now.Add(2*time.Second), identity.Role{Name: role}); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -234,7 +236,7 @@ func TestTokens(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, world.AuthConfigMap)
+			s := newSite(t, ekscluster.AuthConfigMap)
 			s.awsAuth = mapRole(roleARN, "joe", "[ops]")
 			token := tt.raw
 			if token == "" {

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
 // change is one operation of a JSON patch.
@@ -55,14 +55,14 @@ func (f *Fargate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // chosen returns the profile that assigns a pod to Fargate: of the active profiles that select the pod, the one in its label, else the
 // first. DaemonSet pods are never assigned to Fargate. A pod can also opt out with the label compute-type: ec2.
-func chosen(profiles []world.FargateProfile, namespace string, pod *corev1.Pod) (string, bool) {
+func chosen(profiles []ekscluster.FargateProfile, namespace string, pod *corev1.Pod) (string, bool) {
 	owner := metav1.GetControllerOf(pod)
 	if owner != nil && owner.Kind == "DaemonSet" || pod.Annotations[ComputeType] == "ec2" {
 		return "", false
 	}
 	named := pod.Labels[ProfileLabel]
-	i := slices.IndexFunc(profiles, func(p world.FargateProfile) bool {
-		return p.Status == world.ProfileActive && (named == "" || named == p.Name) && p.Selects(namespace, pod.Labels)
+	i := slices.IndexFunc(profiles, func(p ekscluster.FargateProfile) bool {
+		return p.Status == ekscluster.ProfileActive && (named == "" || named == p.Name) && p.Selects(namespace, pod.Labels)
 	})
 	if i < 0 {
 		return "", false

@@ -24,6 +24,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
@@ -144,8 +145,8 @@ func (f *Fargate) drop(pod types.UID) {
 }
 
 // profiles returns the cluster's current Fargate profiles, sorted by name.
-func (f *Fargate) profiles() []world.FargateProfile {
-	var out []world.FargateProfile
+func (f *Fargate) profiles() []ekscluster.FargateProfile {
+	var out []ekscluster.FargateProfile
 	f.Emulator.Do(func(w *world.World, _ time.Time) {
 		c, err := w.Region(f.Account, f.Region).EKS.Cluster(f.Cluster)
 		if err != nil {

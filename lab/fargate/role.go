@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/lab/authn"
 )
 
@@ -48,7 +49,7 @@ func (f *Fargate) letIn(ctx context.Context, role, node string) error {
 
 // permitted returns an error that names what a role lacks for Fargate.
 func (f *Fargate) permitted(arn string) error {
-	var role world.Role
+	var role identity.Role
 	var err error
 	f.Emulator.Do(func(w *world.World, _ time.Time) { role, err = w.Account(f.Account).Role(nameOf(arn)) })
 	switch {
@@ -66,7 +67,7 @@ func (f *Fargate) permitted(arn string) error {
 
 // token creates the token with which a node authenticates. Fargate names the session after the node.
 func (f *Fargate) token(ctx context.Context, role, node string) (string, error) {
-	var s world.Session
+	var s identity.Session
 	var err error
 	f.Emulator.Do(func(w *world.World, now time.Time) {
 		s, err = w.Account(f.Account).AssumeRole(now, nameOf(role), node, session)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/lab/authn"
 )
 
@@ -41,10 +43,10 @@ func newFargate(t *testing.T, mode string, awsAuth map[string]string) *Fargate {
 		AWSAuth: func() (map[string]string, bool) { return awsAuth, awsAuth != nil }})
 	f := New(Options{Account: account, Region: region, Cluster: cluster, Emulator: server, Review: hook.Review})
 	f.do(t, func(w *world.World, now time.Time) error {
-		if _, err := w.Account(account).CreateRole(now, world.Role{Name: "execution", TrustPolicy: trust}); err != nil {
+		if _, err := w.Account(account).CreateRole(now, identity.Role{Name: "execution", TrustPolicy: trust}); err != nil {
 			return err
 		}
-		_, err := w.Region(account, region).EKS.CreateCluster(now, world.Cluster{Name: cluster, AuthMode: mode})
+		_, err := w.Region(account, region).EKS.CreateCluster(now, ekscluster.Cluster{Name: cluster, AuthMode: mode})
 		return err
 	})
 	return f
@@ -64,8 +66,8 @@ func attached(w *world.World, _ time.Time) error {
 }
 
 func profiled(w *world.World, now time.Time) error {
-	_, err := w.Region(account, region).EKS.CreateFargateProfile(now, cluster, world.FargateProfile{
-		Name: "system", Role: roleARN, Selectors: []world.FargateSelector{{Namespace: "kube-system"}},
+	_, err := w.Region(account, region).EKS.CreateFargateProfile(now, cluster, ekscluster.FargateProfile{
+		Name: "system", Role: roleARN, Selectors: []ekscluster.FargateSelector{{Namespace: "kube-system"}},
 	})
 	return err
 }
@@ -78,13 +80,13 @@ func distrust(w *world.World, now time.Time) error {
 			return err
 		}
 	}
-	_, err := a.CreateRole(now, world.Role{Name: "execution", TrustPolicy: strings.Replace(trust, Service, "ec2.amazonaws.com", 1)})
+	_, err := a.CreateRole(now, identity.Role{Name: "execution", TrustPolicy: strings.Replace(trust, Service, "ec2.amazonaws.com", 1)})
 	return err
 }
 
 func entry(kind string) func(*world.World, time.Time) error {
 	return func(w *world.World, now time.Time) error {
-		_, err := w.Region(account, region).EKS.CreateAccessEntry(now, cluster, world.AccessEntry{Principal: roleARN, Kind: kind})
+		_, err := w.Region(account, region).EKS.CreateAccessEntry(now, cluster, ekscluster.AccessEntry{Principal: roleARN, Kind: kind})
 		return err
 	}
 }
@@ -104,15 +106,15 @@ func TestLetIn(t *testing.T) {
 		steps   []step
 		want    string // of the error; empty: none
 	}{
-		"the entry that comes with the profile": {world.AuthAPI, nil, []step{attached, profiled}, ""},
-		"an entry that was made":                {world.AuthBoth, nil, []step{attached, entry(world.EntryFargateLinux)}, ""},
-		"a row of aws-auth":                     {world.AuthConfigMap, mapRow(roleARN, "system:node:{{SessionName}}", groups), []step{attached, profiled}, ""},
-		"nothing comes where there is no entry": {world.AuthConfigMap, nil, []step{attached, profiled}, "ARN is not mapped"},
-		"an entry of EC2's":                     {world.AuthAPI, nil, []step{attached, entry(world.EntryEC2Linux)}, "not an instance's"},
-		"a row with the user of EC2's nodes":    {world.AuthConfigMap, mapRow(roleARN, "system:node:node", groups), []step{attached}, "is let in as system:node:node"},
-		"a row without the group of proxies":    {world.AuthConfigMap, mapRow(roleARN, "system:node:{{SessionName}}", "system:nodes"), []step{attached}, "without group system:node-proxier"},
-		"no policy":                             {world.AuthAPI, nil, []step{profiled}, "lacks " + ExecutionPolicy},
-		"a role that trusts another service":    {world.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
+		"the entry that comes with the profile": {ekscluster.AuthAPI, nil, []step{attached, profiled}, ""},
+		"an entry that was made":                {ekscluster.AuthBoth, nil, []step{attached, entry(ekscluster.EntryFargateLinux)}, ""},
+		"a row of aws-auth":                     {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:{{SessionName}}", groups), []step{attached, profiled}, ""},
+		"nothing comes where there is no entry": {ekscluster.AuthConfigMap, nil, []step{attached, profiled}, "ARN is not mapped"},
+		"an entry of EC2's":                     {ekscluster.AuthAPI, nil, []step{attached, entry(ekscluster.EntryEC2Linux)}, "not an instance's"},
+		"a row with the user of EC2's nodes":    {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:node", groups), []step{attached}, "is let in as system:node:node"},
+		"a row without the group of proxies":    {ekscluster.AuthConfigMap, mapRow(roleARN, "system:node:{{SessionName}}", "system:nodes"), []step{attached}, "without group system:node-proxier"},
+		"no policy":                             {ekscluster.AuthAPI, nil, []step{profiled}, "lacks " + ExecutionPolicy},
+		"a role that trusts another service":    {ekscluster.AuthAPI, nil, []step{attached, profiled, distrust}, "does not trust " + Service},
 	} {
 		f := newFargate(t, c.mode, c.awsAuth)
 		for _, s := range c.steps {
@@ -128,7 +130,7 @@ func TestLetIn(t *testing.T) {
 // TestAdmission: a pod that a profile selects is given to Fargate; any other pod is unchanged, and so is every pod while the webhook is down.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
-	f := newFargate(t, world.AuthAPI, nil)
+	f := newFargate(t, ekscluster.AuthAPI, nil)
 	f.do(t, profiled)
 	review := func(namespace string, labels map[string]string) (string, int) {
 		object, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: labels}})

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 	"github.com/joiner-sh/joiner/lab/authn"
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
@@ -31,7 +33,7 @@ func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
 		f.emit(life, pod, corev1.EventTypeWarning, "FailedScheduling", refusal)
 		return
 	}
-	var place world.FargatePlace
+	var place network.FargatePlace
 	var err error
 	f.Emulator.Do(func(w *world.World, _ time.Time) {
 		place, err = w.Region(f.Account, f.Region).Network.TakeFargatePlace(profile.SubnetIDs)
@@ -51,15 +53,15 @@ func (f *Fargate) run(ctx, life context.Context, pod *corev1.Pod) {
 }
 
 // judge returns the profile that selected the pod for Fargate, and the size of its node, or the reason why the pod has none.
-func (f *Fargate) judge(pod *corev1.Pod) (world.FargateProfile, size, string) {
+func (f *Fargate) judge(pod *corev1.Pod) (ekscluster.FargateProfile, size, string) {
 	name := pod.Labels[ProfileLabel]
 	if name == "" {
-		return world.FargateProfile{}, size{}, "Misconfigured Fargate Profile: pod does not have profile label " + ProfileLabel
+		return ekscluster.FargateProfile{}, size{}, "Misconfigured Fargate Profile: pod does not have profile label " + ProfileLabel
 	}
 	all := f.profiles()
-	i := slices.IndexFunc(all, func(p world.FargateProfile) bool { return p.Name == name && p.Status == world.ProfileActive })
+	i := slices.IndexFunc(all, func(p ekscluster.FargateProfile) bool { return p.Name == name && p.Status == ekscluster.ProfileActive })
 	if i < 0 {
-		return world.FargateProfile{}, size{}, "Misconfigured Fargate Profile: fargate profile " + name + " is not active"
+		return ekscluster.FargateProfile{}, size{}, "Misconfigured Fargate Profile: fargate profile " + name + " is not active"
 	}
 	if why := unsupported(pod); why != "" {
 		return all[i], size{}, why
@@ -72,7 +74,7 @@ func (f *Fargate) judge(pod *corev1.Pod) (world.FargateProfile, size, string) {
 }
 
 // settings returns the settings of the kubelet on a pod's node.
-func (f *Fargate) settings(life context.Context, place world.FargatePlace, role string, s size) kubelet.Settings {
+func (f *Fargate) settings(life context.Context, place network.FargatePlace, role string, s size) kubelet.Settings {
 	node := "fargate-" + place.Name
 	return kubelet.Settings{
 		NodeName: node, ProviderID: "aws:///" + place.Zone.Name + "/fargate/" + node, IP: place.IP, OwnNetwork: true,

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
 // TestUnsupported: what Fargate cannot run is named as its scheduler names it, all at once.
@@ -75,11 +75,11 @@ func TestSize(t *testing.T) {
 // TestChosen: which pods Fargate takes, and by which profile.
 func TestChosen(t *testing.T) {
 	t.Parallel()
-	system := []world.FargateSelector{{Namespace: "kube-system"}}
-	profiles := []world.FargateProfile{
-		{Name: "later", Status: world.ProfileCreating, Selectors: system},
-		{Name: "one", Status: world.ProfileActive, Selectors: system},
-		{Name: "two", Status: world.ProfileActive, Selectors: system},
+	system := []ekscluster.FargateSelector{{Namespace: "kube-system"}}
+	profiles := []ekscluster.FargateProfile{
+		{Name: "later", Status: ekscluster.ProfileCreating, Selectors: system},
+		{Name: "one", Status: ekscluster.ProfileActive, Selectors: system},
+		{Name: "two", Status: ekscluster.ProfileActive, Selectors: system},
 	}
 	yes := true
 	for name, c := range map[string]struct {

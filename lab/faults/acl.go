@@ -3,16 +3,16 @@ package faults
 import (
 	"context"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // aclFaults are faults of network ACLs.
 func aclFaults() []Fault {
-	all := func(number int64, out bool) world.ACLEntry {
-		return world.ACLEntry{Number: number, Out: out, Protocol: "-1", CIDR: "0.0.0.0/0"}
+	all := func(number int64, out bool) network.ACLEntry {
+		return network.ACLEntry{Number: number, Out: out, Protocol: "-1", CIDR: "0.0.0.0/0"}
 	}
-	tcp := func(number int64, out, deny bool, from, to int64) world.ACLEntry {
-		return world.ACLEntry{Number: number, Out: out, Deny: deny, Protocol: "6", CIDR: "0.0.0.0/0", From: from, To: to}
+	tcp := func(number int64, out, deny bool, from, to int64) network.ACLEntry {
+		return network.ACLEntry{Number: number, Out: out, Deny: deny, Protocol: "6", CIDR: "0.0.0.0/0", From: from, To: to}
 	}
 	return []Fault{
 		{Name: "acl-closed-out", What: "the subnet's network ACL denies port 443 before it allows the rest", Check: "NET-8", Cause: "lets nothing out to port 443",
@@ -23,8 +23,8 @@ func aclFaults() []Fault {
 }
 
 // acl gives the scene its own subnet with a network ACL.
-func acl(entries ...world.ACLEntry) func(context.Context, *Scene) error {
-	return subnet(func(s *Scene, n *world.Subnet, _ *world.RouteTable) {
-		s.Lab.Estate.Region.Network.CreateNetworkACL(world.NetworkACL{VPCID: n.VPCID, SubnetIDs: []string{n.ID}, Entries: entries})
+func acl(entries ...network.ACLEntry) func(context.Context, *Scene) error {
+	return subnet(func(s *Scene, n *network.Subnet, _ *network.RouteTable) {
+		s.Lab.Estate.Region.Network.CreateNetworkACL(network.NetworkACL{VPCID: n.VPCID, SubnetIDs: []string{n.ID}, Entries: entries})
 	})
 }

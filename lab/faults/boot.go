@@ -13,6 +13,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -137,7 +138,7 @@ func spoilt(change func(string) string) func(context.Context, *Scene) error {
 // customData returns user data with which a custom AMI joins.
 func (s *Scene) customData() (string, error) {
 	text := ""
-	err := s.Cluster(func(c *world.Cluster) {
+	err := s.Cluster(func(c *ekscluster.Cluster) {
 		text = fmt.Sprintf("#!/bin/bash\nset -o xtrace\n/etc/eks/bootstrap.sh %s --b64-cluster-ca %s --apiserver-endpoint %s %s\n", c.Name, c.CA, c.Endpoint, healthyArgs)
 	})
 	return text, err

@@ -8,6 +8,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // classFaults are faults of EC2NodeClasses that select no resources, or resources of another cluster.
@@ -53,6 +54,6 @@ func classFaults() []Fault {
 			return nil
 		}},
 		{Name: "group-of-other-cluster", What: "the nodes' security group belongs to another cluster, by its tags", Check: "ID-9", Cause: "belongs to cluster staging", Hint: true,
-			Break: group(func(g *world.SecurityGroup) { g.Tags = map[string]string{"kubernetes.io/cluster/staging": "owned"} })},
+			Break: group(func(g *network.SecurityGroup) { g.Tags = map[string]string{"kubernetes.io/cluster/staging": "owned"} })},
 	}
 }

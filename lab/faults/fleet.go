@@ -17,6 +17,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // fleetFaults are faults of orphaned or foreign instances, and of nodes that have already joined.
@@ -137,7 +139,7 @@ func deployed(name, value string) func(context.Context, *Scene) error {
 
 // authorities returns the cluster's certificate authority, and another one.
 func (s *Scene) authorities() (right, wrong string, err error) {
-	if err := s.Cluster(func(c *world.Cluster) { right = c.CA }); err != nil {
+	if err := s.Cluster(func(c *ekscluster.Cluster) { right = c.CA }); err != nil {
 		return "", "", err
 	}
 	wrong, err = otherAuthority()
@@ -147,10 +149,10 @@ func (s *Scene) authorities() (right, wrong string, err error) {
 // publicFaults are faults of subnets with a route to an internet gateway.
 func publicFaults() []Fault {
 	return []Fault{{Name: "public-subnet-without-address", What: "the nodes' subnet leads to an internet gateway, and they get no public address", Check: "NET-4", Cause: "its instances get no public address",
-		Break: subnet(func(s *Scene, _ *world.Subnet, t *world.RouteTable) {
+		Break: subnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {
 			no := false
 			t.Routes = routesOf(s.Lab.Estate, s.Lab.Estate.PublicSubnets[0].ID)
 			s.Class.Spec.AssociatePublicIPAddress = &no
 		})}, {Name: "gateway-gone", What: "the default route of the nodes' subnet goes to a NAT gateway that was deleted", Check: "NET-4", Cause: "which is gone",
-		Break: subnet(func(_ *Scene, _ *world.Subnet, t *world.RouteTable) { t.Routes[len(t.Routes)-1].Gone = true })}}
+		Break: subnet(func(_ *Scene, _ *network.Subnet, t *network.RouteTable) { t.Routes[len(t.Routes)-1].Gone = true })}}
 }

@@ -12,6 +12,9 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -56,26 +59,26 @@ func variants() []variant {
 		{name: "both-architectures", make: requires(0, In(corev1.LabelArchStable, "amd64", "arm64"))},
 		{name: "spot", make: requires(1, In(karpv1.LabelCapacityType, "spot"))},
 		{name: "devices", make: devices("nvidia-device-plugin-of-all", corev1.Toleration{Operator: corev1.TolerationOpExists})},
-		{name: "own-group", make: group(func(*world.SecurityGroup) {})},
-		{name: "own-subnet", make: subnet(func(*Scene, *world.Subnet, *world.RouteTable) {})},
+		{name: "own-group", make: group(func(*network.SecurityGroup) {})},
+		{name: "own-subnet", make: subnet(func(*Scene, *network.Subnet, *network.RouteTable) {})},
 		{name: "own-profile", make: func(_ context.Context, s *Scene) error {
 			s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
 			return s.World(func(w *world.World, now time.Time) error {
 				account := w.Account(s.Lab.Account)
-				_, err := account.CreateProfile(now, world.Profile{Name: s.Name})
+				_, err := account.CreateProfile(now, identity.Profile{Name: s.Name})
 				return errors.Join(err, account.AddRoleToProfile(s.Name, lab.NodeRole))
 			})
 		}},
-		{name: "entry", make: entryOf(world.EntryEC2Linux)},
-		{name: "entry-api", mode: world.AuthAPI, make: entryOf(world.EntryEC2Linux)},
-		{name: "row", mode: world.AuthConfigMap, make: badRow()},
+		{name: "entry", make: entryOf(ekscluster.EntryEC2Linux)},
+		{name: "entry-api", mode: ekscluster.AuthAPI, make: entryOf(ekscluster.EntryEC2Linux)},
+		{name: "row", mode: ekscluster.AuthConfigMap, make: badRow()},
 	}
 }
 
 // PlayHealthy plays scenes in which nothing is wrong, those of one authentication mode in parallel, and runs doctor until all their pods run.
 func (s *Stage) PlayHealthy(ctx context.Context) (Healthy, error) {
 	var out Healthy
-	for _, mode := range []string{world.AuthBoth, world.AuthAPI, world.AuthConfigMap} {
+	for _, mode := range []string{ekscluster.AuthBoth, ekscluster.AuthAPI, ekscluster.AuthConfigMap} {
 		if err := s.playHealthy(ctx, mode, &out); err != nil {
 			return out, fmt.Errorf("healthy scenes in mode %s: %w", mode, err)
 		}
@@ -94,7 +97,7 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 		}
 	}()
 	for _, v := range variants() {
-		if v.mode != mode && (v.mode != "" || mode != world.AuthBoth) {
+		if v.mode != mode && (v.mode != "" || mode != ekscluster.AuthBoth) {
 			continue
 		}
 		s.played++

@@ -13,6 +13,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // instanceFaults are faults of the metadata service, of hosts and of Node names.
@@ -37,7 +38,7 @@ func instanceFaults() []Fault {
 // delete the Node, as if it had missed the termination of the old instance.
 func leftBehind(ctx context.Context, s *Scene) error {
 	var first netip.Addr
-	err := subnet(func(_ *Scene, n *world.Subnet, _ *world.RouteTable) {
+	err := subnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
 		first = n.CIDR.Addr()
 		for range 4 { // addresses that AWS reserves
 			first = first.Next()
@@ -47,7 +48,7 @@ func leftBehind(ctx context.Context, s *Scene) error {
 		return err
 	}
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: world.PrivateName(s.Lab.Region, first.String())},
+		ObjectMeta: metav1.ObjectMeta{Name: network.PrivateName(s.Lab.Region, first.String())},
 		Spec:       corev1.NodeSpec{ProviderID: "aws:///" + s.Lab.Region + "a/i-0" + strings.Repeat("9", 16)},
 	}
 	s.Undo(func(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -116,7 +117,7 @@ func denial(action string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(w *world.World, now time.Time) error {
 			account := w.Account(s.Lab.Account)
-			p, err := account.CreatePolicy(now, world.Policy{Name: "freeze-" + s.Name, Document: s.denying(action)})
+			p, err := account.CreatePolicy(now, identity.Policy{Name: "freeze-" + s.Name, Document: s.denying(action)})
 			if err != nil {
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/emulator"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -14,7 +14,7 @@ import (
 func mappingFaults() []Fault {
 	const group = "  - system:nodes\n"
 	mapOnly := func(f Fault) Fault {
-		f.Check, f.AuthMode = "AUTH-3", world.AuthConfigMap
+		f.Check, f.AuthMode = "AUTH-3", ekscluster.AuthConfigMap
 		return f
 	}
 	return append(entryFaults(),
@@ -33,7 +33,7 @@ func mappingFaults() []Fault {
 		mapOnly(Fault{Name: "row-of-other-account", What: "CONFIG_MAP: the row's rolearn is of another account", Cause: "of another account",
 			Break: badRow(emulator.DefaultAccount, "999999999999")}),
 		Fault{Name: "row-names-nodes-by-session", What: "CONFIG_MAP: the row's username is the session's name, and the subnets name hosts by address", Check: "AUTH-9", Cause: "names nodes by session",
-			AuthMode: world.AuthConfigMap, Hint: true, Break: badRow("EC2PrivateDNSName", "SessionName")},
+			AuthMode: ekscluster.AuthConfigMap, Hint: true, Break: badRow("EC2PrivateDNSName", "SessionName")},
 		mapOnly(Fault{Name: "map-malformed", What: "CONFIG_MAP: aws-auth's mapRoles is no YAML", Cause: "aws-auth cannot be read", Alone: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.authMap(ctx, func(text string) string { return strings.Replace(text, "- ", "-\t- [", 1) })
@@ -44,10 +44,10 @@ func mappingFaults() []Fault {
 			}}),
 		mapOnly(Fault{Name: "entry-in-map-mode", What: "CONFIG_MAP: the node role has an access entry, and the cluster does not read them", Cause: "the cluster reads nothing else",
 			Break: func(_ context.Context, s *Scene) error {
-				return errors.Join(s.role(), s.entry(s.arn(), world.EntryEC2Linux))
+				return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux))
 			}}),
 		Fault{Name: "controller-role-mapped", What: "CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs", Check: "AUTH-5", Cause: "is the controller's own",
-			AuthMode: world.AuthConfigMap, Alone: true, Break: controllerMapped},
+			AuthMode: ekscluster.AuthConfigMap, Alone: true, Break: controllerMapped},
 		Fault{Name: "controller-role-mapped-both", What: "API_AND_CONFIG_MAP: aws-auth maps the controller's role where the nodes' belongs", Check: "AUTH-5", Cause: "is the controller's own",
 			Alone: true, Break: controllerMapped},
 	)
@@ -56,24 +56,24 @@ func mappingFaults() []Fault {
 // entryFaults are faults of access entries.
 func entryFaults() []Fault {
 	return []Fault{
-		{Name: "entry-of-wrong-type", What: "the access entry of the node role is of type STANDARD", Check: "AUTH-2", Cause: "is of type STANDARD", Smoke: true, Break: entryOf(world.EntryStandard)},
-		{Name: "entry-for-fargate", What: "the access entry of the node role is of type FARGATE_LINUX", Check: "AUTH-2", Cause: "is of type FARGATE_LINUX", Break: entryOf(world.EntryFargateLinux)},
-		{Name: "entry-of-wrong-type-api", What: "API: the access entry of the node role is of type STANDARD", Check: "AUTH-2", Cause: "is of type STANDARD", AuthMode: world.AuthAPI, Break: entryOf(world.EntryStandard)},
+		{Name: "entry-of-wrong-type", What: "the access entry of the node role is of type STANDARD", Check: "AUTH-2", Cause: "is of type STANDARD", Smoke: true, Break: entryOf(ekscluster.EntryStandard)},
+		{Name: "entry-for-fargate", What: "the access entry of the node role is of type FARGATE_LINUX", Check: "AUTH-2", Cause: "is of type FARGATE_LINUX", Break: entryOf(ekscluster.EntryFargateLinux)},
+		{Name: "entry-of-wrong-type-api", What: "API: the access entry of the node role is of type STANDARD", Check: "AUTH-2", Cause: "is of type STANDARD", AuthMode: ekscluster.AuthAPI, Break: entryOf(ekscluster.EntryStandard)},
 		{Name: "role-not-mapped", What: "API_AND_CONFIG_MAP: nothing maps the node role", Check: "AUTH-2", Cause: "the cluster has no access entry for it, and aws-auth no row",
 			Break: func(_ context.Context, s *Scene) error { return s.role() }},
-		{Name: "role-not-mapped-api", What: "API: nothing maps the node role", Check: "AUTH-2", Cause: "the cluster has no access entry for it", AuthMode: world.AuthAPI,
+		{Name: "role-not-mapped-api", What: "API: nothing maps the node role", Check: "AUTH-2", Cause: "the cluster has no access entry for it", AuthMode: ekscluster.AuthAPI,
 			Break: func(_ context.Context, s *Scene) error { return s.role() }},
-		{Name: "row-in-api-mode", What: "API: the node role is mapped in aws-auth, and the cluster does not read it", Check: "AUTH-1", Cause: "is mapped in aws-auth only", AuthMode: world.AuthAPI,
+		{Name: "row-in-api-mode", What: "API: the node role is mapped in aws-auth, and the cluster does not read it", Check: "AUTH-1", Cause: "is mapped in aws-auth only", AuthMode: ekscluster.AuthAPI,
 			Break: badRow()},
 		{Name: "role-made-again", What: "the node role was deleted and made again, and its access entry is the old one's", Check: "AUTH-4", Cause: "stands for a role of that name that was deleted",
 			Break: roleMadeAgain},
-		{Name: "role-made-again-api", What: "API: the node role was deleted and made again, and its access entry is the old one's", Check: "AUTH-4", Cause: "stands for a role of that name that was deleted", AuthMode: world.AuthAPI,
+		{Name: "role-made-again-api", What: "API: the node role was deleted and made again, and its access entry is the old one's", Check: "AUTH-4", Cause: "stands for a role of that name that was deleted", AuthMode: ekscluster.AuthAPI,
 			Break: roleMadeAgain},
-		{Name: "controller-role-entry-api", What: "API: the access entry for nodes is the controller's role's", Check: "AUTH-5", Cause: "is the controller's own", AuthMode: world.AuthAPI, Alone: true,
+		{Name: "controller-role-entry-api", What: "API: the access entry for nodes is the controller's role's", Check: "AUTH-5", Cause: "is the controller's own", AuthMode: ekscluster.AuthAPI, Alone: true,
 			Break: func(_ context.Context, s *Scene) error {
 				own := s.Lab.Roles.ARN(lab.ControllerRole)
 				s.Undo(func(context.Context) error { return s.withoutEntry(own) })
-				return errors.Join(s.role(), s.entry(own, world.EntryEC2Linux))
+				return errors.Join(s.role(), s.entry(own, ekscluster.EntryEC2Linux))
 			}},
 	}
 }
@@ -93,5 +93,5 @@ func controllerMapped(ctx context.Context, s *Scene) error {
 }
 
 func roleMadeAgain(_ context.Context, s *Scene) error {
-	return errors.Join(s.role(), s.entry(s.arn(), world.EntryEC2Linux), s.age(s.arn()), s.replaceRole())
+	return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux), s.age(s.arn()), s.replaceRole())
 }

@@ -8,35 +8,36 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // networkFaults are faults of security groups, routes and addresses.
 func networkFaults() []Fault {
 	const out443 = "nothing out to port 443"
 	return []Fault{
-		{Name: "closed-group", What: "the nodes' security group lets nothing out", Check: "NET-1", Cause: out443, Smoke: true, Break: group(func(g *world.SecurityGroup) { g.Egress = nil })},
-		{Name: "only-port-80-out", What: "the nodes' security group lets out port 80 alone", Check: "NET-1", Cause: out443, Break: group(func(g *world.SecurityGroup) {
-			g.Egress = []world.Rule{{Protocol: "tcp", From: 80, To: 80, CIDRs: []string{"0.0.0.0/0"}}}
+		{Name: "closed-group", What: "the nodes' security group lets nothing out", Check: "NET-1", Cause: out443, Smoke: true, Break: group(func(g *network.SecurityGroup) { g.Egress = nil })},
+		{Name: "only-port-80-out", What: "the nodes' security group lets out port 80 alone", Check: "NET-1", Cause: out443, Break: group(func(g *network.SecurityGroup) {
+			g.Egress = []network.Rule{{Protocol: "tcp", From: 80, To: 80, CIDRs: []string{"0.0.0.0/0"}}}
 		})},
-		{Name: "only-udp-out", What: "the nodes' security group lets out UDP, and no TCP", Check: "NET-1", Cause: out443, Break: group(func(g *world.SecurityGroup) {
-			g.Egress = []world.Rule{{Protocol: "udp", From: 0, To: 65535, CIDRs: []string{"0.0.0.0/0"}}}
+		{Name: "only-udp-out", What: "the nodes' security group lets out UDP, and no TCP", Check: "NET-1", Cause: out443, Break: group(func(g *network.SecurityGroup) {
+			g.Egress = []network.Rule{{Protocol: "udp", From: 0, To: 65535, CIDRs: []string{"0.0.0.0/0"}}}
 		})},
 		{Name: "kubelet-port-closed", What: "the nodes' security group does not let the control plane in", Check: "NET-1", Cause: "do not let the control plane reach kubelets at port 10250",
-			Hint: true, Break: group(func(g *world.SecurityGroup) { g.Ingress = nil })},
-		{Name: "no-route", What: "the nodes' subnet has no way out", Check: "NET-4", Cause: "has no route out", Smoke: true, Break: subnet(func(s *Scene, _ *world.Subnet, t *world.RouteTable) {
+			Hint: true, Break: group(func(g *network.SecurityGroup) { g.Ingress = nil })},
+		{Name: "no-route", What: "the nodes' subnet has no way out", Check: "NET-4", Cause: "has no route out", Smoke: true, Break: subnet(func(s *Scene, _ *network.Subnet, t *network.RouteTable) {
 			t.Routes = t.Routes[:1]
 		})},
-		{Name: "subnet-of-the-main-table", What: "no route table names the nodes' subnet, and the VPC's main one leads nowhere", Check: "NET-4", Cause: "has no route out", Break: subnet(func(_ *Scene, n *world.Subnet, t *world.RouteTable) {
+		{Name: "subnet-of-the-main-table", What: "no route table names the nodes' subnet, and the VPC's main one leads nowhere", Check: "NET-4", Cause: "has no route out", Break: subnet(func(_ *Scene, n *network.Subnet, t *network.RouteTable) {
 			t.SubnetIDs, t.Main, t.Routes = nil, true, t.Routes[:1]
 		}), Alone: true},
-		{Name: "full-subnets", What: "the nodes' subnet has no free addresses", Check: "NET-5", Cause: "its subnets are full", Break: subnet(func(_ *Scene, n *world.Subnet, _ *world.RouteTable) {
+		{Name: "full-subnets", What: "the nodes' subnet has no free addresses", Check: "NET-5", Cause: "its subnets are full", Break: subnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
 			n.Free = 2
 		})},
 	}
 }
 
 // group gives the scene its own security group, a copy of the nodes' group with a change.
-func group(change func(*world.SecurityGroup)) func(context.Context, *Scene) error {
+func group(change func(*network.SecurityGroup)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
 			g, err := s.Lab.Estate.Region.Network.CreateSecurityGroup(s.Lab.Estate.VPC.ID, s.Name, "nodes of "+s.Name, nil)
@@ -52,7 +53,7 @@ func group(change func(*world.SecurityGroup)) func(context.Context, *Scene) erro
 }
 
 // subnet gives the scene its own subnet and route table, with a default route to a NAT gateway, and changes them.
-func subnet(change func(*Scene, *world.Subnet, *world.RouteTable)) func(context.Context, *Scene) error {
+func subnet(change func(*Scene, *network.Subnet, *network.RouteTable)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.World(func(_ *world.World, _ time.Time) error {
 			e := s.Lab.Estate
@@ -60,7 +61,7 @@ func subnet(change func(*Scene, *world.Subnet, *world.RouteTable)) func(context.
 			if err != nil {
 				return err
 			}
-			t := e.Region.Network.CreateRouteTable(world.RouteTable{VPCID: e.VPC.ID, SubnetIDs: []string{n.ID}, Routes: slices.Clone(routesOf(e, e.PrivateSubnets[0].ID))})
+			t := e.Region.Network.CreateRouteTable(network.RouteTable{VPCID: e.VPC.ID, SubnetIDs: []string{n.ID}, Routes: slices.Clone(routesOf(e, e.PrivateSubnets[0].ID))})
 			s.Class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{ID: n.ID}}
 			change(s, n, t)
 			return nil
@@ -69,7 +70,7 @@ func subnet(change func(*Scene, *world.Subnet, *world.RouteTable)) func(context.
 }
 
 // newSubnet creates a subnet in the VPC's upper half, which only scenes use.
-func newSubnet(s *Scene) (*world.Subnet, error) {
+func newSubnet(s *Scene) (*network.Subnet, error) {
 	e := s.Lab.Estate
 	base := e.VPC.CIDR.Addr().As4()
 	for third := 255; third >= 128; third-- {
@@ -82,7 +83,7 @@ func newSubnet(s *Scene) (*world.Subnet, error) {
 }
 
 // routesOf returns the routes of a subnet's table; the first is the local route.
-func routesOf(e world.Estate, id string) []world.Route {
+func routesOf(e world.Estate, id string) []network.Route {
 	for _, t := range e.Region.Network.RouteTables() {
 		if slices.Contains(t.SubnetIDs, id) {
 			return t.Routes

@@ -17,6 +17,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -138,7 +139,7 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 
 // Break breaks the lab, and creates the objects; pods only if pods is true or the fault needs them.
 func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, pods bool) error {
-	mode := cmp.Or(f.AuthMode, world.AuthBoth)
+	mode := cmp.Or(f.AuthMode, ekscluster.AuthBoth)
 	if mode != s.mode {
 		// A role that is mapped in one mode may not be mapped in another, so wait until the old scenes are gone: doctor would report them.
 		for _, other := range s.left {
@@ -148,7 +149,7 @@ func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, pods bool) err
 		}
 		s.mode, s.left = mode, nil
 	}
-	if err := scene.Cluster(func(c *world.Cluster) { c.AuthMode = mode }); err != nil {
+	if err := scene.Cluster(func(c *ekscluster.Cluster) { c.AuthMode = mode }); err != nil {
 		return err
 	}
 	if err := f.Break(ctx, scene); err != nil {

@@ -13,6 +13,8 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -36,8 +38,8 @@ func (s *Scene) entry(role, kind string) error {
 		}
 		mode := c.AuthMode
 		defer func() { c.AuthMode = mode }()
-		c.AuthMode = world.AuthBoth
-		_, err = r.EKS.CreateAccessEntry(now, s.Lab.Cluster, world.AccessEntry{Principal: role, Kind: kind})
+		c.AuthMode = ekscluster.AuthBoth
+		_, err = r.EKS.CreateAccessEntry(now, s.Lab.Cluster, ekscluster.AccessEntry{Principal: role, Kind: kind})
 		return err
 	})
 }
@@ -105,7 +107,7 @@ const trust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal
 func (s *Scene) foreignRole() error {
 	return s.World(func(w *world.World, now time.Time) error {
 		account := w.Account(s.Lab.Account)
-		if _, err := account.CreateRole(now, world.Role{Name: s.Name, TrustPolicy: trust}); err != nil {
+		if _, err := account.CreateRole(now, identity.Role{Name: s.Name, TrustPolicy: trust}); err != nil {
 			return err
 		}
 		for _, p := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"} {
@@ -155,7 +157,7 @@ func roleFaults() []Fault {
 			}},
 		{Name: "role-for-lambda", What: "the node role trusts another service than EC2", Check: "AUTH-6", Cause: "EC2 may not give instances the role",
 			Break: func(_ context.Context, s *Scene) error {
-				return errors.Join(s.role(), s.entry(s.arn(), world.EntryEC2Linux), s.World(func(w *world.World, _ time.Time) error {
+				return errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux), s.World(func(w *world.World, _ time.Time) error {
 					return w.Account(s.Lab.Account).UpdateTrust(s.Name, strings.Replace(trust, "ec2.amazonaws.com", "lambda.amazonaws.com", 1))
 				}))
 			}},
@@ -168,7 +170,7 @@ func roleFaults() []Fault {
 		{Name: "role-not-passed", What: "the controller may not pass the node role to instances", Check: "AUTH-8", Cause: "the controller may not pass the role", Smoke: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role = s.Name
-				return errors.Join(s.foreignRole(), s.entry(s.arn(), world.EntryEC2Linux))
+				return errors.Join(s.foreignRole(), s.entry(s.arn(), ekscluster.EntryEC2Linux))
 			}},
 		{Name: "profile-missing", What: "the EC2NodeClass names an instance profile that is not there", Check: "LAUNCH-1", Cause: "does not exist",
 			Break: func(_ context.Context, s *Scene) error {
@@ -179,7 +181,7 @@ func roleFaults() []Fault {
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
 				return s.World(func(w *world.World, now time.Time) error {
-					_, err := w.Account(s.Lab.Account).CreateProfile(now, world.Profile{Name: s.Name})
+					_, err := w.Account(s.Lab.Account).CreateProfile(now, identity.Profile{Name: s.Name})
 					return err
 				})
 			}},
@@ -189,7 +191,7 @@ func roleFaults() []Fault {
 // lacking gives the scene its own role, which is mapped but lacks policies.
 func lacking(policies ...string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		if err := errors.Join(s.role(), s.entry(s.arn(), world.EntryEC2Linux)); err != nil {
+		if err := errors.Join(s.role(), s.entry(s.arn(), ekscluster.EntryEC2Linux)); err != nil {
 			return err
 		}
 		return s.World(func(w *world.World, _ time.Time) error {

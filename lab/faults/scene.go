@@ -18,6 +18,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -97,7 +98,7 @@ func (s *Scene) World(change func(w *world.World, now time.Time) error) error {
 }
 
 // Cluster changes the cluster in the emulated EKS.
-func (s *Scene) Cluster(change func(c *world.Cluster)) error {
+func (s *Scene) Cluster(change func(c *ekscluster.Cluster)) error {
 	return s.World(func(_ *world.World, _ time.Time) error {
 		c, err := s.Lab.Estate.Region.EKS.Cluster(s.Lab.Cluster)
 		if err == nil {

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -130,9 +130,9 @@ func (d *desk) undo(ctx context.Context, name string) (string, error) {
 
 // keepMode returns the cluster's authentication mode, and makes the scene restore it.
 func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
-	err = scene.Cluster(func(c *world.Cluster) {
+	err = scene.Cluster(func(c *ekscluster.Cluster) {
 		mode = c.AuthMode
-		scene.Undo(func(context.Context) error { return scene.Cluster(func(c *world.Cluster) { c.AuthMode = mode }) })
+		scene.Undo(func(context.Context) error { return scene.Cluster(func(c *ekscluster.Cluster) { c.AuthMode = mode }) })
 	})
 	return mode, err
 }

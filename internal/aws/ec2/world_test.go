@@ -13,6 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -54,10 +55,10 @@ func newStand(t *testing.T, types ...string) *stand {
 		t.Fatal(err)
 	}
 	account := w.Account(emulator.DefaultAccount)
-	if _, err := account.CreateRole(now, world.Role{Name: "node"}); err != nil {
+	if _, err := account.CreateRole(now, identity.Role{Name: "node"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := account.CreateProfile(now, world.Profile{Name: "node"}); err != nil {
+	if _, err := account.CreateProfile(now, identity.Profile{Name: "node"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := account.AddRoleToProfile("node", "node"); err != nil {

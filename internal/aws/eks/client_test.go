@@ -14,6 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 func TestFactsAndEntries(t *testing.T) {
@@ -26,7 +28,7 @@ func TestFactsAndEntries(t *testing.T) {
 	server := &emulator.Server{World: w}
 	srv := httptest.NewServer(server)
 	t.Cleanup(srv.Close)
-	if _, err := w.Account(emulator.DefaultAccount).CreateRole(now, world.Role{Name: "node"}); err != nil {
+	if _, err := w.Account(emulator.DefaultAccount).CreateRole(now, identity.Role{Name: "node"}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := eks.New(aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(srv.URL), RetryMaxAttempts: 1,
@@ -39,12 +41,12 @@ func TestFactsAndEntries(t *testing.T) {
 	}
 	node := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
 	server.Do(func(w *world.World, now time.Time) {
-		_, err := estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
+		_, err := estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
 			VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"}, Issuer: "https://oidc.example.com/id/X"})
 		if err != nil {
 			t.Error(err)
 		}
-		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: node, Kind: world.EntryEC2Linux}); err != nil {
+		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod", ekscluster.AccessEntry{Principal: node, Kind: ekscluster.EntryEC2Linux}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
 // TestShifts: what users and AWS shift away from is found as long as it is in force, and nothing else.
@@ -33,7 +34,7 @@ func TestShifts(t *testing.T) {
 	var arn string
 	server.Do(func(w *world.World, now time.Time) {
 		region = w.Region(emulator.DefaultAccount, "us-east-1")
-		made, err := region.EKS.CreateCluster(now, world.Cluster{Name: "prod"})
+		made, err := region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "prod"})
 		if err != nil {
 			t.Fatal(err)
 		}

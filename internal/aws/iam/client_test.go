@@ -15,6 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // stand is an account with a role "node", and one under a path.
@@ -33,7 +34,7 @@ func newStand(t *testing.T) stand {
 		t.Fatal(err)
 	}
 	s := stand{server: &emulator.Server{World: w}, estate: estate, account: w.Account(emulator.DefaultAccount)}
-	for _, r := range []world.Role{{Name: "node"}, {Name: "other"}, {Name: "deep", Path: "/team/a/"}} {
+	for _, r := range []identity.Role{{Name: "node"}, {Name: "other"}, {Name: "deep", Path: "/team/a/"}} {
 		if _, err := s.account.CreateRole(now, r); err != nil {
 			t.Fatal(err)
 		}

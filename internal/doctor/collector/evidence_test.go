@@ -20,6 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // stand is an account with a cluster, its roles and its networks.
@@ -39,25 +41,25 @@ func newStand(t *testing.T) stand {
 	account := w.Account(emulator.DefaultAccount)
 	const trust = `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":["SERVICE"]},"Action":"sts:AssumeRole"}}`
 	for name, service := range map[string]string{"node": "ec2.amazonaws.com", "fargate": "eks-fargate-pods.amazonaws.com"} {
-		if _, err := account.CreateRole(now, world.Role{Name: name, TrustPolicy: strings.Replace(trust, "SERVICE", service, 1)}); err != nil {
+		if _, err := account.CreateRole(now, identity.Role{Name: name, TrustPolicy: strings.Replace(trust, "SERVICE", service, 1)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := account.AttachPolicy("node", "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = estate.Region.EKS.CreateCluster(now, world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: world.AuthBoth,
+	_, err = estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
 		VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for role, kind := range map[string]string{"node": world.EntryEC2Linux, "fargate": world.EntryFargateLinux} {
-		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod", world.AccessEntry{Principal: arn(role), Kind: kind}); err != nil {
+	for role, kind := range map[string]string{"node": ekscluster.EntryEC2Linux, "fargate": ekscluster.EntryFargateLinux} {
+		if _, err := estate.Region.EKS.CreateAccessEntry(now, "prod", ekscluster.AccessEntry{Principal: arn(role), Kind: kind}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = estate.Region.EKS.CreateFargateProfile(now, "prod", world.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
-		Selectors: []world.FargateSelector{{Namespace: "kube-system"}}})
+	_, err = estate.Region.EKS.CreateFargateProfile(now, "prod", ekscluster.FargateProfile{Name: "system", Role: arn("fargate"), SubnetIDs: []string{estate.PrivateSubnets[0].ID},
+		Selectors: []ekscluster.FargateSelector{{Namespace: "kube-system"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,7 @@ func TestCollect(t *testing.T) {
 			t.Errorf("%s is not known: %+v", what, e)
 		}
 	}
-	if e.Account != emulator.DefaultAccount || e.Cluster.Value.AuthMode != world.AuthBoth || e.VPC.Value != (diagnosis.VPC{ID: s.estate.VPC.ID, DNSSupport: true, DNSHostnames: true}) {
+	if e.Account != emulator.DefaultAccount || e.Cluster.Value.AuthMode != ekscluster.AuthBoth || e.VPC.Value != (diagnosis.VPC{ID: s.estate.VPC.ID, DNSSupport: true, DNSHostnames: true}) {
 		t.Errorf("account %s, cluster %+v, VPC %+v", e.Account, e.Cluster.Value, e.VPC.Value)
 	}
 	if r := e.Roles["node"].Value; r.ARN != arn("node") || !slices.Equal(r.Trusts, []string{"ec2.amazonaws.com"}) || len(r.Policies) != 1 || r.Created.IsZero() {

@@ -14,6 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // TestRoles: changes of roles and instance profiles are made as printed, and shown before.
@@ -26,11 +28,11 @@ func TestRoles(t *testing.T) {
 	}
 	account := w.Account(emulator.DefaultAccount)
 	for _, name := range []string{"node", "old"} {
-		if _, err := account.CreateRole(now, world.Role{Name: name, TrustPolicy: `{"Version":"2012-10-17","Statement":[]}`}); err != nil {
+		if _, err := account.CreateRole(now, identity.Role{Name: name, TrustPolicy: `{"Version":"2012-10-17","Statement":[]}`}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = account.CreateProfile(now, world.Profile{Name: "nodes"})
+	_, err = account.CreateProfile(now, identity.Profile{Name: "nodes"})
 	if err := errors.Join(err, account.AddRoleToProfile("nodes", "old")); err != nil {
 		t.Fatal(err)
 	}
@@ -79,12 +81,12 @@ func TestEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = estate.Region.EKS.CreateCluster(time.Now(), world.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://api.example", AuthMode: world.AuthAPI,
+	_, err = estate.Region.EKS.CreateCluster(time.Now(), ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://api.example", AuthMode: ekscluster.AuthAPI,
 		VPCID: estate.VPC.ID, RoleARN: "arn:aws:iam::" + emulator.DefaultAccount + ":role/cluster"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Account(emulator.DefaultAccount).CreateRole(time.Now(), world.Role{Name: "node", TrustPolicy: `{"Version":"2012-10-17","Statement":[]}`}); err != nil {
+	if _, err := w.Account(emulator.DefaultAccount).CreateRole(time.Now(), identity.Role{Name: "node", TrustPolicy: `{"Version":"2012-10-17","Statement":[]}`}); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(&emulator.Server{World: w})

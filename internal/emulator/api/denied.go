@@ -1,6 +1,6 @@
 package api
 
-import "github.com/joiner-sh/joiner/internal/emulator/world"
+import "github.com/joiner-sh/joiner/internal/emulator/world/failure"
 
 // Denial refuses a call that IAM denies, in the words of the service.
 func Denial(c *Call, what string) error {
@@ -8,7 +8,7 @@ func Denial(c *Call, what string) error {
 	case "ec2":
 		return Forbidden("UnauthorizedOperation", "You are not authorized to perform this operation. "+what)
 	case "ssm", "pricing":
-		return &world.Error{Code: "AccessDeniedException", Message: what}
+		return &failure.Error{Code: "AccessDeniedException", Message: what}
 	case "eks", ShiftService:
 		return Forbidden("AccessDeniedException", what)
 	}
@@ -17,5 +17,5 @@ func Denial(c *Call, what string) error {
 
 // Forbidden returns an error with status 403.
 func Forbidden(code, message string) error {
-	return &world.Error{Code: code, Message: message, Status: 403}
+	return &failure.Error{Code: code, Message: message, Status: 403}
 }

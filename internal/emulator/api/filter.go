@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Filter is a condition of a describe call: one of the values has to match.
@@ -26,10 +26,10 @@ func selects(filters []Filter, f Filterable) (bool, error) {
 	for _, want := range filters {
 		have, known := f.have(want.Name)
 		if !known {
-			return false, &world.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' is invalid"}
+			return false, &failure.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' is invalid"}
 		}
 		if len(want.Values) == 0 {
-			return false, &world.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' has no values"}
+			return false, &failure.Error{Code: "InvalidParameterValue", Message: "The filter '" + want.Name + "' has no values"}
 		}
 		if !slices.ContainsFunc(have, func(h string) bool { return matchesAny(want.Values, h) }) {
 			return false, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Tagging sorts the tags of a request by the kind of resource.
@@ -16,14 +17,14 @@ func Tagging(specs []world.TagSpecification) (world.Tagging, error) {
 	out := world.Tagging{}
 	for _, s := range specs {
 		if s.Resource == "" {
-			return nil, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter TagSpecification.ResourceType"}
+			return nil, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter TagSpecification.ResourceType"}
 		}
 		if out[s.Resource] == nil {
 			out[s.Resource] = map[string]string{}
 		}
 		for _, t := range s.Tags {
 			if strings.HasPrefix(t.Key, "aws:") {
-				return nil, &world.Error{Code: "InvalidParameterValue", Message: "Tag keys starting with 'aws:' are reserved for internal use"}
+				return nil, &failure.Error{Code: "InvalidParameterValue", Message: "Tag keys starting with 'aws:' are reserved for internal use"}
 			}
 			out[s.Resource][t.Key] = t.Value
 		}
@@ -79,7 +80,7 @@ func TagMap(tags []world.Tag) map[string]string {
 
 // Required refuses a request that lacks a parameter, as IAM does.
 func Required(name string) error {
-	return &world.Error{Code: "ValidationError", Message: "1 validation error detected: Value at '" + name + "' failed to satisfy constraint: Member must not be null"}
+	return &failure.Error{Code: "ValidationError", Message: "1 validation error detected: Value at '" + name + "' failed to satisfy constraint: Member must not be null"}
 }
 
 // Epoch writes a time as the JSON protocols do: in seconds, with milliseconds.

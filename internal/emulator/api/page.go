@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Page is the part of a list that one answer carries.
@@ -21,7 +21,7 @@ func Cut[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	if p.Token != "" {
 		offset, name, ok := openToken(p.Token)
 		if !ok {
-			return nil, "", &world.Error{Code: "InvalidPaginationToken", Message: "The specified pagination token is not valid or is expired."}
+			return nil, "", &failure.Error{Code: "InvalidPaginationToken", Message: "The specified pagination token is not valid or is expired."}
 		}
 		start = min(offset, len(items))
 		if start == len(items) || key(items[start]) != name {

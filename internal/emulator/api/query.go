@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Limits of what a caller may send: beyond any real request, and small enough
@@ -222,10 +222,10 @@ func join(path, name string) string {
 
 // InvalidRequest refuses a request that cannot be read.
 func InvalidRequest(format string, args ...any) error {
-	return &world.Error{Code: "InvalidRequest", Message: fmt.Sprintf(format, args...)}
+	return &failure.Error{Code: "InvalidRequest", Message: fmt.Sprintf(format, args...)}
 }
 
 // InvalidValue refuses the value of a parameter.
 func InvalidValue(name, value string) error {
-	return &world.Error{Code: "InvalidParameterValue", Message: fmt.Sprintf("Value (%.200s) for parameter %s is invalid.", value, name)}
+	return &failure.Error{Code: "InvalidParameterValue", Message: fmt.Sprintf("Value (%.200s) for parameter %s is invalid.", value, name)}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // shape has a field of every kind that requests have.
@@ -80,7 +81,7 @@ func TestQueryRefused(t *testing.T) {
 			if err == nil {
 				err = (&Codec{}).Decode(tree, &shape{})
 			}
-			var refusal *world.Error
+			var refusal *failure.Error
 			if !errors.As(err, &refusal) {
 				t.Errorf("got %v, want a refusal", err)
 			}

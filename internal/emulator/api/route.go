@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // ReadTarget reads "AmazonSSM.GetParameter".
@@ -19,7 +19,7 @@ func (c *Call) ReadTarget(target, contentType string) error {
 	}
 	svc, ok := known[prefix]
 	if !ok {
-		return &world.Error{Code: "UnknownOperationException", Message: "The target " + target + " is not one that this emulator serves."}
+		return &failure.Error{Code: "UnknownOperationException", Message: "The target " + target + " is not one that this emulator serves."}
 	}
 	c.Service = svc
 	return nil
@@ -55,7 +55,7 @@ func (c *Call) ReadForm(r *http.Request) error {
 		c.DryRun = d.value == "true"
 	}
 	if c.Action == "" {
-		return &world.Error{Code: "MissingAction", Message: "The request is missing an action or a required parameter."}
+		return &failure.Error{Code: "MissingAction", Message: "The request is missing an action or a required parameter."}
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (c *Call) ReadPath(method string, u *url.URL, routes []Route) error {
 			return nil
 		}
 	}
-	return &world.Error{Code: "UnknownOperationException", Message: c.Service + " has no " + method + " " + u.Path + " that this emulator serves.", Status: 404}
+	return &failure.Error{Code: "UnknownOperationException", Message: c.Service + " has no " + method + " " + u.Path + " that this emulator serves.", Status: 404}
 }
 
 // Route is the method and path of an action: "clusters/*/access-entries".

@@ -11,6 +11,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // ShiftService is the service of zonal shifts, as signatures and IAM call it.
@@ -58,7 +60,7 @@ type Call struct {
 	RequestPath string
 	DryRun      bool
 	ID          string // of the request
-	Caller      world.Identity
+	Caller      identity.Identity
 	RegionID    string // region the request is signed for
 
 	// While the server's lock is held:
@@ -94,7 +96,7 @@ func (c *Call) Name() string { return c.Service + ":" + c.Action }
 
 // DryRunError is the answer to a dry run that would have succeeded.
 func DryRunError() error {
-	return &world.Error{Code: "DryRunOperation", Message: "Request would have succeeded, but DryRun flag is set.", Status: 412}
+	return &failure.Error{Code: "DryRunOperation", Message: "Request would have succeeded, but DryRun flag is set.", Status: 412}
 }
 
 // None is a request without parameters, and an answer without content.

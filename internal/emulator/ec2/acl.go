@@ -4,7 +4,8 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 type describeACLsIn struct {
@@ -48,22 +49,22 @@ const lastRule = 32767
 
 // describeNetworkAcls lists network ACLs.
 func describeNetworkAcls(c *api.Call, in *describeACLsIn) (describeACLsOut, error) {
-	found, next, err := list(in.listIn, listing[*world.NetworkACL, networkACL]{
-		items: c.Region.Network.NetworkACLs(), ids: in.NetworkAclIds, id: func(n *world.NetworkACL) string { return n.ID }, code: "InvalidNetworkAclID.NotFound",
-		look: func(n *world.NetworkACL) api.Filterable {
+	found, next, err := list(in.listIn, listing[*network.NetworkACL, networkACL]{
+		items: c.Region.Network.NetworkACLs(), ids: in.NetworkAclIds, id: func(n *network.NetworkACL) string { return n.ID }, code: "InvalidNetworkAclID.NotFound",
+		look: func(n *network.NetworkACL) api.Filterable {
 			if n == nil {
-				n = &world.NetworkACL{}
+				n = &network.NetworkACL{}
 			}
 			return api.Filterable{Values: map[string][]string{
 				"network-acl-id": {n.ID}, "vpc-id": {n.VPCID}, "association.subnet-id": n.SubnetIDs, "default": api.YesNo(n.Default),
 			}}
 		},
-		write: func(n *world.NetworkACL) networkACL { return aclOf(c, n) },
+		write: func(n *network.NetworkACL) networkACL { return aclOf(c, n) },
 	})
 	return describeACLsOut{NetworkAcls: found, NextToken: next}, err
 }
 
-func aclOf(c *api.Call, n *world.NetworkACL) networkACL {
+func aclOf(c *api.Call, n *network.NetworkACL) networkACL {
 	out := networkACL{NetworkAclId: n.ID, VpcId: n.VPCID, OwnerId: c.Caller.Account, IsDefault: n.Default, Associations: []aclAssociation{}, Entries: []aclEntry{}}
 	for _, id := range n.SubnetIDs {
 		out.Associations = append(out.Associations, aclAssociation{NetworkAclAssociationId: "aclassoc-" + id[len("subnet-"):], NetworkAclId: n.ID, SubnetId: id})
@@ -97,16 +98,16 @@ type createACLEntryIn struct {
 // createNetworkAclEntry adds a rule to a network ACL.
 func createNetworkAclEntry(c *api.Call, in *createACLEntryIn) (api.Done, error) {
 	all := c.Region.Network.NetworkACLs()
-	i := slices.IndexFunc(all, func(n *world.NetworkACL) bool { return n.ID == in.NetworkAclId })
+	i := slices.IndexFunc(all, func(n *network.NetworkACL) bool { return n.ID == in.NetworkAclId })
 	switch {
 	case i < 0:
-		return api.Done{}, &world.Error{Code: "InvalidNetworkAclID.NotFound", Message: "The networkAcl ID '" + in.NetworkAclId + "' does not exist"}
-	case slices.ContainsFunc(all[i].Entries, func(e world.ACLEntry) bool { return e.Number == in.RuleNumber && e.Out == in.Egress }):
-		return api.Done{}, &world.Error{Code: "NetworkAclEntryAlreadyExists", Message: "The network acl entry identified by its number already exists."}
+		return api.Done{}, &failure.Error{Code: "InvalidNetworkAclID.NotFound", Message: "The networkAcl ID '" + in.NetworkAclId + "' does not exist"}
+	case slices.ContainsFunc(all[i].Entries, func(e network.ACLEntry) bool { return e.Number == in.RuleNumber && e.Out == in.Egress }):
+		return api.Done{}, &failure.Error{Code: "NetworkAclEntryAlreadyExists", Message: "The network acl entry identified by its number already exists."}
 	case in.RuleNumber < 1 || in.RuleNumber >= lastRule:
-		return api.Done{}, &world.Error{Code: "InvalidParameterValue", Message: "Value for parameter ruleNumber is invalid. It must be from 1 to 32766."}
+		return api.Done{}, &failure.Error{Code: "InvalidParameterValue", Message: "Value for parameter ruleNumber is invalid. It must be from 1 to 32766."}
 	}
-	e := world.ACLEntry{Number: in.RuleNumber, Out: in.Egress, Deny: in.RuleAction == "deny", Protocol: in.Protocol, CIDR: in.CidrBlock}
+	e := network.ACLEntry{Number: in.RuleNumber, Out: in.Egress, Deny: in.RuleAction == "deny", Protocol: in.Protocol, CIDR: in.CidrBlock}
 	if in.PortRange != nil {
 		e.From, e.To = in.PortRange.From, in.PortRange.To
 	}

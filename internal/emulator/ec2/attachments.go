@@ -5,6 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 type describeEndpointsIn struct {
@@ -34,18 +35,18 @@ type endpoint struct {
 // describeVpcEndpoints lists VPC endpoints.
 func describeVpcEndpoints(c *api.Call, in *describeEndpointsIn) (describeEndpointsOut, error) {
 	names := securityGroupNames(c)
-	found, next, err := list(in.listIn, listing[*world.Endpoint, endpoint]{
-		items: c.Region.Network.Endpoints(), ids: in.VpcEndpointIds, id: func(e *world.Endpoint) string { return e.ID }, code: "InvalidVpcEndpointId.NotFound",
-		look: func(e *world.Endpoint) api.Filterable {
+	found, next, err := list(in.listIn, listing[*network.Endpoint, endpoint]{
+		items: c.Region.Network.Endpoints(), ids: in.VpcEndpointIds, id: func(e *network.Endpoint) string { return e.ID }, code: "InvalidVpcEndpointId.NotFound",
+		look: func(e *network.Endpoint) api.Filterable {
 			if e == nil {
-				e = &world.Endpoint{}
+				e = &network.Endpoint{}
 			}
 			return api.Filterable{Tags: e.Tags, Values: map[string][]string{
 				"vpc-endpoint-id": {e.ID}, "vpc-id": {e.VPCID}, "service-name": {e.Service},
 				"vpc-endpoint-type": {e.Kind}, "vpc-endpoint-state": {"available"},
 			}}
 		},
-		write: func(e *world.Endpoint) endpoint {
+		write: func(e *network.Endpoint) endpoint {
 			return endpoint{
 				VpcEndpointId: e.ID, VpcEndpointType: e.Kind, VpcId: e.VPCID, ServiceName: e.Service, State: "available",
 				RouteTableIds: e.RouteTableIDs, SubnetIds: e.SubnetIDs, Groups: groupRefs(e.GroupIDs, names),

@@ -4,7 +4,8 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 type modifyVpcAttributeIn struct {
@@ -15,12 +16,12 @@ type modifyVpcAttributeIn struct {
 
 // modifyVpcAttribute changes how names are resolved in a VPC.
 func modifyVpcAttribute(c *api.Call, in *modifyVpcAttributeIn) (api.Done, error) {
-	i := slices.IndexFunc(c.Region.Network.VPCs(), func(v *world.VPC) bool { return v.ID == in.VpcId })
+	i := slices.IndexFunc(c.Region.Network.VPCs(), func(v *network.VPC) bool { return v.ID == in.VpcId })
 	switch {
 	case i < 0:
-		return api.Done{}, &world.Error{Code: "InvalidVpcID.NotFound", Message: "The vpc ID '" + in.VpcId + "' does not exist"}
+		return api.Done{}, &failure.Error{Code: "InvalidVpcID.NotFound", Message: "The vpc ID '" + in.VpcId + "' does not exist"}
 	case in.EnableDnsSupport != nil && in.EnableDnsHostnames != nil:
-		return api.Done{}, &world.Error{Code: "InvalidParameterCombination", Message: "Fields for multiple attribute types specified"}
+		return api.Done{}, &failure.Error{Code: "InvalidParameterCombination", Message: "Fields for multiple attribute types specified"}
 	case in.EnableDnsSupport != nil:
 		c.Region.Network.VPCs()[i].NoDNSSupport = !in.EnableDnsSupport.Value
 	case in.EnableDnsHostnames != nil:
@@ -62,7 +63,7 @@ func createDhcpOptions(c *api.Call, in *createDhcpOptionsIn) (createDhcpOptionsO
 		}
 	}
 	if len(servers) == 0 {
-		return createDhcpOptionsOut{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter dhcpConfigurationSet"}
+		return createDhcpOptionsOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter dhcpConfigurationSet"}
 	}
 	o := c.Region.Network.CreateDHCPOptions(servers...)
 	out := dhcpConfiguration{Key: "domain-name-servers"}

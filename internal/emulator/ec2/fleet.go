@@ -6,6 +6,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -94,7 +95,7 @@ type fleetLaunch struct {
 // createFleet launches instances of a fleet of type instant. Other types are not emulated.
 func createFleet(c *api.Call, in *createFleetIn) (createFleetOut, error) {
 	if in.Type != "instant" {
-		return createFleetOut{}, &world.Error{Code: "UnsupportedOperation", Message: "This emulator makes fleets of type instant only."}
+		return createFleetOut{}, &failure.Error{Code: "UnsupportedOperation", Message: "This emulator makes fleets of type instant only."}
 	}
 	q, err := in.request(c.Fingerprint())
 	if err != nil {
@@ -165,10 +166,10 @@ func (in *createFleetIn) request(fingerprint string) (world.FleetRequest, error)
 // split divides the capacity asked for into on demand and spot.
 func (t fleetTarget) split() (onDemand, spot int, err error) {
 	if t.Total < 1 || t.OnDemand < 0 || t.Spot < 0 || t.OnDemand+t.Spot > t.Total {
-		return 0, 0, &world.Error{Code: "InvalidTargetCapacitySpecification", Message: fmt.Sprintf("The target capacity of %d with %d on-demand and %d spot is invalid.", t.Total, t.OnDemand, t.Spot)}
+		return 0, 0, &failure.Error{Code: "InvalidTargetCapacitySpecification", Message: fmt.Sprintf("The target capacity of %d with %d on-demand and %d spot is invalid.", t.Total, t.OnDemand, t.Spot)}
 	}
 	if t.Unit != "" && t.Unit != "units" {
-		return 0, 0, &world.Error{Code: "UnsupportedOperation", Message: "This emulator counts capacity in units only."}
+		return 0, 0, &failure.Error{Code: "UnsupportedOperation", Message: "This emulator counts capacity in units only."}
 	}
 	rest := int(t.Total - t.OnDemand - t.Spot)
 	switch t.Default {
@@ -177,7 +178,7 @@ func (t fleetTarget) split() (onDemand, spot int, err error) {
 	case "spot":
 		return int(t.OnDemand), int(t.Spot) + rest, nil
 	}
-	return 0, 0, &world.Error{Code: "UnsupportedOperation", Message: "This emulator has no capacity of type " + t.Default + "."}
+	return 0, 0, &failure.Error{Code: "UnsupportedOperation", Message: "This emulator has no capacity of type " + t.Default + "."}
 }
 
 // market returns the market type of the fleet, if it is neither on-demand nor spot.
@@ -188,12 +189,12 @@ func (in *createFleetIn) market() (string, error) {
 		return world.MarketBlock, nil
 	case "reserved-capacity":
 		if len(kinds) != 1 || kinds[0] != world.MarketInterruptible {
-			return "", &world.Error{Code: "UnsupportedOperation", Message: "This emulator's fleets of reserved capacity use interruptible-capacity-reservation only."}
+			return "", &failure.Error{Code: "UnsupportedOperation", Message: "This emulator's fleets of reserved capacity use interruptible-capacity-reservation only."}
 		}
 		return world.MarketInterruptible, nil
 	}
 	if len(kinds) > 0 {
-		return "", &world.Error{Code: "InvalidParameterCombination", Message: "ReservedCapacityOptions need the default target capacity type reserved-capacity."}
+		return "", &failure.Error{Code: "InvalidParameterCombination", Message: "ReservedCapacityOptions need the default target capacity type reserved-capacity."}
 	}
 	return "", nil
 }
@@ -256,7 +257,7 @@ type runInstancesIn struct {
 // runInstances launches instances of one kind.
 func runInstances(c *api.Call, in *runInstancesIn) (reservation, error) {
 	if in.MinCount == nil || in.MaxCount == nil {
-		return reservation{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter MinCount and MaxCount"}
+		return reservation{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter MinCount and MaxCount"}
 	}
 	tags, err := api.Tagging(in.Tags)
 	if err != nil {

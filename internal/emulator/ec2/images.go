@@ -6,6 +6,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 type describeImagesIn struct {
@@ -73,7 +74,7 @@ func describeImages(c *api.Call, in *describeImagesIn) (describeImagesOut, error
 	}
 	for _, id := range in.ImageIds {
 		if _, ok := c.Region.Images.ByID(id); !ok {
-			return describeImagesOut{}, &world.Error{Code: "InvalidAMIID.NotFound", Message: "The image id '[" + id + "]' does not exist"}
+			return describeImagesOut{}, &failure.Error{Code: "InvalidAMIID.NotFound", Message: "The image id '[" + id + "]' does not exist"}
 		}
 	}
 	found, err := api.Sieve(found, in.Filters, imageFilters)

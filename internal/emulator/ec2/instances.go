@@ -8,6 +8,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // timeFormat is how EC2 writes times that filters compare.
@@ -27,7 +28,7 @@ type describeInstancesOut struct {
 // describeInstances lists instances, as far as the world lets them be seen.
 func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesOut, error) {
 	if len(in.InstanceIds) > 0 && in.MaxResults != nil {
-		return describeInstancesOut{}, &world.Error{Code: "InvalidParameterCombination", Message: "The parameter instancesSet cannot be used with the parameter maxResults"}
+		return describeInstancesOut{}, &failure.Error{Code: "InvalidParameterCombination", Message: "The parameter instancesSet cannot be used with the parameter maxResults"}
 	}
 	found, err := seenInstances(c, in.InstanceIds)
 	if err != nil {
@@ -56,7 +57,7 @@ func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 	var missing []string
 	for _, id := range ids {
 		if !strings.HasPrefix(id, "i-") {
-			return nil, &world.Error{Code: "InvalidInstanceID.Malformed", Message: "Invalid id: \"" + id + "\""}
+			return nil, &failure.Error{Code: "InvalidInstanceID.Malformed", Message: "Invalid id: \"" + id + "\""}
 		}
 		i, ok := c.Region.Instances.SeenByID(c.Now, id)
 		if !ok {
@@ -66,10 +67,10 @@ func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 		out = append(out, i)
 	}
 	if len(missing) == 1 {
-		return nil, &world.Error{Code: "InvalidInstanceID.NotFound", Message: "The instance ID '" + missing[0] + "' does not exist"}
+		return nil, &failure.Error{Code: "InvalidInstanceID.NotFound", Message: "The instance ID '" + missing[0] + "' does not exist"}
 	}
 	if len(missing) > 1 {
-		return nil, &world.Error{Code: "InvalidInstanceID.NotFound", Message: "The instance IDs '" + strings.Join(missing, ", ") + "' do not exist"}
+		return nil, &failure.Error{Code: "InvalidInstanceID.NotFound", Message: "The instance IDs '" + strings.Join(missing, ", ") + "' do not exist"}
 	}
 	return out, nil
 }
@@ -127,7 +128,7 @@ type stateChange struct {
 // terminateInstances ends instances.
 func terminateInstances(c *api.Call, in *terminateIn) (terminateOut, error) {
 	if len(in.InstanceIds) == 0 {
-		return terminateOut{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter InstanceId"}
+		return terminateOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter InstanceId"}
 	}
 	before, after, err := c.Region.Instances.Terminate(c.Now, in.InstanceIds)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // listIn is the parameters of a describe call for things of a network.
@@ -25,7 +27,7 @@ func named[T any](items []T, ids []string, id func(T) string, code string) ([]T,
 	for _, want := range ids {
 		i := slices.IndexFunc(items, func(item T) bool { return id(item) == want })
 		if i < 0 {
-			return nil, &world.Error{Code: code, Message: "The ID '" + want + "' does not exist"}
+			return nil, &failure.Error{Code: code, Message: "The ID '" + want + "' does not exist"}
 		}
 		out = append(out, items[i])
 	}
@@ -89,18 +91,18 @@ type vpc struct {
 
 // describeVpcs lists VPCs.
 func describeVpcs(c *api.Call, in *describeVpcsIn) (describeVpcsOut, error) {
-	found, next, err := list(in.listIn, listing[*world.VPC, vpc]{
-		items: c.Region.Network.VPCs(), ids: in.VpcIds, id: func(v *world.VPC) string { return v.ID }, code: "InvalidVpcID.NotFound",
-		look: func(v *world.VPC) api.Filterable {
+	found, next, err := list(in.listIn, listing[*network.VPC, vpc]{
+		items: c.Region.Network.VPCs(), ids: in.VpcIds, id: func(v *network.VPC) string { return v.ID }, code: "InvalidVpcID.NotFound",
+		look: func(v *network.VPC) api.Filterable {
 			if v == nil {
-				v = &world.VPC{}
+				v = &network.VPC{}
 			}
 			return api.Filterable{Tags: v.Tags, Values: map[string][]string{
 				"vpc-id": {v.ID}, "cidr": {v.CIDR.String()}, "cidr-block-association.cidr-block": {v.CIDR.String()},
 				"state": {"available"}, "is-default": api.YesNo(v.Default), "owner-id": {c.Caller.Account},
 			}}
 		},
-		write: func(v *world.VPC) vpc {
+		write: func(v *network.VPC) vpc {
 			return vpc{VpcId: v.ID, OwnerId: c.Caller.Account, State: "available", CidrBlock: v.CIDR.String(), InstanceTenancy: "default", IsDefault: v.Default, Ipv6CidrBlocks: ipv6Blocks(v.ID, v.IPv6), Tags: api.TagList(v.Tags)}
 		},
 	})
@@ -153,11 +155,11 @@ func ipv6Blocks(id string, block netip.Prefix) []ipv6Block {
 
 // describeSubnets lists subnets.
 func describeSubnets(c *api.Call, in *describeSubnetsIn) (describeSubnetsOut, error) {
-	found, next, err := list(in.listIn, listing[*world.Subnet, subnet]{
-		items: c.Region.Network.Subnets(), ids: in.SubnetIds, id: func(s *world.Subnet) string { return s.ID }, code: "InvalidSubnetID.NotFound",
-		look: func(s *world.Subnet) api.Filterable {
+	found, next, err := list(in.listIn, listing[*network.Subnet, subnet]{
+		items: c.Region.Network.Subnets(), ids: in.SubnetIds, id: func(s *network.Subnet) string { return s.ID }, code: "InvalidSubnetID.NotFound",
+		look: func(s *network.Subnet) api.Filterable {
 			if s == nil {
-				s = &world.Subnet{}
+				s = &network.Subnet{}
 			}
 			return api.Filterable{Tags: s.Tags, Values: map[string][]string{
 				"subnet-id": {s.ID}, "vpc-id": {s.VPCID}, "availability-zone": {s.Zone.Name}, "availability-zone-id": {s.Zone.ID},
@@ -165,7 +167,7 @@ func describeSubnets(c *api.Call, in *describeSubnetsIn) (describeSubnetsOut, er
 				"available-ip-address-count": {strconv.Itoa(s.Free)}, "owner-id": {c.Caller.Account},
 			}}
 		},
-		write: func(s *world.Subnet) subnet {
+		write: func(s *network.Subnet) subnet {
 			return subnet{
 				SubnetId: s.ID, SubnetArn: c.Region.ARN("ec2", c.Caller.Account, "subnet/"+s.ID), State: "available",
 				VpcId: s.VPCID, OwnerId: c.Caller.Account, CidrBlock: s.CIDR.String(), AvailableIpAddressCount: int64(s.Free),
@@ -221,19 +223,19 @@ type ipRange struct {
 func describeSecurityGroups(c *api.Call, in *describeGroupsIn) (describeGroupsOut, error) {
 	items := c.Region.Network.SecurityGroups()
 	if len(in.GroupNames) > 0 {
-		items = slices.DeleteFunc(slices.Clone(items), func(g *world.SecurityGroup) bool { return !slices.Contains(in.GroupNames, g.Name) })
+		items = slices.DeleteFunc(slices.Clone(items), func(g *network.SecurityGroup) bool { return !slices.Contains(in.GroupNames, g.Name) })
 	}
-	found, next, err := list(in.listIn, listing[*world.SecurityGroup, securityGroup]{
-		items: items, ids: in.GroupIds, id: func(g *world.SecurityGroup) string { return g.ID }, code: "InvalidGroup.NotFound",
-		look: func(g *world.SecurityGroup) api.Filterable {
+	found, next, err := list(in.listIn, listing[*network.SecurityGroup, securityGroup]{
+		items: items, ids: in.GroupIds, id: func(g *network.SecurityGroup) string { return g.ID }, code: "InvalidGroup.NotFound",
+		look: func(g *network.SecurityGroup) api.Filterable {
 			if g == nil {
-				g = &world.SecurityGroup{}
+				g = &network.SecurityGroup{}
 			}
 			return api.Filterable{Tags: g.Tags, Values: map[string][]string{
 				"group-id": {g.ID}, "group-name": {g.Name}, "vpc-id": {g.VPCID}, "description": {g.Description}, "owner-id": {c.Caller.Account},
 			}}
 		},
-		write: func(g *world.SecurityGroup) securityGroup {
+		write: func(g *network.SecurityGroup) securityGroup {
 			return securityGroup{
 				GroupId: g.ID, GroupName: g.Name, GroupDescription: g.Description, OwnerId: c.Caller.Account, VpcId: g.VPCID,
 				IpPermissions: permissionsOf(c, g.Ingress), IpPermissionsEgress: permissionsOf(c, g.Egress), Tags: api.TagList(g.Tags),
@@ -243,7 +245,7 @@ func describeSecurityGroups(c *api.Call, in *describeGroupsIn) (describeGroupsOu
 	return describeGroupsOut{SecurityGroups: found, NextToken: next}, err
 }
 
-func permissionsOf(c *api.Call, rules []world.Rule) []permission {
+func permissionsOf(c *api.Call, rules []network.Rule) []permission {
 	out := make([]permission, 0, len(rules))
 	for _, r := range rules {
 		p := permission{IpProtocol: r.Protocol, Groups: []groupPair{}, IpRanges: []ipRange{}, Ipv6Ranges: []ipRange{}, PrefixListIds: []string{}}
@@ -297,23 +299,23 @@ type routeAssociation struct {
 
 // describeRouteTables lists route tables.
 func describeRouteTables(c *api.Call, in *describeRouteTablesIn) (describeRouteTablesOut, error) {
-	found, next, err := list(in.listIn, listing[*world.RouteTable, routeTable]{
-		items: c.Region.Network.RouteTables(), ids: in.RouteTableIds, id: func(t *world.RouteTable) string { return t.ID }, code: "InvalidRouteTableID.NotFound",
-		look: func(t *world.RouteTable) api.Filterable {
+	found, next, err := list(in.listIn, listing[*network.RouteTable, routeTable]{
+		items: c.Region.Network.RouteTables(), ids: in.RouteTableIds, id: func(t *network.RouteTable) string { return t.ID }, code: "InvalidRouteTableID.NotFound",
+		look: func(t *network.RouteTable) api.Filterable {
 			if t == nil {
-				t = &world.RouteTable{}
+				t = &network.RouteTable{}
 			}
 			return api.Filterable{Tags: t.Tags, Values: map[string][]string{
 				"route-table-id": {t.ID}, "vpc-id": {t.VPCID}, "association.subnet-id": t.SubnetIDs,
 				"association.main": api.YesNo(t.Main), "owner-id": {c.Caller.Account},
 			}}
 		},
-		write: func(t *world.RouteTable) routeTable { return routeTableOf(c, t) },
+		write: func(t *network.RouteTable) routeTable { return routeTableOf(c, t) },
 	})
 	return describeRouteTablesOut{RouteTables: found, NextToken: next}, err
 }
 
-func routeTableOf(c *api.Call, t *world.RouteTable) routeTable {
+func routeTableOf(c *api.Call, t *network.RouteTable) routeTable {
 	out := routeTable{RouteTableId: t.ID, VpcId: t.VPCID, OwnerId: c.Caller.Account, Routes: []route{}, Associations: []routeAssociation{}, Tags: api.TagList(t.Tags)}
 	for i, r := range t.Routes {
 		w := route{DestinationCidrBlock: r.Destination, State: "active", Origin: "CreateRoute"}

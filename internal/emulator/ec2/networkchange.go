@@ -4,7 +4,8 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // Actions that change an existing network, for the commands that fix one.
@@ -35,17 +36,17 @@ func authorizeIngress(c *api.Call, in *authorizeIn) (api.Done, error) {
 }
 
 // authorized finds the group, and the rules that the request adds.
-func authorizedGroup(c *api.Call, in *authorizeIn) (*world.SecurityGroup, []world.Rule, error) {
+func authorizedGroup(c *api.Call, in *authorizeIn) (*network.SecurityGroup, []network.Rule, error) {
 	g := c.Region.Network.SecurityGroup(in.GroupId)
 	if g == nil {
-		return nil, nil, &world.Error{Code: "InvalidGroup.NotFound", Message: "The security group '" + in.GroupId + "' does not exist"}
+		return nil, nil, &failure.Error{Code: "InvalidGroup.NotFound", Message: "The security group '" + in.GroupId + "' does not exist"}
 	}
 	if len(in.IpPermissions) == 0 {
-		return nil, nil, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter ipPermissions"}
+		return nil, nil, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter ipPermissions"}
 	}
-	var rules []world.Rule
+	var rules []network.Rule
 	for _, p := range in.IpPermissions {
-		r := world.Rule{Protocol: p.IpProtocol, From: -1, To: -1}
+		r := network.Rule{Protocol: p.IpProtocol, From: -1, To: -1}
 		if p.FromPort != nil && p.ToPort != nil {
 			r.From, r.To = *p.FromPort, *p.ToPort
 		}
@@ -70,35 +71,35 @@ type createRouteIn struct {
 // createRoute adds a route to a table, which has none for the destination yet.
 func createRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	tables := c.Region.Network.RouteTables()
-	i := slices.IndexFunc(tables, func(t *world.RouteTable) bool { return t.ID == in.RouteTableId })
+	i := slices.IndexFunc(tables, func(t *network.RouteTable) bool { return t.ID == in.RouteTableId })
 	switch {
 	case i < 0:
-		return api.Done{}, &world.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" + in.RouteTableId + "' does not exist"}
-	case slices.ContainsFunc(tables[i].Routes, func(r world.Route) bool { return r.Destination == in.DestinationCidrBlock }):
-		return api.Done{}, &world.Error{Code: "RouteAlreadyExists", Message: "The route identified by " + in.DestinationCidrBlock + " already exists."}
+		return api.Done{}, &failure.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" + in.RouteTableId + "' does not exist"}
+	case slices.ContainsFunc(tables[i].Routes, func(r network.Route) bool { return r.Destination == in.DestinationCidrBlock }):
+		return api.Done{}, &failure.Error{Code: "RouteAlreadyExists", Message: "The route identified by " + in.DestinationCidrBlock + " already exists."}
 	case in.NatGatewayId == "" && in.GatewayId == "":
-		return api.Done{}, &world.Error{Code: "MissingParameter", Message: "The request must contain exactly one of gatewayId, natGatewayId"}
+		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain exactly one of gatewayId, natGatewayId"}
 	}
-	tables[i].Routes = append(tables[i].Routes, world.Route{Destination: in.DestinationCidrBlock, Target: api.Or(in.NatGatewayId, in.GatewayId)})
+	tables[i].Routes = append(tables[i].Routes, network.Route{Destination: in.DestinationCidrBlock, Target: api.Or(in.NatGatewayId, in.GatewayId)})
 	return api.Done{Return: true}, nil
 }
 
 // replaceRoute has a route that is there lead elsewhere.
 func replaceRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	tables := c.Region.Network.RouteTables()
-	i := slices.IndexFunc(tables, func(t *world.RouteTable) bool { return t.ID == in.RouteTableId })
+	i := slices.IndexFunc(tables, func(t *network.RouteTable) bool { return t.ID == in.RouteTableId })
 	if i < 0 {
-		return api.Done{}, &world.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" + in.RouteTableId + "' does not exist"}
+		return api.Done{}, &failure.Error{Code: "InvalidRouteTableID.NotFound", Message: "The routeTable ID '" + in.RouteTableId + "' does not exist"}
 	}
 	routes := slices.Clone(tables[i].Routes)
-	k := slices.IndexFunc(routes, func(r world.Route) bool { return r.Destination == in.DestinationCidrBlock })
+	k := slices.IndexFunc(routes, func(r network.Route) bool { return r.Destination == in.DestinationCidrBlock })
 	if k < 0 {
-		return api.Done{}, &world.Error{Code: "InvalidParameterValue", Message: "There is no route defined for '" + in.DestinationCidrBlock + "' in the route table. Use CreateRoute instead."}
+		return api.Done{}, &failure.Error{Code: "InvalidParameterValue", Message: "There is no route defined for '" + in.DestinationCidrBlock + "' in the route table. Use CreateRoute instead."}
 	}
 	if in.NatGatewayId == "" && in.GatewayId == "" {
-		return api.Done{}, &world.Error{Code: "MissingParameter", Message: "The request must contain exactly one of gatewayId, natGatewayId"}
+		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain exactly one of gatewayId, natGatewayId"}
 	}
-	routes[k] = world.Route{Destination: in.DestinationCidrBlock, Target: api.Or(in.NatGatewayId, in.GatewayId)}
+	routes[k] = network.Route{Destination: in.DestinationCidrBlock, Target: api.Or(in.NatGatewayId, in.GatewayId)}
 	tables[i].Routes = routes
 	return api.Done{Return: true}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Permissions is what a call does to which resources of EC2, as IAM evaluates it.
@@ -44,7 +45,7 @@ func refuseOverrides(c *api.Call, q *world.FleetRequest) {
 		if len(config.Overrides) == 0 {
 			config.Overrides = []world.FleetOverride{{}}
 		}
-		known := map[[2]string]*world.Error{} // by subnet and image
+		known := map[[2]string]*failure.Error{} // by subnet and image
 		for j := range config.Overrides {
 			o := &config.Overrides[j]
 			key := [2]string{o.SubnetID, o.ImageID}
@@ -61,8 +62,8 @@ func refuseOverrides(c *api.Call, q *world.FleetRequest) {
 }
 
 // refusalOf returns the error as EC2 words it; nil for none.
-func refusalOf(err error) *world.Error {
-	var refusal *world.Error
+func refusalOf(err error) *failure.Error {
+	var refusal *failure.Error
 	if errors.As(err, &refusal) {
 		return refusal
 	}

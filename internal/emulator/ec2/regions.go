@@ -6,6 +6,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 type zonesIn struct {
@@ -33,14 +35,14 @@ type zone struct {
 
 // describeAvailabilityZones lists the zones of the region.
 func describeAvailabilityZones(c *api.Call, in *zonesIn) (zonesOut, error) {
-	found, err := named(c.Region.Zones(), in.ZoneNames, func(z world.Zone) string { return z.Name }, "InvalidParameterValue")
+	found, err := named(c.Region.Zones(), in.ZoneNames, func(z site.Zone) string { return z.Name }, "InvalidParameterValue")
 	if err != nil {
 		return zonesOut{}, err
 	}
-	if found, err = named(found, in.ZoneIds, func(z world.Zone) string { return z.ID }, "InvalidParameterValue"); err != nil {
+	if found, err = named(found, in.ZoneIds, func(z site.Zone) string { return z.ID }, "InvalidParameterValue"); err != nil {
 		return zonesOut{}, err
 	}
-	found, err = api.Sieve(slices.Clone(found), in.Filters, func(z world.Zone) api.Filterable {
+	found, err = api.Sieve(slices.Clone(found), in.Filters, func(z site.Zone) api.Filterable {
 		written := zoneOf(c, z)
 		return api.Filterable{Values: map[string][]string{
 			"zone-name": {z.Name}, "zone-id": {z.ID}, "region-name": {c.RegionID}, "state": {"available"},
@@ -58,7 +60,7 @@ func describeAvailabilityZones(c *api.Call, in *zonesIn) (zonesOut, error) {
 }
 
 // zone writes a zone. A local one is opted in to, and is a group of its own.
-func zoneOf(c *api.Call, z world.Zone) zone {
+func zoneOf(c *api.Call, z site.Zone) zone {
 	out := zone{
 		OptInStatus: "opt-in-not-required", MessageSet: []string{}, RegionName: c.RegionID, ZoneName: z.Name, ZoneId: z.ID,
 		GroupName: c.RegionID + "-zg-1", NetworkBorderGroup: c.RegionID, ZoneType: "availability-zone", ZoneState: "available",
@@ -104,7 +106,7 @@ func describeRegions(c *api.Call, in *regionsIn) (regionsOut, error) {
 
 // endpointOf is where EC2 answers for a region.
 func endpointOf(region string) string {
-	if world.Partition(region) == "aws-cn" {
+	if site.Partition(region) == "aws-cn" {
 		return "ec2." + region + ".amazonaws.com.cn"
 	}
 	return "ec2." + region + ".amazonaws.com"
@@ -118,7 +120,7 @@ type createTagsIn struct {
 // createTags tags resources of EC2.
 func createTags(c *api.Call, in *createTagsIn) (api.Done, error) {
 	if len(in.Resources) == 0 || len(in.Tags) == 0 {
-		return api.Done{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameters ResourceId and Tag"}
+		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameters ResourceId and Tag"}
 	}
 	add := map[string]string{}
 	for _, t := range in.Tags {
@@ -140,7 +142,7 @@ type oldTag struct {
 // deleteTags takes tags off resources: those named, or all of the user's.
 func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
 	if len(in.Resources) == 0 {
-		return api.Done{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter ResourceId"}
+		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter ResourceId"}
 	}
 	for _, id := range in.Resources {
 		var keys []string

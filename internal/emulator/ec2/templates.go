@@ -7,6 +7,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 type createTemplateIn struct {
@@ -35,7 +36,7 @@ type launchTemplate struct {
 // createLaunchTemplate makes a launch template.
 func createLaunchTemplate(c *api.Call, in *createTemplateIn) (createTemplateOut, error) {
 	if in.LaunchTemplateData == nil {
-		return createTemplateOut{}, &world.Error{Code: "MissingParameter", Message: "The request must contain the parameter LaunchTemplateData"}
+		return createTemplateOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter LaunchTemplateData"}
 	}
 	tags, err := api.Tagging(in.Tags)
 	if err != nil {
@@ -77,12 +78,12 @@ func describeLaunchTemplates(c *api.Call, in *describeTemplatesIn) (describeTemp
 	all := c.Region.LaunchTemplates.All()
 	for _, id := range in.Ids {
 		if c.Region.LaunchTemplates.ByIDOrName(id, "") == nil {
-			return describeTemplatesOut{}, &world.Error{Code: "InvalidLaunchTemplateId.NotFound", Message: "The specified launch template, with template ID " + id + ", does not exist."}
+			return describeTemplatesOut{}, &failure.Error{Code: "InvalidLaunchTemplateId.NotFound", Message: "The specified launch template, with template ID " + id + ", does not exist."}
 		}
 	}
 	for _, name := range in.Names {
 		if c.Region.LaunchTemplates.ByIDOrName("", name) == nil {
-			return describeTemplatesOut{}, &world.Error{Code: "InvalidLaunchTemplateName.NotFoundException", Message: "At least one of the launch templates specified in the request does not exist."}
+			return describeTemplatesOut{}, &failure.Error{Code: "InvalidLaunchTemplateName.NotFoundException", Message: "At least one of the launch templates specified in the request does not exist."}
 		}
 	}
 	if len(in.Ids)+len(in.Names) > 0 {

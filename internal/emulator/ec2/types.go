@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -24,7 +24,7 @@ type describeTypesOut struct {
 // describeInstanceTypes lists the instance types of the region.
 func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, error) {
 	if len(in.Types) > 0 && in.MaxResults != nil {
-		return describeTypesOut{}, &world.Error{Code: "InvalidParameterCombination", Message: "The parameter InstanceTypes cannot be used with the parameter MaxResults"}
+		return describeTypesOut{}, &failure.Error{Code: "InvalidParameterCombination", Message: "The parameter InstanceTypes cannot be used with the parameter MaxResults"}
 	}
 	market := c.World.Market(c.RegionID)
 	names := market.Names()
@@ -42,7 +42,7 @@ func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, 
 		facts = append(facts, s.Facts)
 	}
 	if len(unknown) > 0 {
-		return describeTypesOut{}, &world.Error{Code: "InvalidInstanceType", Message: "The following supplied instance types do not exist: [" + strings.Join(unknown, ", ") + "]"}
+		return describeTypesOut{}, &failure.Error{Code: "InvalidInstanceType", Message: "The following supplied instance types do not exist: [" + strings.Join(unknown, ", ") + "]"}
 	}
 	facts, err := api.Sieve(facts, in.Filters, typeFilters)
 	if err != nil {

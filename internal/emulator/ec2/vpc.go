@@ -5,7 +5,8 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 type vpcAttributeIn struct {
@@ -24,9 +25,9 @@ type attributeValue struct{ Value bool }
 
 // describeVpcAttribute returns the DNS attributes of a VPC.
 func describeVpcAttribute(c *api.Call, in *vpcAttributeIn) (vpcAttributeOut, error) {
-	i := slices.IndexFunc(c.Region.Network.VPCs(), func(v *world.VPC) bool { return v.ID == in.VpcId })
+	i := slices.IndexFunc(c.Region.Network.VPCs(), func(v *network.VPC) bool { return v.ID == in.VpcId })
 	if i < 0 {
-		return vpcAttributeOut{}, &world.Error{Code: "InvalidVpcID.NotFound", Message: "The vpc ID '" + in.VpcId + "' does not exist"}
+		return vpcAttributeOut{}, &failure.Error{Code: "InvalidVpcID.NotFound", Message: "The vpc ID '" + in.VpcId + "' does not exist"}
 	}
 	v := c.Region.Network.VPCs()[i]
 	out := vpcAttributeOut{VpcId: v.ID}
@@ -36,7 +37,7 @@ func describeVpcAttribute(c *api.Call, in *vpcAttributeIn) (vpcAttributeOut, err
 	case "enableDnsHostnames":
 		out.EnableDnsHostnames = &attributeValue{!v.NoDNSHostnames}
 	default:
-		return vpcAttributeOut{}, &world.Error{Code: "InvalidParameterValue", Message: "Value (" + in.Attribute + ") for parameter attribute is invalid."}
+		return vpcAttributeOut{}, &failure.Error{Code: "InvalidParameterValue", Message: "Value (" + in.Attribute + ") for parameter attribute is invalid."}
 	}
 	return out, nil
 }
@@ -69,7 +70,7 @@ func describeNatGateways(c *api.Call, in *describeNatGatewaysIn) (describeNatGat
 		for _, r := range t.Routes {
 			known := slices.ContainsFunc(all, func(g natGateway) bool { return g.NatGatewayId == r.Target })
 			if strings.HasPrefix(r.Target, "nat-") && !known {
-				all = append(all, natGateway{r.Target, t.VPCID, "available", []natAddress{{world.GatewayAddress(r.Target)}}})
+				all = append(all, natGateway{r.Target, t.VPCID, "available", []natAddress{{network.GatewayAddress(r.Target)}}})
 			}
 		}
 	}

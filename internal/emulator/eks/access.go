@@ -2,7 +2,8 @@ package eks
 
 import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // accessEntry is an access entry as EKS writes it.
@@ -22,7 +23,7 @@ type accessEntryOut struct {
 	AccessEntry accessEntry `json:"accessEntry"`
 }
 
-func entryOf(cluster string, e *world.AccessEntry) accessEntryOut {
+func entryOf(cluster string, e *ekscluster.AccessEntry) accessEntryOut {
 	return accessEntryOut{AccessEntry: accessEntry{
 		ClusterName: cluster, PrincipalArn: e.Principal, KubernetesGroups: full(e.Groups), AccessEntryArn: e.ARN,
 		CreatedAt: api.Epoch(e.CreatedAt), ModifiedAt: api.Epoch(e.ModifiedAt), Tags: fullMap(e.Tags), Username: e.Username, Type: e.Kind,
@@ -38,7 +39,7 @@ type createEntryIn struct {
 }
 
 func createAccessEntry(c *api.Call, in *createEntryIn) (accessEntryOut, error) {
-	e, err := c.Region.EKS.CreateAccessEntry(c.Now, c.Path[0], world.AccessEntry{
+	e, err := c.Region.EKS.CreateAccessEntry(c.Now, c.Path[0], ekscluster.AccessEntry{
 		Principal: in.PrincipalArn, Kind: in.Type, Groups: in.KubernetesGroups, Username: in.Username, Tags: in.Tags,
 	})
 	if err != nil {
@@ -79,8 +80,8 @@ func updateAccessEntry(c *api.Call, in *updateEntryIn) (accessEntryOut, error) {
 	if err != nil {
 		return accessEntryOut{}, err
 	}
-	if e.Kind != world.EntryStandard {
-		return accessEntryOut{}, &world.Error{Code: "InvalidRequestException", Message: "Access entries of type " + e.Kind + " cannot be updated."}
+	if e.Kind != ekscluster.EntryStandard {
+		return accessEntryOut{}, &failure.Error{Code: "InvalidRequestException", Message: "Access entries of type " + e.Kind + " cannot be updated."}
 	}
 	if in.KubernetesGroups != nil {
 		e.Groups = in.KubernetesGroups
@@ -95,22 +96,22 @@ func deleteAccessEntry(c *api.Call, _ *api.None) (api.None, error) {
 
 // fargateProfile is a Fargate profile as EKS writes it.
 type fargateProfile struct {
-	FargateProfileName  string                  `json:"fargateProfileName"`
-	FargateProfileArn   string                  `json:"fargateProfileArn"`
-	ClusterName         string                  `json:"clusterName"`
-	CreatedAt           float64                 `json:"createdAt"`
-	PodExecutionRoleArn string                  `json:"podExecutionRoleArn"`
-	Subnets             []string                `json:"subnets"`
-	Selectors           []world.FargateSelector `json:"selectors"`
-	Status              string                  `json:"status"`
-	Tags                map[string]string       `json:"tags"`
+	FargateProfileName  string                       `json:"fargateProfileName"`
+	FargateProfileArn   string                       `json:"fargateProfileArn"`
+	ClusterName         string                       `json:"clusterName"`
+	CreatedAt           float64                      `json:"createdAt"`
+	PodExecutionRoleArn string                       `json:"podExecutionRoleArn"`
+	Subnets             []string                     `json:"subnets"`
+	Selectors           []ekscluster.FargateSelector `json:"selectors"`
+	Status              string                       `json:"status"`
+	Tags                map[string]string            `json:"tags"`
 }
 
 type fargateProfileOut struct {
 	FargateProfile fargateProfile `json:"fargateProfile"`
 }
 
-func fargateOf(cluster string, p *world.FargateProfile) fargateProfileOut {
+func fargateOf(cluster string, p *ekscluster.FargateProfile) fargateProfileOut {
 	return fargateProfileOut{FargateProfile: fargateProfile{
 		FargateProfileName: p.Name, FargateProfileArn: p.ARN, ClusterName: cluster, CreatedAt: api.Epoch(p.CreatedAt),
 		PodExecutionRoleArn: p.Role, Subnets: full(p.SubnetIDs), Selectors: p.Selectors, Status: p.Status, Tags: fullMap(p.Tags),
@@ -118,15 +119,15 @@ func fargateOf(cluster string, p *world.FargateProfile) fargateProfileOut {
 }
 
 type createFargateIn struct {
-	FargateProfileName  string                  `json:"fargateProfileName"`
-	PodExecutionRoleArn string                  `json:"podExecutionRoleArn"`
-	Subnets             []string                `json:"subnets"`
-	Selectors           []world.FargateSelector `json:"selectors"`
-	Tags                map[string]string       `json:"tags"`
+	FargateProfileName  string                       `json:"fargateProfileName"`
+	PodExecutionRoleArn string                       `json:"podExecutionRoleArn"`
+	Subnets             []string                     `json:"subnets"`
+	Selectors           []ekscluster.FargateSelector `json:"selectors"`
+	Tags                map[string]string            `json:"tags"`
 }
 
 func createFargateProfile(c *api.Call, in *createFargateIn) (fargateProfileOut, error) {
-	p, err := c.Region.EKS.CreateFargateProfile(c.Now, c.Path[0], world.FargateProfile{
+	p, err := c.Region.EKS.CreateFargateProfile(c.Now, c.Path[0], ekscluster.FargateProfile{
 		Name: in.FargateProfileName, Role: in.PodExecutionRoleArn, SubnetIDs: in.Subnets, Selectors: in.Selectors, Tags: in.Tags,
 	})
 	if err != nil {

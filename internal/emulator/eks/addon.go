@@ -2,7 +2,7 @@ package eks
 
 import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
 // addon is an add-on as EKS writes it.
@@ -27,7 +27,7 @@ type addonOut struct {
 	Addon addon `json:"addon"`
 }
 
-func addonOf(cluster string, a *world.Addon) addonOut {
+func addonOf(cluster string, a *ekscluster.Addon) addonOut {
 	return addonOut{Addon: addon{
 		AddonName: a.Name, ClusterName: cluster, Status: a.Status, AddonVersion: a.Version, Health: addonHealth{Issues: []string{}},
 		AddonArn: a.ARN, CreatedAt: api.Epoch(a.CreatedAt), ModifiedAt: api.Epoch(a.ModifiedAt), Tags: fullMap(a.Tags),
@@ -41,7 +41,7 @@ type createAddonIn struct {
 }
 
 func createAddon(c *api.Call, in *createAddonIn) (addonOut, error) {
-	a, err := c.Region.EKS.CreateAddon(c.Now, c.Path[0], world.Addon{Name: in.AddonName, Version: in.AddonVersion, Tags: in.Tags})
+	a, err := c.Region.EKS.CreateAddon(c.Now, c.Path[0], ekscluster.Addon{Name: in.AddonName, Version: in.AddonVersion, Tags: in.Tags})
 	if err != nil {
 		return addonOut{}, err
 	}

@@ -2,7 +2,7 @@ package eks
 
 import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
 // association is an association of EKS Pod Identity as EKS writes it, in full.
@@ -22,7 +22,7 @@ type associationOut struct {
 	Association association `json:"association"`
 }
 
-func associationOf(cluster string, p *world.PodIdentityAssociation) associationOut {
+func associationOf(cluster string, p *ekscluster.PodIdentityAssociation) associationOut {
 	return associationOut{Association: association{
 		ClusterName: cluster, Namespace: p.Namespace, ServiceAccount: p.ServiceAccount, RoleArn: p.Role, AssociationArn: p.ARN,
 		AssociationID: p.ID, Tags: fullMap(p.Tags), CreatedAt: api.Epoch(p.CreatedAt), ModifiedAt: api.Epoch(p.ModifiedAt),
@@ -37,7 +37,7 @@ type createAssociationIn struct {
 }
 
 func createPodIdentityAssociation(c *api.Call, in *createAssociationIn) (associationOut, error) {
-	p, err := c.Region.EKS.CreatePodIdentityAssociation(c.Now, c.Path[0], world.PodIdentityAssociation{
+	p, err := c.Region.EKS.CreatePodIdentityAssociation(c.Now, c.Path[0], ekscluster.PodIdentityAssociation{
 		Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, Role: in.RoleArn, Tags: in.Tags,
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func listPodIdentityAssociations(c *api.Call, _ *api.None) (associationsOut, err
 	if err != nil {
 		return associationsOut{}, err
 	}
-	found := map[string]*world.PodIdentityAssociation{}
+	found := map[string]*ekscluster.PodIdentityAssociation{}
 	var ids []string
 	namespace, account := c.Form.Get("namespace"), c.Form.Get("serviceAccount")
 	for _, p := range k.Associations() {

@@ -11,7 +11,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Actions returns the actions of EKS.
@@ -145,7 +146,7 @@ type clusterOut struct {
 	Cluster cluster `json:"cluster"`
 }
 
-func clusterOf(c *world.Cluster) cluster {
+func clusterOf(c *ekscluster.Cluster) cluster {
 	return cluster{
 		Name: c.Name, Arn: c.ARN, CreatedAt: api.Epoch(c.CreatedAt), Version: c.Version, PlatformVersion: "eks.1", Endpoint: c.Endpoint, RoleArn: c.RoleARN,
 		ResourcesVpcConfig: vpcConfig{
@@ -199,7 +200,7 @@ func serviceRange(n networkConfig) string {
 // createCluster adds the record of a cluster. There is no control plane behind
 // it: its endpoint is one that nothing answers.
 func createCluster(c *api.Call, in *createClusterIn) (clusterOut, error) {
-	made := world.Cluster{
+	made := ekscluster.Cluster{
 		Name: in.Name, Version: in.Version, RoleARN: in.RoleArn, SubnetIDs: in.ResourcesVpcConfig.SubnetIds, GroupIDs: in.ResourcesVpcConfig.SecurityGroupIds,
 		ServiceCIDR: serviceRange(in.KubernetesNetworkConfig), Tags: in.Tags, AuthMode: in.AccessConfig.AuthenticationMode,
 		Endpoint: "https://" + strings.ToUpper(in.Name) + ".gr7." + c.RegionID + ".eks.amazonaws.com",
@@ -207,7 +208,7 @@ func createCluster(c *api.Call, in *createClusterIn) (clusterOut, error) {
 	for _, id := range made.SubnetIDs {
 		s := c.Region.Network.Subnet(id)
 		if s == nil {
-			return clusterOut{}, &world.Error{Code: "InvalidParameterException", Message: "The subnet ID '" + id + "' does not exist"}
+			return clusterOut{}, &failure.Error{Code: "InvalidParameterException", Message: "The subnet ID '" + id + "' does not exist"}
 		}
 		made.VPCID = s.VPCID
 	}
@@ -252,13 +253,13 @@ func namesPage(c *api.Call, all []string) ([]string, string, error) {
 	if text := c.Form.Get("maxResults"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 100 {
-			return nil, "", &world.Error{Code: "InvalidParameterException", Message: "maxResults must be between 1 and 100"}
+			return nil, "", &failure.Error{Code: "InvalidParameterException", Message: "maxResults must be between 1 and 100"}
 		}
 		size = n
 	}
 	part, next, err := api.Cut(all, func(s string) string { return s }, api.Page{Token: c.Form.Get("nextToken"), Size: size})
 	if err != nil {
-		return nil, "", &world.Error{Code: "InvalidParameterException", Message: "nextToken is not valid"}
+		return nil, "", &failure.Error{Code: "InvalidParameterException", Message: "nextToken is not valid"}
 	}
 	return part, next, nil
 }
@@ -278,7 +279,7 @@ type endpointConfig struct {
 }
 
 // apply changes a cluster's endpoint; what is not given stays.
-func (e endpointConfig) apply(k *world.Cluster) {
+func (e endpointConfig) apply(k *ekscluster.Cluster) {
 	if e.EndpointPublicAccess != nil {
 		k.NoPublicAccess = !*e.EndpointPublicAccess
 	}
@@ -321,12 +322,12 @@ func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
 		return done("EndpointAccessUpdate"), nil
 	}
 	if in.AccessConfig == nil {
-		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig, resourcesVpcConfig and zonalShiftConfig only."}
+		return updateOut{}, &failure.Error{Code: "InvalidParameterException", Message: "This emulator updates accessConfig, resourcesVpcConfig and zonalShiftConfig only."}
 	}
-	steps := []string{world.AuthConfigMap, world.AuthBoth, world.AuthAPI}
+	steps := []string{ekscluster.AuthConfigMap, ekscluster.AuthBoth, ekscluster.AuthAPI}
 	from, to := indexOf(steps, k.AuthMode), indexOf(steps, in.AccessConfig.AuthenticationMode)
 	if to <= from {
-		return updateOut{}, &world.Error{Code: "InvalidParameterException", Message: "Unsupported authentication mode update from " + k.AuthMode + " to " + in.AccessConfig.AuthenticationMode}
+		return updateOut{}, &failure.Error{Code: "InvalidParameterException", Message: "Unsupported authentication mode update from " + k.AuthMode + " to " + in.AccessConfig.AuthenticationMode}
 	}
 	k.AuthMode = steps[to]
 	return done("AccessConfigUpdate"), nil

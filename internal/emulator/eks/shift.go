@@ -8,6 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // ShiftActions returns the actions of zonal shifts.
@@ -122,7 +123,7 @@ func startZonalShift(c *api.Call, in *startShiftIn) (zonalShift, error) {
 	number, unit := strings.TrimRight(in.ExpiresIn, "mh"), strings.TrimLeft(in.ExpiresIn, "0123456789")
 	n, err := strconv.Atoi(number)
 	if err != nil || unit != "m" && unit != "h" {
-		return zonalShift{}, &world.Error{Code: "ValidationException", Message: "expiresIn is not a number of minutes or hours."}
+		return zonalShift{}, &failure.Error{Code: "ValidationException", Message: "expiresIn is not a number of minutes or hours."}
 	}
 	lasts := time.Duration(n) * time.Minute
 	if unit == "h" {

@@ -3,16 +3,17 @@ package iam
 import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // Permissions is what a call does to IAM's own things.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	switch in := in.(type) {
 	case *createProfileIn:
-		out := profilePermissions(c, world.Profile{Name: in.InstanceProfileName, Path: in.Path}, api.TagMap(in.Tags))
+		out := profilePermissions(c, identity.Profile{Name: in.InstanceProfileName, Path: in.Path}, api.TagMap(in.Tags))
 		if len(in.Tags) > 0 {
-			tag := profilePermissions(c, world.Profile{Name: in.InstanceProfileName, Path: in.Path}, api.TagMap(in.Tags))
+			tag := profilePermissions(c, identity.Profile{Name: in.InstanceProfileName, Path: in.Path}, api.TagMap(in.Tags))
 			tag[0].Action = "iam:TagInstanceProfile"
 			out = append(out, tag...)
 		}
@@ -45,20 +46,20 @@ func rolePermissions(c *api.Call, name string) []iampolicy.Request {
 }
 
 // profileNamed is a profile as IAM finds it: of one that does not exist it knows neither path nor tags, and asks all the same.
-func profileNamed(c *api.Call, name string) world.Profile {
+func profileNamed(c *api.Call, name string) identity.Profile {
 	p, err := c.Account().Profile(name)
 	if err != nil {
-		return world.Profile{Name: name}
+		return identity.Profile{Name: name}
 	}
 	return p
 }
 
 // wantedOfProfile asks about the call's action on an instance profile.
-func profilePermissions(c *api.Call, p world.Profile, add map[string]string) []iampolicy.Request {
+func profilePermissions(c *api.Call, p identity.Profile, add map[string]string) []iampolicy.Request {
 	keys := iampolicy.Keys{}
 	keys.Tags("aws:ResourceTag/", p.Tags)
 	keys.Tags("iam:ResourceTag/", p.Tags)
 	keys.Tags("aws:RequestTag/", add)
-	arn := api.Or(p.ARN, "arn:"+world.Partition(c.RegionID)+":iam::"+c.Caller.Account+":instance-profile"+api.Or(p.Path, "/")+p.Name)
+	arn := api.Or(p.ARN, "arn:"+site.Partition(c.RegionID)+":iam::"+c.Caller.Account+":instance-profile"+api.Or(p.Path, "/")+p.Name)
 	return []iampolicy.Request{{Action: c.Name(), Resource: arn, Keys: keys}}
 }

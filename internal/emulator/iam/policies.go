@@ -5,6 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // managedPolicy is a policy as IAM writes it.
@@ -32,7 +33,7 @@ type createPolicyIn struct {
 
 type policyIn struct{ PolicyArn string }
 
-func policyOf(c *api.Call, p world.Policy) policyOut {
+func policyOf(c *api.Call, p identity.Policy) policyOut {
 	out := managedPolicy{
 		PolicyName: p.Name, PolicyId: p.ID, Arn: p.ARN, Path: p.Path, DefaultVersionId: "v1", IsAttachable: true,
 		CreateDate: timeOf(p.CreatedAt), UpdateDate: timeOf(p.CreatedAt),
@@ -50,7 +51,7 @@ func createPolicy(c *api.Call, in *createPolicyIn) (policyOut, error) {
 	if in.PolicyDocument == "" {
 		return policyOut{}, api.Required("policyDocument")
 	}
-	p, err := c.Account().CreatePolicy(c.Now, world.Policy{Name: in.PolicyName, Path: in.Path, Document: in.PolicyDocument})
+	p, err := c.Account().CreatePolicy(c.Now, identity.Policy{Name: in.PolicyName, Path: in.Path, Document: in.PolicyDocument})
 	if err != nil {
 		return policyOut{}, err
 	}

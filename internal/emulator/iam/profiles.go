@@ -3,6 +3,7 @@ package iam
 import (
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // instanceProfile is an instance profile as IAM writes it.
@@ -52,7 +53,7 @@ type tagProfileIn struct {
 }
 
 // profile writes an instance profile with the role in it.
-func profileOf(c *api.Call, p world.Profile) instanceProfile {
+func profileOf(c *api.Call, p identity.Profile) instanceProfile {
 	out := instanceProfile{
 		Path: p.Path, InstanceProfileName: p.Name, InstanceProfileId: p.ID, Arn: p.ARN,
 		CreateDate: timeOf(p.CreatedAt), Roles: []role{}, Tags: api.TagList(p.Tags),
@@ -64,7 +65,7 @@ func profileOf(c *api.Call, p world.Profile) instanceProfile {
 }
 
 func createInstanceProfile(c *api.Call, in *createProfileIn) (profileOut, error) {
-	p, err := c.Account().CreateProfile(c.Now, world.Profile{Name: in.InstanceProfileName, Path: in.Path, Tags: api.TagMap(in.Tags)})
+	p, err := c.Account().CreateProfile(c.Now, identity.Profile{Name: in.InstanceProfileName, Path: in.Path, Tags: api.TagMap(in.Tags)})
 	return profileOut{InstanceProfile: profileOf(c, p)}, err
 }
 
@@ -85,8 +86,8 @@ func listInstanceProfilesForRole(c *api.Call, in *profilesOfRoleIn) (listProfile
 }
 
 // profiles writes a page of a list of instance profiles.
-func profilesPage(c *api.Call, all []world.Profile, m marked) (listProfilesOut, error) {
-	found, next, err := slice(all, func(p world.Profile) string { return p.Name }, m)
+func profilesPage(c *api.Call, all []identity.Profile, m marked) (listProfilesOut, error) {
+	found, next, err := slice(all, func(p identity.Profile) string { return p.Name }, m)
 	out := listProfilesOut{InstanceProfiles: []instanceProfile{}, IsTruncated: next != "", Marker: next}
 	for _, p := range found {
 		out.InstanceProfiles = append(out.InstanceProfiles, profileOf(c, p))

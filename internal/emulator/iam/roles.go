@@ -12,6 +12,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // Actions returns the actions of IAM.
@@ -64,7 +66,7 @@ type iamTime string
 
 func timeOf(t time.Time) iamTime { return iamTime(t.UTC().Format("2006-01-02T15:04:05Z")) }
 
-func roleOf(r world.Role) role {
+func roleOf(r identity.Role) role {
 	return role{
 		Path: r.Path, RoleName: r.Name, RoleId: r.ID, Arn: r.ARN, CreateDate: timeOf(r.CreatedAt),
 		AssumeRolePolicyDocument: url.QueryEscape(r.TrustPolicy), Description: r.Description,
@@ -86,7 +88,7 @@ func createRole(c *api.Call, in *createRoleIn) (roleOut, error) {
 	if in.AssumeRolePolicyDocument == "" {
 		return roleOut{}, api.Required("assumeRolePolicyDocument")
 	}
-	r, err := c.Account().CreateRole(c.Now, world.Role{
+	r, err := c.Account().CreateRole(c.Now, identity.Role{
 		Name: in.RoleName, Path: in.Path, TrustPolicy: in.AssumeRolePolicyDocument, Description: in.Description, Tags: api.TagMap(in.Tags),
 	})
 	return roleOut{Role: roleOf(r)}, err
@@ -100,7 +102,7 @@ type serviceRoleIn struct {
 // createServiceLinkedRole makes the role of a service in the account. The world knows that of spot instances.
 func createServiceLinkedRole(c *api.Call, in *serviceRoleIn) (roleOut, error) {
 	if in.AWSServiceName != "spot.amazonaws.com" {
-		return roleOut{}, &world.Error{Code: "InvalidInput", Message: "This emulator makes the service-linked role of spot.amazonaws.com only."}
+		return roleOut{}, &failure.Error{Code: "InvalidInput", Message: "This emulator makes the service-linked role of spot.amazonaws.com only."}
 	}
 	r, err := c.Account().CreateSpotRole(c.Now)
 	return roleOut{Role: roleOf(r)}, err
@@ -124,13 +126,13 @@ func slice[T any](items []T, key func(T) string, m marked) ([]T, string, error) 
 	p := api.Page{Token: m.Marker, Size: 100}
 	if m.MaxItems != nil {
 		if *m.MaxItems < 1 || *m.MaxItems > 1000 {
-			return nil, "", &world.Error{Code: "ValidationError", Message: "MaxItems must be between 1 and 1000"}
+			return nil, "", &failure.Error{Code: "ValidationError", Message: "MaxItems must be between 1 and 1000"}
 		}
 		p.Size = int(*m.MaxItems)
 	}
 	part, next, err := api.Cut(items, key, p)
 	if err != nil {
-		return nil, "", &world.Error{Code: "ValidationError", Message: "Invalid Marker."}
+		return nil, "", &failure.Error{Code: "ValidationError", Message: "Invalid Marker."}
 	}
 	return append([]T{}, part...), next, nil
 }
@@ -147,7 +149,7 @@ type listRolesOut struct {
 }
 
 func listRoles(c *api.Call, in *listRolesIn) (listRolesOut, error) {
-	found, next, err := slice(c.Account().Roles(api.Or(in.PathPrefix, "/")), func(r world.Role) string { return r.Name }, in.marked)
+	found, next, err := slice(c.Account().Roles(api.Or(in.PathPrefix, "/")), func(r identity.Role) string { return r.Name }, in.marked)
 	if err != nil {
 		return listRolesOut{}, err
 	}
@@ -184,7 +186,7 @@ type rolePolicyIn struct {
 
 func attachRolePolicy(c *api.Call, in *rolePolicyIn) (api.None, error) {
 	if !strings.HasPrefix(in.PolicyArn, "arn:") {
-		return api.None{}, &world.Error{Code: "InvalidInput", Message: "ARN " + in.PolicyArn + " is not valid."}
+		return api.None{}, &failure.Error{Code: "InvalidInput", Message: "ARN " + in.PolicyArn + " is not valid."}
 	}
 	return api.None{}, c.Account().AttachPolicy(in.RoleName, in.PolicyArn)
 }

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // STSActions returns the actions of STS.
@@ -95,7 +96,7 @@ func assumeRoleWithWebIdentity(c *api.Call, in *webIdentityIn) (webIdentityOut, 
 func (in *assumeRoleIn) read() (account, role string, life time.Duration, err error) {
 	parts := strings.SplitN(in.RoleArn, ":", 6)
 	if len(parts) != 6 || !strings.HasPrefix(parts[5], "role/") {
-		return "", "", 0, &world.Error{Code: "ValidationError", Message: in.RoleArn + " is invalid"}
+		return "", "", 0, &failure.Error{Code: "ValidationError", Message: in.RoleArn + " is invalid"}
 	}
 	if in.RoleSessionName == "" {
 		return "", "", 0, api.Required("roleSessionName")
@@ -105,12 +106,12 @@ func (in *assumeRoleIn) read() (account, role string, life time.Duration, err er
 		life = time.Duration(in.DurationSeconds) * time.Second
 	}
 	if life < 15*time.Minute || life > 12*time.Hour {
-		return "", "", 0, &world.Error{Code: "ValidationError", Message: "The requested DurationSeconds must be between 900 and 43200."}
+		return "", "", 0, &failure.Error{Code: "ValidationError", Message: "The requested DurationSeconds must be between 900 and 43200."}
 	}
 	return parts[4], parts[5][strings.LastIndexByte(parts[5], '/')+1:], life, nil
 }
 
-func opened(s world.Session) assumeRoleOut {
+func opened(s identity.Session) assumeRoleOut {
 	return assumeRoleOut{
 		Credentials:     credentials{AccessKeyId: s.AccessKey, SecretAccessKey: s.SecretKey, SessionToken: s.Token, Expiration: timeOf(s.Expires)},
 		AssumedRoleUser: assumedRoleUser{AssumedRoleId: s.Identity.UserID, Arn: s.Identity.ARN},

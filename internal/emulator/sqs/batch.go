@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/joiner-sh/joiner/internal/emulator/api"
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // maxBatch is how many messages one request may be about.
@@ -21,15 +21,15 @@ type batchFailed struct {
 // checkBatch refuses a batch as a whole, as SQS does.
 func checkBatch(ids []string) error {
 	if len(ids) == 0 {
-		return &world.Error{Code: "AWS.SimpleQueueService.EmptyBatchRequest", Message: "There should be at least one entry in the request."}
+		return &failure.Error{Code: "AWS.SimpleQueueService.EmptyBatchRequest", Message: "There should be at least one entry in the request."}
 	}
 	if len(ids) > maxBatch {
-		return &world.Error{Code: "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", Message: "Maximum number of entries per request are 10."}
+		return &failure.Error{Code: "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", Message: "Maximum number of entries per request are 10."}
 	}
 	seen := map[string]bool{}
 	for _, id := range ids {
 		if seen[id] {
-			return &world.Error{Code: "AWS.SimpleQueueService.BatchEntryIdsNotDistinct", Message: "Id " + id + " repeated."}
+			return &failure.Error{Code: "AWS.SimpleQueueService.BatchEntryIdsNotDistinct", Message: "Id " + id + " repeated."}
 		}
 		seen[id] = true
 	}
@@ -68,7 +68,7 @@ func (e deleteEntry) id() string { return e.Id }
 // failedEntry is the answer for an entry that was refused.
 func failedEntry(id string, err error) batchFailed {
 	out := batchFailed{Id: id, SenderFault: true, Code: "InternalError", Message: err.Error()}
-	var refusal *world.Error
+	var refusal *failure.Error
 	if errors.As(err, &refusal) {
 		out.Code, out.Message = refusal.Code, refusal.Message
 	}

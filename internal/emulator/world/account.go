@@ -3,24 +3,19 @@ package world
 import (
 	"maps"
 	"slices"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // Account is an AWS account: its IAM, and its regions.
 type Account struct {
-	ID string // 12 digits
+	identity.IAM
 
-	// NoSpotRole is an account that has never had a spot instance: the service-linked role is missing that EC2 makes for the
-	// first one, and that who launches may not make.
-	NoSpotRole bool
-
-	world     *World
-	partition string // "aws-cn"; empty until the first of its regions is used
-	regions   map[string]*Region
-	roles     map[string]*Role
-	profiles  map[string]*Profile
-	policies  map[string]*Policy           // its own, by ARN
-	scps      []ServiceControlPolicy       // of its organization
-	providers map[string]*IdentityProvider // by issuer
+	world   *World
+	regions map[string]*Region
 }
 
 // Region is one region of an account.
@@ -34,7 +29,7 @@ type Region struct {
 
 	// Each of these has the resources of one subject, and the calls about them.
 	Capacity             Capacity
-	Network              Network
+	Network              network.Network
 	Images               Images
 	LaunchTemplates      LaunchTemplates
 	Launches             Launches
@@ -43,19 +38,23 @@ type Region struct {
 	PlacementGroups      PlacementGroups
 	Permissions          Permissions
 	KMS                  KMS
-	EKS                  EKS
+	EKS                  ekscluster.EKS
 	ZonalShifts          ZonalShifts
 	SQS                  SQS
 	SSM                  SSM
 
-	zones   []Zone
+	site    *site.Site
 	buckets map[string]*level // of the API rate limits, by call
 }
 
 func newRegion(a *Account, name string) *Region {
-	r := &Region{Name: name, Account: a, zones: zonesOf(name), buckets: map[string]*level{}}
+	site := &site.Site{
+		Region: name, Account: a.ID, Zones: site.ZonesOf(name),
+		IDs: a.world.source(), Due: &a.world.due, Timing: &a.world.Timing,
+	}
+	r := &Region{Name: name, Account: a, site: site, buckets: map[string]*level{}}
 	r.Capacity.usage = usage{running: map[Offering]int{}, cores: map[Quota]int64{}}
-	r.Network = Network{region: r}
+	r.Network = network.NewNetwork(site)
 	r.Images = Images{region: r, byID: map[string]*Image{}}
 	r.LaunchTemplates = LaunchTemplates{region: r, byID: map[string]*Template{}}
 	r.Launches = Launches{region: r, fleets: map[string]fleet{}, runTokens: map[string]run{}}
@@ -64,7 +63,7 @@ func newRegion(a *Account, name string) *Region {
 	r.PlacementGroups = PlacementGroups{region: r}
 	r.Permissions = Permissions{region: r}
 	r.KMS = KMS{region: r}
-	r.EKS = EKS{region: r, clusters: map[string]*Cluster{}}
+	r.EKS = ekscluster.NewEKS(site, &a.IAM)
 	r.ZonalShifts = ZonalShifts{region: r}
 	r.SQS = SQS{region: r, queues: map[string]*Queue{}}
 	r.SSM = SSM{region: r, parameters: map[string]*Parameter{}}
@@ -77,18 +76,16 @@ func (a *Account) Regions() []string { return slices.Sorted(maps.Keys(a.regions)
 // world returns the world the region is in.
 func (r *Region) world() *World { return r.Account.world }
 
-// Partition returns the part of AWS that the account is of: that of the first region it uses, "aws" until then.
-func (a *Account) Partition() string { return or(a.partition, "aws") }
-
-// arn returns an ARN of what has no region: arn("iam", "role/node").
-func (a *Account) arn(service, resource string) string {
-	return "arn:" + a.Partition() + ":" + service + "::" + a.ID + ":" + resource
-}
-
 // arn returns an ARN of this region: arn("eks", "cluster/demo").
-func (r *Region) arn(service, resource string) string { return r.ARN(service, r.Account.ID, resource) }
+func (r *Region) arn(service, resource string) string { return r.site.OwnARN(service, resource) }
 
 // ARN returns an ARN of this region; the account may be another one than the region's, and empty for what is AWS's own.
 func (r *Region) ARN(service, account, resource string) string {
-	return "arn:" + Partition(r.Name) + ":" + service + ":" + r.Name + ":" + account + ":" + resource
+	return r.site.ARN(service, account, resource)
 }
+
+// Zones returns the zones of the region, by name.
+func (r *Region) Zones() []site.Zone { return r.site.Zones }
+
+// AddZone adds a zone to the account, for example a local zone. Its offerings are those of Stock.
+func (r *Region) AddZone(z site.Zone) { r.site.Zones = append(slices.Clone(r.site.Zones), z) }

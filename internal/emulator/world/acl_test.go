@@ -3,29 +3,29 @@ package world_test
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // TestNetworkACL: the entry with the lowest number decides, and what no entry is about is dropped.
 func TestNetworkACL(t *testing.T) {
 	t.Parallel()
-	all := world.ACLEntry{Number: 100, Out: true, Protocol: "-1", CIDR: "0.0.0.0/0"}
+	all := network.ACLEntry{Number: 100, Out: true, Protocol: "-1", CIDR: "0.0.0.0/0"}
 	cases := map[string]struct {
-		entries []world.ACLEntry
+		entries []network.ACLEntry
 		want    bool
 	}{
 		"none":                   {nil, false},
-		"all":                    {[]world.ACLEntry{all}, true},
-		"denied before":          {[]world.ACLEntry{all, {Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 443, To: 443}}, false},
-		"denied after":           {[]world.ACLEntry{{Number: 110, Out: true, Deny: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, all}, true},
-		"another port is denied": {[]world.ACLEntry{all, {Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 22, To: 22}}, true},
-		"of what comes in":       {[]world.ACLEntry{{Number: 100, Protocol: "-1", CIDR: "0.0.0.0/0"}}, false},
-		"UDP":                    {[]world.ACLEntry{{Number: 100, Out: true, Protocol: "17", CIDR: "0.0.0.0/0", To: 65535}}, false},
+		"all":                    {[]network.ACLEntry{all}, true},
+		"denied before":          {[]network.ACLEntry{all, {Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 443, To: 443}}, false},
+		"denied after":           {[]network.ACLEntry{{Number: 110, Out: true, Deny: true, Protocol: "-1", CIDR: "0.0.0.0/0"}, all}, true},
+		"another port is denied": {[]network.ACLEntry{all, {Number: 90, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 22, To: 22}}, true},
+		"of what comes in":       {[]network.ACLEntry{{Number: 100, Protocol: "-1", CIDR: "0.0.0.0/0"}}, false},
+		"UDP":                    {[]network.ACLEntry{{Number: 100, Out: true, Protocol: "17", CIDR: "0.0.0.0/0", To: 65535}}, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := world.NetworkACL{Entries: c.entries}
+			n := network.NetworkACL{Entries: c.entries}
 			if got := n.Lets(true, 443); got != c.want {
 				t.Errorf("port 443 is let out: %t, want %t", got, c.want)
 			}
@@ -36,8 +36,8 @@ func TestNetworkACL(t *testing.T) {
 	if e.Region.Network.NetworkACL(subnet) != nil {
 		t.Error("a furnished VPC has a network ACL")
 	}
-	general := e.Region.Network.CreateNetworkACL(world.NetworkACL{VPCID: e.VPC.ID, Default: true})
-	own := e.Region.Network.CreateNetworkACL(world.NetworkACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})
+	general := e.Region.Network.CreateNetworkACL(network.NetworkACL{VPCID: e.VPC.ID, Default: true})
+	own := e.Region.Network.CreateNetworkACL(network.NetworkACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})
 	if e.Region.Network.NetworkACL(subnet) != own || e.Region.Network.NetworkACL(e.PrivateSubnets[1]) != general {
 		t.Error("a subnet's own network ACL does not come before the VPC's")
 	}

@@ -1,8 +1,12 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // interfaces makes the network interfaces of a new instance.
@@ -14,19 +18,19 @@ func (b birth) interfaces(w *World, i Instance) []NetworkInterface {
 	out := make([]NetworkInterface, 0, len(specs))
 	for n, spec := range specs {
 		ni := NetworkInterface{
-			ID: w.NewID("eni"), SubnetID: b.subnet.ID, SecurityGroupIDs: b.groups,
+			ID: w.source().New("eni"), SubnetID: b.subnet.ID, SecurityGroupIDs: b.groups,
 			Card: value(spec.CardIndex), Device: value(spec.DeviceIndex),
-			Kind: or(spec.Kind, "interface"), Tags: maps.Clone(b.tags["network-interface"]),
+			Kind: cmp.Or(spec.Kind, "interface"), Tags: maps.Clone(b.tags["network-interface"]),
 		}
 		switch {
 		case n == 0:
 			ni.PrivateIP, ni.PrivateDNSName = i.PrivateIP, i.PrivateDNSName
 		case ni.Kind != "efa-only":
-			if a, ok := b.subnet.take(); ok {
-				ni.PrivateIP, ni.PrivateDNSName = a.String(), PrivateName(i.Region, a.String())
+			if a, ok := b.subnet.TakeAddress(); ok {
+				ni.PrivateIP, ni.PrivateDNSName = a.String(), network.PrivateName(i.Region, a.String())
 			}
 		}
-		b.subnet.addressed(&ni, spec)
+		addAddresses(b.subnet, &ni, spec)
 		out = append(out, ni)
 	}
 	return out
@@ -37,7 +41,7 @@ func (b birth) interfaces(w *World, i Instance) []NetworkInterface {
 func (b birth) volumes(w *World) []Volume {
 	byDevice := map[string]Volume{}
 	for _, v := range b.image.Volumes {
-		byDevice[v.Device] = Volume{Device: v.Device, SizeGiB: v.SizeGiB, Kind: or(v.Kind, "gp3"), Encrypted: v.Encrypted, DeleteOnTermination: true}
+		byDevice[v.Device] = Volume{Device: v.Device, SizeGiB: v.SizeGiB, Kind: cmp.Or(v.Kind, "gp3"), Encrypted: v.Encrypted, DeleteOnTermination: true}
 	}
 	for _, d := range b.data.Devices {
 		if d.NoDevice != nil {
@@ -50,7 +54,7 @@ func (b birth) volumes(w *World) []Volume {
 		if !ok {
 			v = Volume{Device: d.DeviceName, Kind: "gp2", DeleteOnTermination: true}
 		}
-		v.Kind = or(d.EBS.Kind, v.Kind)
+		v.Kind = cmp.Or(d.EBS.Kind, v.Kind)
 		if d.EBS.SizeGiB != nil {
 			v.SizeGiB = *d.EBS.SizeGiB
 		}
@@ -65,10 +69,45 @@ func (b birth) volumes(w *World) []Volume {
 	out := make([]Volume, 0, len(byDevice))
 	for _, device := range slices.Sorted(maps.Keys(byDevice)) {
 		v := byDevice[device]
-		v.ID, v.Tags = w.NewID("vol"), maps.Clone(b.tags["volume"])
+		v.ID, v.Tags = w.source().New("vol"), maps.Clone(b.tags["volume"])
 		out = append(out, v)
 	}
 	return out
+}
+
+// addAddresses gives an interface what its specification asks for beside the first IPv4 address.
+func addAddresses(s *network.Subnet, ni *NetworkInterface, spec InterfaceSpec) {
+	for range value(spec.IPv6AddressCount) {
+		ni.IPv6 = append(ni.IPv6, s.TakeIPv6().String())
+	}
+	ni.PrimaryIPv6 = len(ni.IPv6) > 0 && spec.PrimaryIPv6 != nil && *spec.PrimaryIPv6
+	for range value(spec.IPv6PrefixCount) {
+		ni.Prefixes = append(ni.Prefixes, s.TakeIPv6Prefix().String())
+	}
+	for range value(spec.IPv4PrefixCount) {
+		if p, ok := s.TakeIPv4Prefix(); ok {
+			ni.Prefixes = append(ni.Prefixes, p.String())
+		}
+	}
+}
+
+// refuseIPv6 refuses what a subnet cannot give for want of an IPv6 block. The words are ours: EC2's are not documented.
+func refuseIPv6(d TemplateData, s *network.Subnet) error {
+	for _, i := range d.Interfaces {
+		if value(i.IPv6AddressCount)+value(i.IPv6PrefixCount) > 0 && !s.IPv6.IsValid() {
+			return failure.New("InvalidParameterValue", "The subnet '%s' has no IPv6 CIDR block associated.", s.ID)
+		}
+	}
+	return nil
+}
+
+// wanted4 is how many IPv4 addresses the interfaces of a launch take.
+func wanted4(d TemplateData) int {
+	n := max(1, len(d.Interfaces))
+	for _, i := range d.Interfaces {
+		n += int(value(i.IPv4PrefixCount)) * network.PrefixSize4
+	}
+	return n
 }
 
 // value returns what a number points at, 0 for nil.

@@ -1,5 +1,7 @@
 package world
 
+import "github.com/joiner-sh/joiner/internal/emulator/world/failure"
+
 // maxConsole is how many bytes of console output EC2 keeps, the last ones.
 const maxConsole = 64 << 10
 
@@ -20,11 +22,11 @@ func (w *World) AppendConsole(instanceID, text string) bool {
 // Console returns the console output of an instance of the region.
 func (s *Instances) Console(id string) (string, error) {
 	if !wellFormed(id, "i") {
-		return "", refuse("InvalidInstanceID.Malformed", "Invalid id: %q", id)
+		return "", failure.New("InvalidInstanceID.Malformed", "Invalid id: %q", id)
 	}
 	m := s.byID[id]
 	if m == nil {
-		return "", refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		return "", failure.New("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 	}
 	return string(m.console), nil
 }

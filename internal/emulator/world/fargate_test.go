@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // TestFargateProfile: a profile becomes active in time, and its role gets an access entry wherever the cluster has access entries.
@@ -12,33 +14,33 @@ func TestFargateProfile(t *testing.T) {
 	t.Parallel()
 	now := noon()
 	const role = "arn:aws:iam::" + account + ":role/execution"
-	for mode, entries := range map[string]int{world.AuthConfigMap: 0, world.AuthBoth: 1, world.AuthAPI: 1} {
-		w := &world.World{Timing: world.Timing{Profile: time.Minute}}
+	for mode, entries := range map[string]int{ekscluster.AuthConfigMap: 0, ekscluster.AuthBoth: 1, ekscluster.AuthAPI: 1} {
+		w := &world.World{Timing: site.Timing{Profile: time.Minute}}
 		r := w.Region(account, region)
-		c, err := r.EKS.CreateCluster(now, world.Cluster{Name: "demo", AuthMode: mode, SubnetIDs: []string{"subnet-1"}})
+		c, err := r.EKS.CreateCluster(now, ekscluster.Cluster{Name: "demo", AuthMode: mode, SubnetIDs: []string{"subnet-1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := r.EKS.CreateFargateProfile(now, "demo", world.FargateProfile{Name: "system", Role: role, Selectors: []world.FargateSelector{{Namespace: "kube-system"}}})
+		made, err := r.EKS.CreateFargateProfile(now, "demo", ekscluster.FargateProfile{Name: "system", Role: role, Selectors: []ekscluster.FargateSelector{{Namespace: "kube-system"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if made.Status != world.ProfileCreating || len(made.SubnetIDs) != 1 {
+		if made.Status != ekscluster.ProfileCreating || len(made.SubnetIDs) != 1 {
 			t.Errorf("%s: the new profile is %+v", mode, made)
 		}
 		w.Advance(now.Add(59 * time.Second))
-		if made.Status != world.ProfileCreating {
+		if made.Status != ekscluster.ProfileCreating {
 			t.Errorf("%s: active before its time", mode)
 		}
 		w.Advance(now.Add(time.Minute))
-		if made.Status != world.ProfileActive {
+		if made.Status != ekscluster.ProfileActive {
 			t.Errorf("%s: not active in time", mode)
 		}
 		got := c.AccessEntries()
-		if len(got) != entries || entries == 1 && (got[0].Kind != world.EntryFargateLinux || got[0].Principal != role) {
+		if len(got) != entries || entries == 1 && (got[0].Kind != ekscluster.EntryFargateLinux || got[0].Principal != role) {
 			t.Errorf("%s: entries %+v", mode, got)
 		}
-		if _, err := r.EKS.CreateFargateProfile(now, "demo", world.FargateProfile{Name: "more", Role: role, Selectors: made.Selectors}); err != nil {
+		if _, err := r.EKS.CreateFargateProfile(now, "demo", ekscluster.FargateProfile{Name: "more", Role: role, Selectors: made.Selectors}); err != nil {
 			t.Errorf("%s: a second profile of the role: %v", mode, err)
 		}
 	}
@@ -47,7 +49,7 @@ func TestFargateProfile(t *testing.T) {
 // TestFargateSelects: a selector is for pods of its namespace that have all of its labels.
 func TestFargateSelects(t *testing.T) {
 	t.Parallel()
-	p := world.FargateProfile{Selectors: []world.FargateSelector{
+	p := ekscluster.FargateProfile{Selectors: []ekscluster.FargateSelector{
 		{Namespace: "kube-system", Labels: map[string]string{"app": "joiner", "tier": "*"}}, {Namespace: "team-?"}, {Namespace: "[", Labels: nil},
 	}}
 	for _, c := range []struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -42,11 +43,11 @@ type FleetOverride struct {
 	SubnetID     string
 	Zone         string
 	ImageID      string
-	MaxPrice     catalog.Price // of spot; 0: no limit
-	Priority     *float64      // lower goes first; nil last
-	Weight       float64       // how much capacity one instance is; 0: 1
-	Devices      []Device      // instead of the template's, if any
-	Refused      *Error        // IAM does not let the caller launch this one; nil: it does
+	MaxPrice     catalog.Price  // of spot; 0: no limit
+	Priority     *float64       // lower goes first; nil last
+	Weight       float64        // how much capacity one instance is; 0: 1
+	Devices      []Device       // instead of the template's, if any
+	Refused      *failure.Error // IAM does not let the caller launch this one; nil: it does
 }
 
 // Fleet is what came of a request.
@@ -130,19 +131,19 @@ func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	if f, ok := l.fleets[q.Token]; ok && q.Token != "" {
 		if f.fingerprint != q.Fingerprint {
-			return Fleet{}, mismatch()
+			return Fleet{}, failure.Mismatch()
 		}
 		return f.result, nil
 	}
 	if err := l.CheckFleet(q); err != nil {
 		return Fleet{}, err
 	}
-	f := Fleet{ID: "fleet-" + uuid(l.region.world().hex("fleet", 32))}
+	f := Fleet{ID: "fleet-" + l.region.site.IDs.UUID("fleet")}
 	l.launchAs(now, q, false, &f)
 	l.launchAs(now, q, true, &f)
 	if q.Token != "" {
 		l.fleets[q.Token] = fleet{fingerprint: q.Fingerprint, result: f}
-		l.region.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(l.fleets, q.Token) })
+		l.region.site.Due.Enter(now.Add(tokenLife), func(time.Time) { delete(l.fleets, q.Token) })
 	}
 	return f, nil
 }
@@ -150,17 +151,17 @@ func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 // CheckFleet refuses a request that is wrong as a whole; a dry run ends here.
 func (l *Launches) CheckFleet(q FleetRequest) error {
 	if len(q.Configs) == 0 {
-		return refuse("MissingParameter", "The request must contain the parameter LaunchTemplateConfigs")
+		return failure.New("MissingParameter", "The request must contain the parameter LaunchTemplateConfigs")
 	}
 	if n := q.OnDemand + q.Spot; n < 1 || n > maxFleetCapacity || q.OnDemand < 0 || q.Spot < 0 {
-		return refuse("InvalidParameterValue", "Value (%d) for parameter TotalTargetCapacity is invalid.", n)
+		return failure.New("InvalidParameterValue", "Value (%d) for parameter TotalTargetCapacity is invalid.", n)
 	}
 	if !slices.Contains([]string{"", "lowest-price", "prioritized"}, q.OnDemandStrategy) {
-		return refuse("InvalidParameterValue", "Value (%s) for parameter OnDemandOptions.AllocationStrategy is invalid.", q.OnDemandStrategy)
+		return failure.New("InvalidParameterValue", "Value (%s) for parameter OnDemandOptions.AllocationStrategy is invalid.", q.OnDemandStrategy)
 	}
 	spot := []string{"", "lowest-price", "price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "diversified"}
 	if !slices.Contains(spot, q.SpotStrategy) {
-		return refuse("InvalidParameterValue", "Value (%s) for parameter SpotOptions.AllocationStrategy is invalid.", q.SpotStrategy)
+		return failure.New("InvalidParameterValue", "Value (%s) for parameter SpotOptions.AllocationStrategy is invalid.", q.SpotStrategy)
 	}
 	choices := 0
 	for _, c := range q.Configs {
@@ -174,7 +175,7 @@ func (l *Launches) CheckFleet(q FleetRequest) error {
 		}
 	}
 	if choices > maxFleetChoices {
-		return refuse("InvalidParameterValue", "Number of launch specifications exceeds limit of %d.", maxFleetChoices)
+		return failure.New("InvalidParameterValue", "Number of launch specifications exceeds limit of %d.", maxFleetChoices)
 	}
 	return nil
 }
@@ -201,7 +202,7 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 		if c.err = l.admit(c.born); c.err != nil {
 			continue
 		}
-		c.born.reservation = l.region.world().NewID("r")
+		c.born.reservation = l.region.site.IDs.New("r")
 		launched[n] = append(launched[n], l.region.Instances.start(now, c.born).ID)
 		need -= cmp.Or(c.Override.Weight, 1)
 		if strategy == "diversified" {
@@ -212,7 +213,7 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 		if len(launched[n]) > 0 {
 			f.Launched = append(f.Launched, FleetLaunch{Choice: c.FleetChoice, Instances: launched[n]})
 		}
-		var e *Error
+		var e *failure.Error
 		if errors.As(c.err, &e) {
 			f.Errors = append(f.Errors, FleetError{Choice: c.FleetChoice, Code: e.Code, Message: e.Message})
 		}
@@ -240,7 +241,7 @@ func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID str
 				market: q.Market, data: o.applied(version.Data), subnetID: o.SubnetID, zone: o.Zone, spot: spot, maxPrice: o.MaxPrice,
 				fleet: true, template: t, tags: merged(version.Data.Tags, q.Tags), fleetID: fleetID, token: q.Token, caller: q.Caller,
 			}}
-			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, or(config.Version, "$Default"), o, spot
+			c.TemplateID, c.Version, c.Override, c.Spot = t.ID, cmp.Or(config.Version, "$Default"), o, spot
 			c.Override.InstanceType = c.want.data.InstanceType
 			if o.Refused != nil {
 				c.err = o.Refused
@@ -257,8 +258,8 @@ func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID str
 
 // applied returns the template's data with what the override says instead.
 func (o FleetOverride) applied(d TemplateData) TemplateData {
-	d.InstanceType = or(o.InstanceType, d.InstanceType)
-	d.ImageID = or(o.ImageID, d.ImageID)
+	d.InstanceType = cmp.Or(o.InstanceType, d.InstanceType)
+	d.ImageID = cmp.Or(o.ImageID, d.ImageID)
 	if len(o.Devices) > 0 {
 		d.Devices = o.Devices
 	}
@@ -325,9 +326,4 @@ func merged(template []TagSpecification, request Tagging) Tagging {
 		maps.Copy(out[kind], tags)
 	}
 	return out
-}
-
-// uuid writes 32 hexadecimal digits with the dashes of a UUID.
-func uuid(h string) string {
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }

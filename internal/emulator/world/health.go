@@ -63,9 +63,9 @@ func (w *World) Schedule(now time.Time, id, code, description string, begins tim
 	if m == nil || !m.now.Alive() {
 		return false
 	}
-	e := Event{ID: w.NewID("instance-event"), Code: code, Description: description, Begins: begins}
+	e := Event{ID: w.source().New("instance-event"), Code: code, Description: description, Begins: begins}
 	m.change(now, func(i *Instance) { i.Scheduled = append(slices.Clone(i.Scheduled), e) })
-	w.due.enter(begins, func(at time.Time) { m.happen(at, e) })
+	w.due.Enter(begins, func(at time.Time) { m.happen(at, e) })
 	return true
 }
 

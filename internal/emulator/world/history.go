@@ -5,6 +5,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // Why instances end, as codes of a Reason.
@@ -37,9 +42,9 @@ type birth struct {
 	offering Offering
 	stock    *Stock
 	image    *Image
-	subnet   *Subnet
-	zone     Zone
-	profile  *Profile
+	subnet   *network.Subnet
+	zone     site.Zone
+	profile  *identity.Profile
 	groups   []string
 	data     TemplateData
 	tags     Tagging
@@ -56,13 +61,13 @@ type birth struct {
 // start launches an instance that everything allows.
 func (s *Instances) start(now time.Time, b birth) Instance {
 	w := s.region.world()
-	address, _ := b.subnet.take()
-	id := w.NewID("i")
+	address, _ := b.subnet.TakeAddress()
+	id := w.source().New("i")
 	i := Instance{
 		ID: id, ReservationID: b.reservation, Account: s.region.Account.ID, Region: s.region.Name,
 		Zone: b.zone.Name, ZoneID: b.zone.ID, SubnetID: b.subnet.ID, VPCID: b.subnet.VPCID,
 		Type: b.offering.Type, Architecture: b.image.Architecture, ImageID: b.image.ID, UserData: b.data.userData(),
-		PrivateIP: address.String(), PrivateDNSName: PrivateName(s.region.Name, address.String()),
+		PrivateIP: address.String(), PrivateDNSName: network.PrivateName(s.region.Name, address.String()),
 		SecurityGroupIDs: b.groups, Tags: maps.Clone(b.tags["instance"]),
 		State: Pending, LaunchedAt: now, ChangedAt: now,
 		Spot: b.offering.Spot, FleetID: b.fleetID, ClientToken: b.token, Metadata: b.data.metadata(),
@@ -74,11 +79,11 @@ func (s *Instances) start(now time.Time, b birth) Instance {
 		i.PublicIP = "54." + strings.Join(strings.Split(i.PrivateIP, ".")[1:], ".")
 	}
 	if b.offering.Spot {
-		i.SpotRequestID = "sir-" + strings.ToLower(w.letters("spot", 8))
+		i.SpotRequestID = "sir-" + strings.ToLower(w.source().Letters("spot", 8))
 	}
 	if b.profile != nil {
 		i.ProfileARN = b.profile.ARN
-		if role := s.region.Account.roles[b.profile.Role]; role != nil {
+		if role, err := s.region.Account.Role(b.profile.Role); err == nil {
 			i.RoleARN = role.ARN
 		}
 	}
@@ -116,12 +121,12 @@ func (s *Instances) start(now time.Time, b birth) Instance {
 
 // schedule enters the end of pending on the timetable.
 func (s *Instances) schedule(now time.Time, m *history, b *Boot) {
-	at := now.Add(s.region.world().Timing.Pending)
+	at := now.Add(s.region.site.Timing.Pending)
 	if b == nil {
 		b = &Boot{}
 	}
 	m.silent = b.Silent
-	s.region.world().due.enter(at.Add(b.Delay), func(at time.Time) {
+	s.region.site.Due.Enter(at.Add(b.Delay), func(at time.Time) {
 		if m.now.State != Pending {
 			return
 		}
@@ -140,7 +145,7 @@ func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
 	}
 	m.change(now, func(i *Instance) { i.State, i.StateReason = ShuttingDown, why })
 	s.region.CapacityReservations.release(m)
-	s.region.world().due.enter(now.Add(s.region.world().Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
+	s.region.site.Due.Enter(now.Add(s.region.site.Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
 }
 
 // end makes an instance terminated, and forgotten some time later.
@@ -152,22 +157,22 @@ func (s *Instances) end(now time.Time, m *history, why Reason) {
 		s.region.CapacityReservations.release(m)
 	}
 	for _, n := range m.now.Interfaces {
-		m.subnet.giveText(n.PrivateIP)
+		m.subnet.GiveAddress(n.PrivateIP)
 		for _, p := range n.Prefixes {
-			m.subnet.givePrefix(p)
+			m.subnet.GivePrefix(p)
 		}
 	}
-	s.region.world().forget(m.session)
+	s.region.world().sts.Forget(s.region.site.Due, m.session)
 	m.change(now, func(i *Instance) {
 		i.State, i.StateReason = Terminated, why
 		i.PrivateIP, i.PrivateDNSName, i.IPv6, i.PublicIP = "", "", "", ""
 		i.Interfaces, i.Volumes, i.SecurityGroupIDs = nil, nil, nil
 	})
-	keep := s.region.world().Timing.Forget
+	keep := s.region.site.Timing.Forget
 	if keep == 0 {
 		keep = time.Hour
 	}
-	s.region.world().due.enter(now.Add(keep), func(time.Time) {
+	s.region.site.Due.Enter(now.Add(keep), func(time.Time) {
 		delete(s.byID, m.now.ID)
 		s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == m.now.ID })
 	})
@@ -179,17 +184,17 @@ func (s *Instances) Terminate(now time.Time, ids []string) (before, after []Inst
 	var missing []string
 	for _, id := range ids {
 		if !wellFormed(id, "i") {
-			return nil, nil, refuse("InvalidInstanceID.Malformed", "Invalid id: %q", id)
+			return nil, nil, failure.New("InvalidInstanceID.Malformed", "Invalid id: %q", id)
 		}
 		if s.byID[id] == nil {
 			missing = append(missing, id)
 		}
 	}
 	if len(missing) == 1 {
-		return nil, nil, refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", missing[0])
+		return nil, nil, failure.New("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", missing[0])
 	}
 	if len(missing) > 1 {
-		return nil, nil, refuse("InvalidInstanceID.NotFound", "The instance IDs '%s' do not exist", strings.Join(missing, ", "))
+		return nil, nil, failure.New("InvalidInstanceID.NotFound", "The instance IDs '%s' do not exist", strings.Join(missing, ", "))
 	}
 	for _, id := range ids {
 		m := s.byID[id]
@@ -269,15 +274,6 @@ func (w *World) historyOf(id string) *history {
 // offering returns the offering of the instance.
 func (m *history) offering() Offering {
 	return Offering{Type: m.now.Type, Zone: m.now.Zone, Spot: m.now.Spot}
-}
-
-// PrivateName returns the name that VPC DNS gives an address.
-func PrivateName(region, address string) string {
-	domain := region + ".compute.internal"
-	if region == "us-east-1" {
-		domain = "ec2.internal"
-	}
-	return "ip-" + strings.ReplaceAll(address, ".", "-") + "." + domain
 }
 
 // wellFormed says whether an id could be one of this prefix.

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Image is a machine image.
@@ -54,9 +56,9 @@ type Images struct {
 func (i *Image) refusal() error {
 	switch {
 	case i.State != "" && i.State != "available":
-		return refuse("InvalidAMIID.Unavailable", "The image ID '%s' is not available", i.ID)
+		return failure.New("InvalidAMIID.Unavailable", "The image ID '%s' is not available", i.ID)
 	case i.Product != "":
-		return refuseWith(401, "OptInRequired", "In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=%s", i.Product)
+		return failure.WithStatus(401, "OptInRequired", "In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=%s", i.Product)
 	}
 	return nil
 }
@@ -64,7 +66,7 @@ func (i *Image) refusal() error {
 // Register adds an image to the region; without an id it is given one.
 func (images *Images) Register(image Image) Image {
 	if image.ID == "" {
-		image.ID = images.region.world().NewID("ami")
+		image.ID = images.region.site.IDs.New("ami")
 	}
 	image.Tags = maps.Clone(image.Tags)
 	if images.byID[image.ID] == nil {

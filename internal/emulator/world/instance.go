@@ -1,9 +1,11 @@
 package world
 
 import (
-	"maps"
 	"slices"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
 // The states of an instance, in EC2's words. Stopping is not made: nothing in a
@@ -124,10 +126,10 @@ type history struct {
 	now     Instance
 	past    []version // older versions that someone may still see, oldest first
 	console []byte
-	subnet  *Subnet
+	subnet  *network.Subnet
 	stock   *Stock
 	silent  bool
-	session *Session // what its metadata service hands out
+	session *identity.Session // what its metadata service hands out
 }
 
 // version is how an instance was until a moment.
@@ -183,18 +185,3 @@ func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
 
 // Alive says whether the instance costs money: it is pending or running.
 func (i Instance) Alive() bool { return i.State == Pending || i.State == Running }
-
-// withTags returns the tags with some added and some taken away, as a new map.
-func withTags(tags, add map[string]string, remove []string) map[string]string {
-	out := maps.Clone(tags)
-	if out == nil {
-		out = make(map[string]string, len(add))
-	}
-	for _, k := range slices.Sorted(maps.Keys(add)) {
-		out[k] = add[k]
-	}
-	for _, k := range remove {
-		delete(out, k)
-	}
-	return out
-}

@@ -3,6 +3,9 @@ package world
 import (
 	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // Key is a KMS key that encrypts volumes. Keys of AWS, such as alias/aws/ebs, are not in the world: every principal of the account
@@ -27,7 +30,7 @@ type KMS struct {
 
 // CreateKey makes a key. What ID and ARN say is not looked at.
 func (s *KMS) CreateKey(k Key) *Key {
-	k.ID = uuid(s.region.world().hex("key", 32))
+	k.ID = s.region.site.IDs.UUID("key")
 	k.ARN = s.region.arn("kms", "key/"+k.ID)
 	k.grantees = nil
 	s.keys = append(s.keys, &k)
@@ -42,7 +45,7 @@ func (s *KMS) Key(id string) (*Key, error) {
 	if k := s.key(id); k != nil {
 		return k, nil
 	}
-	return nil, refuse("NotFoundException", "Key '%s' does not exist", s.region.arn("kms", "key/"+roleName(id)))
+	return nil, failure.New("NotFoundException", "Key '%s' does not exist", s.region.arn("kms", "key/"+identity.RoleName(id)))
 }
 
 func (s *KMS) key(id string) *Key {
@@ -60,7 +63,7 @@ func (s *KMS) Grant(id, principal string) error {
 		return err
 	}
 	if !strings.HasPrefix(principal, "arn:") {
-		return refuse("InvalidArnException", "ARN does not refer to a valid principal: %s", principal)
+		return failure.New("InvalidArnException", "ARN does not refer to a valid principal: %s", principal)
 	}
 	if !slices.Contains(k.grantees, principal) {
 		k.grantees = append(k.grantees, principal)

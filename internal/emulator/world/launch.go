@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -47,7 +50,7 @@ func (l *Launches) prepare(now time.Time, w want) (birth, error) {
 		return birth{}, err
 	}
 	if !slices.Contains(b.stock.Facts.Processor.Architectures, b.image.Architecture) {
-		return birth{}, refuse("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again. You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
+		return birth{}, failure.New("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again. You can use 'describe-instance-types' or 'describe-images' to discover the architecture of the instance type or AMI.",
 			strings.Join(b.stock.Facts.Processor.Architectures, ","), b.image.Architecture)
 	}
 	if b.subnet, err = l.wantedSubnet(w); err != nil {
@@ -91,47 +94,47 @@ func (l *Launches) admit(b birth) error {
 	isNew := reservation == nil // the instances of a reservation count against the quota, and are kept, since it was made
 	if isNew && !l.region.Capacity.within(QuotaOf(o.Type, o.Spot), b.stock.Facts.Processor.VCPUs) {
 		if o.Spot {
-			return refuse("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
+			return failure.New("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
 		}
-		return refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", l.region.Capacity.Quotas[QuotaOf(o.Type, o.Spot)])
+		return failure.New("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", l.region.Capacity.Quotas[QuotaOf(o.Type, o.Spot)])
 	}
 	if b.subnet.Free < wanted4(b.data) {
-		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
+		return failure.New("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
 	if !isNew || l.region.Capacity.left(o) > 0 {
 		return nil
 	}
 	if o.Spot {
-		return refuseWith(500, "InsufficientInstanceCapacity", "There is no Spot capacity available that matches your request.")
+		return failure.WithStatus(500, "InsufficientInstanceCapacity", "There is no Spot capacity available that matches your request.")
 	}
-	return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.Type, o.Zone)
+	return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.Type, o.Zone)
 }
 
 func (l *Launches) wantedType(name string) (*Stock, error) {
 	if name == "" {
-		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceType")
+		return nil, failure.New("MissingParameter", "The request must contain the parameter InstanceType")
 	}
 	if s := l.region.world().Market(l.region.Name).stock[name]; s != nil {
 		return s, nil
 	}
-	return nil, refuse("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
+	return nil, failure.New("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
 }
 
 func (l *Launches) wantedImage(id string) (*Image, error) {
 	if id == "" {
-		return nil, refuse("MissingParameter", "The request must contain the parameter ImageId")
+		return nil, failure.New("MissingParameter", "The request must contain the parameter ImageId")
 	}
 	if i := l.region.Images.byID[id]; i != nil {
 		return i, i.refusal()
 	}
 	if !wellFormed(id, "ami") {
-		return nil, refuse("InvalidAMIID.Malformed", "Invalid id: %q (expecting \"ami-...\")", id)
+		return nil, failure.New("InvalidAMIID.Malformed", "Invalid id: %q (expecting \"ami-...\")", id)
 	}
-	return nil, refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
+	return nil, failure.New("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 }
 
 // wantedSubnet finds the subnet: the one asked for, or one in the zone asked for.
-func (l *Launches) wantedSubnet(w want) (*Subnet, error) {
+func (l *Launches) wantedSubnet(w want) (*network.Subnet, error) {
 	id := w.subnetID
 	if id == "" && len(w.data.Interfaces) > 0 {
 		id = w.data.Interfaces[0].SubnetID
@@ -141,19 +144,19 @@ func (l *Launches) wantedSubnet(w want) (*Subnet, error) {
 		zone = w.data.Placement.Zone
 	}
 	if id == "" {
-		for _, s := range l.region.Network.subnets {
+		for _, s := range l.region.Network.Subnets() {
 			if l.region.Network.VPC(s.VPCID).Default && (zone == "" || s.Zone.Name == zone) {
 				return s, nil
 			}
 		}
-		return nil, refuse("MissingInput", "No subnets found for the default VPC. Please specify a subnet.")
+		return nil, failure.New("MissingInput", "No subnets found for the default VPC. Please specify a subnet.")
 	}
 	s := l.region.Network.Subnet(id)
 	if s == nil {
-		return nil, refuse("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
+		return nil, failure.New("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
 	}
 	if zone != "" && s.Zone.Name != zone {
-		return nil, refuse("InvalidParameterValue", "The availability zone %s does not match the availability zone %s of the subnet %s.", zone, s.Zone.Name, id)
+		return nil, failure.New("InvalidParameterValue", "The availability zone %s does not match the availability zone %s of the subnet %s.", zone, s.Zone.Name, id)
 	}
 	return s, nil
 }
@@ -165,38 +168,38 @@ func (l *Launches) checkOffered(now time.Time, w want, b birth) error {
 		if w.fleet {
 			code = "InvalidFleetConfiguration"
 		}
-		return refuse(code, "Your requested instance type (%s) is not supported in your requested Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing another one.", b.offering.Type, b.zone.Name)
+		return failure.New(code, "Your requested instance type (%s) is not supported in your requested Availability Zone (%s). Please retry your request by not specifying an Availability Zone or choosing another one.", b.offering.Type, b.zone.Name)
 	}
 	if w.spot && l.region.Account.NoSpotRole {
-		return refuseWith(403, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.")
+		return failure.WithStatus(403, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.")
 	}
 	p, ok := l.region.world().Market(l.region.Name).price(now, b.offering)
 	if !ok {
-		return refuse("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
+		return failure.New("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
 	}
 	if w.spot && w.maxPrice > 0 && w.maxPrice < p {
-		return refuse("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", w.maxPrice, p)
+		return failure.New("SpotMaxPriceTooLow", "Your Spot request price of %s is lower than the minimum required Spot request fulfillment price of %s.", w.maxPrice, p)
 	}
 	return nil
 }
 
 // wantedGroups returns the ids of the security groups; without any, the one named
 // "default" of the VPC, if there is one.
-func (l *Launches) wantedGroups(d TemplateData, s *Subnet) ([]string, error) {
+func (l *Launches) wantedGroups(d TemplateData, s *network.Subnet) ([]string, error) {
 	ids := slices.Clone(d.GroupIDs)
 	for _, i := range d.Interfaces {
 		ids = append(ids, i.GroupIDs...)
 	}
 	for _, name := range d.GroupNames {
-		i := slices.IndexFunc(l.region.Network.groups, func(g *SecurityGroup) bool { return g.Name == name && g.VPCID == s.VPCID })
+		i := slices.IndexFunc(l.region.Network.SecurityGroups(), func(g *network.SecurityGroup) bool { return g.Name == name && g.VPCID == s.VPCID })
 		if i < 0 {
-			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist in VPC '%s'", name, s.VPCID)
+			return nil, failure.New("InvalidGroup.NotFound", "The security group '%s' does not exist in VPC '%s'", name, s.VPCID)
 		}
-		ids = append(ids, l.region.Network.groups[i].ID)
+		ids = append(ids, l.region.Network.SecurityGroups()[i].ID)
 	}
 	if len(ids) == 0 {
-		if i := slices.IndexFunc(l.region.Network.groups, func(g *SecurityGroup) bool { return g.Name == "default" && g.VPCID == s.VPCID }); i >= 0 {
-			ids = append(ids, l.region.Network.groups[i].ID)
+		if i := slices.IndexFunc(l.region.Network.SecurityGroups(), func(g *network.SecurityGroup) bool { return g.Name == "default" && g.VPCID == s.VPCID }); i >= 0 {
+			ids = append(ids, l.region.Network.SecurityGroups()[i].ID)
 		}
 	}
 	slices.Sort(ids)
@@ -204,30 +207,30 @@ func (l *Launches) wantedGroups(d TemplateData, s *Subnet) ([]string, error) {
 	for _, id := range ids {
 		g := l.region.Network.SecurityGroup(id)
 		if g == nil {
-			return nil, refuse("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
+			return nil, failure.New("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
 		}
 		if g.VPCID != s.VPCID {
-			return nil, refuse("InvalidParameter", "Security group %s and subnet %s belong to different networks.", id, s.ID)
+			return nil, failure.New("InvalidParameter", "Security group %s and subnet %s belong to different networks.", id, s.ID)
 		}
 	}
 	return ids, nil
 }
 
 // wantedProfile finds the instance profile, unless it is so new that EC2 has not heard of it.
-func (l *Launches) wantedProfile(now time.Time, ref *ProfileRef) (*Profile, error) {
+func (l *Launches) wantedProfile(now time.Time, ref *ProfileRef) (*identity.Profile, error) {
 	if ref == nil || ref.ARN == "" && ref.Name == "" {
 		return nil, nil
 	}
 	name, value, field, noun := ref.Name, ref.Name, "name", "name"
 	if name == "" {
-		name, value, field, noun = roleName(ref.ARN), ref.ARN, "arn", "ARN"
+		name, value, field, noun = identity.RoleName(ref.ARN), ref.ARN, "arn", "ARN"
 	}
-	p := l.region.Account.profiles[name]
-	if p == nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(l.region.world().Faults.ProfileLag)) {
-		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", value, field, noun)
+	p, err := l.region.Account.Profile(name)
+	if err != nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(l.region.world().Faults.ProfileLag)) {
+		return nil, failure.New("InvalidParameterValue", "Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", value, field, noun)
 	}
 	if p.Role == "" {
-		return nil, refuse("InvalidParameterValue", "IAM Instance Profile \"%s\" has no associated IAM Roles", p.ARN)
+		return nil, failure.New("InvalidParameterValue", "IAM Instance Profile \"%s\" has no associated IAM Roles", p.ARN)
 	}
-	return p, nil
+	return &p, nil
 }

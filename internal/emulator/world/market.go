@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -93,7 +94,7 @@ func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []S
 		return nil
 	}
 	history := m.spot[Offering{Type: instanceType, Zone: zone, Spot: true}]
-	if isLocal := (Zone{Name: zone}).IsLocal(); !isLocal && (len(history) == 0 || history[0].From.After(start)) {
+	if isLocal := (site.Zone{Name: zone}).IsLocal(); !isLocal && (len(history) == 0 || history[0].From.After(start)) {
 		first := SpotPrice{From: start.Truncate(time.Hour), Price: usualSpotPrice(s, zone)}
 		history = append([]SpotPrice{first}, history...)
 	}
@@ -122,7 +123,7 @@ func (m *Market) price(now time.Time, o Offering) (catalog.Price, bool) {
 
 // usualSpotPrice returns a price that looks like a market's and never changes.
 func usualSpotPrice(s *Stock, zone string) catalog.Price {
-	sum := digest(2, "spot", s.Facts.Name, zone)
+	sum := site.Digest(2, "spot", s.Facts.Name, zone)
 	noise := catalog.Price(hexValue(sum[0]) + hexValue(sum[1])*6/15) // 0..21
 	p := s.OnDemand * (28 + noise) / 100
 	if s.Spot > 0 {

@@ -31,7 +31,7 @@ func (w *World) Interrupt(now time.Time, id string) bool {
 	m.region.announce(now, "aws.ec2", "EC2 Spot Instance Interruption Warning", m.now, map[string]any{
 		"instance-id": id, "instance-action": "terminate",
 	})
-	w.due.enter(now.Add(spotWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
+	w.due.Enter(now.Add(spotWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
 	return true
 }
 
@@ -72,7 +72,7 @@ func (w *World) Reclaim(now time.Time, id string) bool {
 		"instance-id": id, "instance-action": "terminate", "azId": m.now.ZoneID,
 		"instance-termination-time": now.Add(reclaimWarning).UTC().Format(eventTime),
 	})
-	w.due.enter(now.Add(reclaimWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
+	w.due.Enter(now.Add(reclaimWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
 	return true
 }
 
@@ -103,7 +103,7 @@ func (r *Region) send(now time.Time, source, kind, resource string, detail map[s
 		return
 	}
 	n := notice{
-		Version: "0", ID: uuid(r.world().hex("event", 32)), DetailType: kind, Source: source,
+		Version: "0", ID: r.site.IDs.UUID("event"), DetailType: kind, Source: source,
 		Account: r.Account.ID, Time: now.UTC().Format(eventTime), Region: r.Name,
 		Resources: []string{r.arn("ec2", resource)}, Detail: detail,
 	}

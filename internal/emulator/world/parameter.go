@@ -1,10 +1,13 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Parameter is a parameter of Systems Manager.
@@ -27,17 +30,17 @@ type SSM struct {
 // PutParameter sets a parameter and returns its new version.
 func (s *SSM) PutParameter(now time.Time, p Parameter, overwrite bool) (int64, error) {
 	if p.Name == "" || p.Value == "" {
-		return 0, refuse("ValidationException", "1 validation error detected: a parameter needs a name and a value")
+		return 0, failure.New("ValidationException", "1 validation error detected: a parameter needs a name and a value")
 	}
 	p.Version = 1
 	if old := s.parameters[p.Name]; old != nil {
 		if !overwrite {
-			return 0, refuse("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")
+			return 0, failure.New("ParameterAlreadyExists", "The parameter already exists. To overwrite this value, set the overwrite option in the request to true.")
 		}
 		p.Version = old.Version + 1
-		p.Kind = or(p.Kind, old.Kind)
+		p.Kind = cmp.Or(p.Kind, old.Kind)
 	}
-	p.Kind, p.DataType, p.ModifiedAt = or(p.Kind, "String"), or(p.DataType, "text"), now
+	p.Kind, p.DataType, p.ModifiedAt = cmp.Or(p.Kind, "String"), cmp.Or(p.DataType, "text"), now
 	owner := s.region.Account.ID
 	if strings.HasPrefix(p.Name, "/aws/") {
 		owner = ""
@@ -59,7 +62,7 @@ func (s *SSM) Parameter(name string) (Parameter, error) {
 			}
 		}
 	}
-	return Parameter{}, refuse("ParameterNotFound", "Parameter %s not found.", name)
+	return Parameter{}, failure.New("ParameterNotFound", "Parameter %s not found.", name)
 }
 
 // ParametersByPath returns the parameters right under a path, or all the way down, by name.
@@ -78,7 +81,7 @@ func (s *SSM) ParametersByPath(path string, recursive bool) []Parameter {
 // DeleteParameter removes a parameter.
 func (s *SSM) DeleteParameter(name string) error {
 	if s.parameters[name] == nil {
-		return refuse("ParameterNotFound", "Parameter %s not found.", name)
+		return failure.New("ParameterNotFound", "Parameter %s not found.", name)
 	}
 	delete(s.parameters, name)
 	return nil

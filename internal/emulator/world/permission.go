@@ -1,9 +1,11 @@
 package world
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
 // Permissions lists which actions on which resources IAM has to allow the caller of an EC2 call of a region. It has no state of its own.
@@ -111,7 +113,7 @@ func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot 
 
 // placing asks about a placement group, whose ARN has its name.
 func (p *Permissions) placing(at *Placement) []iampolicy.Request {
-	name := or(at.GroupID, at.GroupName)
+	name := cmp.Or(at.GroupID, at.GroupName)
 	if name == "" {
 		return nil
 	}
@@ -170,7 +172,7 @@ func (p *Permissions) passing(ref *ProfileRef) []iampolicy.Request {
 	if ref == nil {
 		return nil
 	}
-	profile, err := p.region.Account.Profile(or(ref.Name, roleName(ref.ARN)))
+	profile, err := p.region.Account.Profile(cmp.Or(ref.Name, identity.RoleName(ref.ARN)))
 	if err != nil {
 		return nil // the launch is refused
 	}

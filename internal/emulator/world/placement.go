@@ -1,10 +1,13 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // PlacementGroup says how the instances that are launched into it lie to each other.
@@ -45,20 +48,20 @@ const (
 func (pg *PlacementGroups) Create(_ time.Time, q PlacementGroup) (*PlacementGroup, error) {
 	switch {
 	case q.Name == "":
-		return nil, refuse("MissingParameter", "The request must contain the parameter GroupName")
+		return nil, failure.New("MissingParameter", "The request must contain the parameter GroupName")
 	case pg.ByNameOrID(q.Name) != nil:
-		return nil, refuse("InvalidPlacementGroup.Duplicate", "The Placement Group '%s' already exists.", q.Name)
+		return nil, failure.New("InvalidPlacementGroup.Duplicate", "The Placement Group '%s' already exists.", q.Name)
 	case !slices.Contains([]string{ClusterGroup, SpreadGroup, PartitionGroup}, q.Strategy):
-		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter strategy is invalid.", q.Strategy)
+		return nil, failure.New("InvalidParameterValue", "Value (%s) for parameter strategy is invalid.", q.Strategy)
 	case q.Strategy != PartitionGroup && q.Partitions != 0:
-		return nil, refuse("InvalidParameterCombination", "The parameter partitionCount cannot be used with the strategy '%s'.", q.Strategy)
+		return nil, failure.New("InvalidParameterCombination", "The parameter partitionCount cannot be used with the strategy '%s'.", q.Strategy)
 	case q.Partitions < 0 || q.Partitions > maxPartitions:
-		return nil, refuse("InvalidParameterValue", "Value (%d) for parameter partitionCount is invalid.", q.Partitions)
+		return nil, failure.New("InvalidParameterValue", "Value (%d) for parameter partitionCount is invalid.", q.Partitions)
 	}
 	if q.Strategy == PartitionGroup && q.Partitions == 0 {
 		q.Partitions = usualPartitions
 	}
-	q.ID, q.State, q.Tags = pg.region.world().NewID("pg"), or(q.State, groupAvailable), maps.Clone(q.Tags)
+	q.ID, q.State, q.Tags = pg.region.site.IDs.New("pg"), cmp.Or(q.State, groupAvailable), maps.Clone(q.Tags)
 	pg.all = append(pg.all, &q)
 	return &q, nil
 }
@@ -70,7 +73,7 @@ func (pg *PlacementGroups) Delete(name string) error {
 		return refuseGroup(name)
 	}
 	if len(pg.instancesOf(g)) > 0 {
-		return refuse("InvalidPlacementGroup.InUse", "The Placement Group '%s' is in use and may not be deleted.", name)
+		return failure.New("InvalidPlacementGroup.InUse", "The Placement Group '%s' is in use and may not be deleted.", name)
 	}
 	pg.all = slices.DeleteFunc(pg.all, func(known *PlacementGroup) bool { return known == g })
 	return nil
@@ -111,19 +114,19 @@ func (pg *PlacementGroups) wanted(d TemplateData, s *Stock) (*PlacementGroup, er
 	}
 	if p.GroupName == "" && p.GroupID == "" {
 		if p.Partition != nil {
-			return nil, refuse("InvalidParameterCombination", "The parameter PartitionNumber needs the parameter GroupName or GroupId.")
+			return nil, failure.New("InvalidParameterCombination", "The parameter PartitionNumber needs the parameter GroupName or GroupId.")
 		}
 		return nil, nil
 	}
 	if p.GroupName != "" && p.GroupID != "" {
-		return nil, refuse("InvalidParameterCombination", "The parameters GroupName and GroupId cannot be used together.")
+		return nil, failure.New("InvalidParameterCombination", "The parameters GroupName and GroupId cannot be used together.")
 	}
-	g := pg.ByNameOrID(or(p.GroupID, p.GroupName))
+	g := pg.ByNameOrID(cmp.Or(p.GroupID, p.GroupName))
 	if g == nil || g.State != groupAvailable {
 		return nil, refuseGroup(p.GroupName + p.GroupID)
 	}
 	if !slices.Contains(s.Facts.PlacementStrategies, g.Strategy) {
-		return nil, refuse("InvalidParameterCombination", "The '%s' placement group strategy is not supported by the '%s' instance type. Specify a supported instance type or change the placement group strategy, and try again.", g.Strategy, s.Facts.Name)
+		return nil, failure.New("InvalidParameterCombination", "The '%s' placement group strategy is not supported by the '%s' instance type. Specify a supported instance type or change the placement group strategy, and try again.", g.Strategy, s.Facts.Name)
 	}
 	return g, g.checkPartition(p)
 }
@@ -135,11 +138,11 @@ func checkTenancy(tenancy string, s *Stock) error {
 		return nil
 	case TenancyDedicated:
 		if strings.HasPrefix(s.Facts.Name, "t2.") {
-			return refuse("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
+			return failure.New("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
 		}
 		return nil
 	}
-	return refuse("InvalidParameterValue", "Value (%s) for parameter tenancy is invalid.", tenancy)
+	return failure.New("InvalidParameterValue", "Value (%s) for parameter tenancy is invalid.", tenancy)
 }
 
 // checkPartition refuses a partition that the group does not have, or not for such instances.
@@ -147,11 +150,11 @@ func (g *PlacementGroup) checkPartition(p *Placement) error {
 	dedicated := p.Tenancy == TenancyDedicated
 	switch {
 	case g.Strategy != PartitionGroup && p.Partition != nil:
-		return refuse("InvalidParameterCombination", "The parameter PartitionNumber cannot be used with a placement group of the strategy '%s'.", g.Strategy)
+		return failure.New("InvalidParameterCombination", "The parameter PartitionNumber cannot be used with a placement group of the strategy '%s'.", g.Strategy)
 	case g.Strategy == PartitionGroup && dedicated && g.Partitions > maxDedicatedPartitions:
-		return refuse("InvalidParameterCombination", "A partition placement group with Dedicated Instances can have a maximum of %d partitions.", maxDedicatedPartitions)
+		return failure.New("InvalidParameterCombination", "A partition placement group with Dedicated Instances can have a maximum of %d partitions.", maxDedicatedPartitions)
 	case p.Partition != nil && (*p.Partition < 1 || *p.Partition > int64(g.Partitions)):
-		return refuse("InvalidParameterValue", "Value (%d) for parameter PartitionNumber is invalid. The placement group '%s' has %d partitions.", *p.Partition, g.Name, g.Partitions)
+		return failure.New("InvalidParameterValue", "Value (%d) for parameter PartitionNumber is invalid. The placement group '%s' has %d partitions.", *p.Partition, g.Name, g.Partitions)
 	}
 	return nil
 }
@@ -170,11 +173,11 @@ func (pg *PlacementGroups) admit(b birth) error {
 	switch b.placement.Strategy {
 	case SpreadGroup:
 		if here >= maxSpread {
-			return refuse("PlacementGroupLimitExceeded", "You have reached the limit of instances in this spread placement group in the Availability Zone %s. The limit is %d.", b.zone.Name, maxSpread)
+			return failure.New("PlacementGroupLimitExceeded", "You have reached the limit of instances in this spread placement group in the Availability Zone %s. The limit is %d.", b.zone.Name, maxSpread)
 		}
 	case ClusterGroup:
 		if len(inside) > here {
-			return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s) for the placement group '%s', whose instances are in %s.",
+			return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s) for the placement group '%s', whose instances are in %s.",
 				b.offering.Type, b.zone.Name, b.placement.Name, inside[0].now.Zone)
 		}
 	}
@@ -185,7 +188,7 @@ func (pg *PlacementGroups) admit(b birth) error {
 func (pg *PlacementGroups) assign(i *Instance, b birth) {
 	i.Tenancy = TenancyDefault
 	if p := b.data.Placement; p != nil {
-		i.Tenancy = or(p.Tenancy, TenancyDefault)
+		i.Tenancy = cmp.Or(p.Tenancy, TenancyDefault)
 	}
 	g := b.placement
 	if g == nil {
@@ -207,7 +210,7 @@ func (pg *PlacementGroups) assign(i *Instance, b birth) {
 }
 
 func refuseGroup(name string) error {
-	return refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
+	return failure.New("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
 }
 
 // The tenancies that instances can have here.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Queue is an SQS queue.
@@ -47,12 +49,12 @@ type Message struct {
 // CreateQueue makes a queue; the same name with the same attributes is the same queue.
 func (s *SQS) CreateQueue(now time.Time, name string, attributes map[string]string) (*Queue, error) {
 	if name == "" || len(name) > 80 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
-		return nil, refuse("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+		return nil, failure.New("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
 	if q := s.queues[name]; q != nil {
 		for _, k := range slices.Sorted(maps.Keys(attributes)) {
 			if q.Attributes[k] != attributes[k] {
-				return nil, refuse("QueueAlreadyExists", "A queue already exists with the same name and a different value for attribute %s", k)
+				return nil, failure.New("QueueAlreadyExists", "A queue already exists with the same name and a different value for attribute %s", k)
 			}
 		}
 		return q, nil
@@ -72,7 +74,7 @@ func (s *SQS) Queue(name string) (*Queue, error) {
 	if q := s.queues[name]; q != nil {
 		return q, nil
 	}
-	return nil, refuse("AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist.")
+	return nil, failure.New("AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist.")
 }
 
 // Queues returns the queues of the region whose names begin so, by name.
@@ -102,10 +104,10 @@ func (s *SQS) SendMessage(now time.Time, queue, body string) (*Message, error) {
 		return nil, err
 	}
 	if body == "" {
-		return nil, refuse("MissingParameter", "The request must contain the parameter MessageBody.")
+		return nil, failure.New("MissingParameter", "The request must contain the parameter MessageBody.")
 	}
 	sum := md5.Sum([]byte(body))
-	m := &Message{ID: uuid(s.region.world().hex("message", 32)), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visible: now}
+	m := &Message{ID: s.region.site.IDs.UUID("message"), Body: body, MD5: hex.EncodeToString(sum[:]), SentAt: now, visible: now}
 	q.sent++
 	m.twice = s.region.world().Faults.Redeliver > 0 && q.sent%s.region.world().Faults.Redeliver == 0
 	q.messages = append(q.messages, m)
@@ -136,7 +138,7 @@ func (s *SQS) ReceiveMessages(now time.Time, queue string, most int, while time.
 		if m.gone || m.visible.After(now) {
 			continue
 		}
-		out = append(out, q.give(m, now, while, s.region.world().hex("receipt", 44)))
+		out = append(out, q.give(m, now, while, s.region.site.IDs.Hex("receipt", 44)))
 	}
 	return out, nil
 }
@@ -168,7 +170,7 @@ func (s *SQS) DeleteMessage(queue, receipt string) error {
 		return err
 	}
 	if !strings.HasPrefix(receipt, "AQEB") {
-		return refuse("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
+		return failure.New("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
 	}
 	if m := q.receipts[receipt]; m != nil {
 		m.gone, m.copied = !m.copied, false

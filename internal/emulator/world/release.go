@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // Owners of the images that EKS uses, in the commercial regions.
@@ -68,13 +70,13 @@ type published struct {
 
 // publish registers an image under an id that depends on region and name alone.
 func (r *Region) publish(now time.Time, p published, newest bool) error {
-	p.image.ID = "ami-0" + digest(16, "image", r.Name, p.image.Name)
+	p.image.ID = "ami-0" + site.Digest(16, "image", r.Name, p.image.Name)
 	p.image.Public, p.image.OwnerAlias = true, "amazon"
 	if p.image.RootDevice == "" {
 		p.image.RootDevice = imageDevice
 	}
 	for i := range p.image.Volumes {
-		p.image.Volumes[i].SnapshotID = "snap-0" + digest(16, "snapshot", r.Name, p.image.Name, strconv.Itoa(i))
+		p.image.Volumes[i].SnapshotID = "snap-0" + site.Digest(16, "snapshot", r.Name, p.image.Name, strconv.Itoa(i))
 	}
 	r.Images.Register(p.image)
 	var paths []string
@@ -140,7 +142,7 @@ func bottlerocketImages(version string, rel release) []published {
 			if variant == "nvidia" {
 				flavour += "-nvidia"
 			}
-			name := "bottlerocket-" + flavour + "-" + arch + "-v" + rel.bottlerocket + "-" + digest(8, flavour, rel.bottlerocket)
+			name := "bottlerocket-" + flavour + "-" + arch + "-v" + rel.bottlerocket + "-" + site.Digest(8, flavour, rel.bottlerocket)
 			path := "/aws/service/bottlerocket/" + flavour + "/" + arch + "/"
 			out = append(out, published{
 				image: Image{

@@ -1,9 +1,13 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // CapacityReservation is instances of one type in one zone that an account pays for whether they run or not.
@@ -11,7 +15,7 @@ type CapacityReservation struct {
 	ID            string // "cr-0…"
 	Owner         string // 12 digits; empty: the account of the region
 	Type          string // "m5.large"
-	Zone          Zone
+	Zone          site.Zone
 	Total         int    // how many instances it holds
 	Criteria      string // "open", which launches use unasked, or "targeted"; empty: open
 	Kind          string // "default" or "capacity-block"; empty: default
@@ -59,17 +63,17 @@ const (
 
 // Create makes a capacity reservation.
 func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*CapacityReservation, error) {
-	q.Owner, q.Criteria, q.Kind = or(q.Owner, cr.region.Account.ID), or(q.Criteria, criteriaOpen), or(q.Kind, kindDefault)
-	zone, ok := cr.region.zone(q.Zone.Name)
+	q.Owner, q.Criteria, q.Kind = cmp.Or(q.Owner, cr.region.Account.ID), cmp.Or(q.Criteria, criteriaOpen), cmp.Or(q.Kind, kindDefault)
+	zone, ok := cr.region.site.Zone(q.Zone.Name)
 	switch {
 	case !ok:
-		return nil, refuse("InvalidParameterValue", "Invalid availability zone: [%s]", q.Zone.Name)
+		return nil, failure.New("InvalidParameterValue", "Invalid availability zone: [%s]", q.Zone.Name)
 	case q.Total < 1:
-		return nil, refuse("InvalidParameterValue", "Value (%d) for parameter instanceCount is invalid.", q.Total)
+		return nil, failure.New("InvalidParameterValue", "Value (%d) for parameter instanceCount is invalid.", q.Total)
 	case q.Criteria != criteriaOpen && q.Criteria != criteriaTargeted:
-		return nil, refuse("InvalidParameterValue", "Value (%s) for parameter instanceMatchCriteria is invalid.", q.Criteria)
+		return nil, failure.New("InvalidParameterValue", "Value (%s) for parameter instanceMatchCriteria is invalid.", q.Criteria)
 	case q.Kind == kindBlock && q.End.IsZero():
-		return nil, refuse("InvalidParameterValue", "A capacity block has an end date.")
+		return nil, failure.New("InvalidParameterValue", "A capacity block has an end date.")
 	}
 	if _, err := cr.region.Launches.wantedType(q.Type); err != nil {
 		return nil, err
@@ -77,7 +81,7 @@ func (cr *CapacityReservations) Create(now time.Time, q CapacityReservation) (*C
 	if g := cr.region.PlacementGroups.ByNameOrID(q.Group); q.Group != "" && (g == nil || g.Strategy != ClusterGroup) {
 		return nil, refuseGroup(q.Group)
 	}
-	q.ID, q.Zone, q.State, q.CreatedAt, q.Tags = cr.region.world().NewID("cr"), zone, reservationActive, now, maps.Clone(q.Tags)
+	q.ID, q.Zone, q.State, q.CreatedAt, q.Tags = cr.region.site.IDs.New("cr"), zone, reservationActive, now, maps.Clone(q.Tags)
 	c := &q
 	cr.all = append(cr.all, c)
 	cr.scheduleEnd(c)
@@ -91,14 +95,14 @@ func (cr *CapacityReservations) scheduleEnd(c *CapacityReservation) {
 	}
 	due := &cr.region.world().due
 	if c.Kind == kindBlock {
-		due.enter(c.End.Add(-blockWarning), func(at time.Time) { cr.region.ExpireBlock(at, c.ID, c.End) })
-		due.enter(c.End.Add(-blockReclaim), func(at time.Time) {
+		due.Enter(c.End.Add(-blockWarning), func(at time.Time) { cr.region.ExpireBlock(at, c.ID, c.End) })
+		due.Enter(c.End.Add(-blockReclaim), func(at time.Time) {
 			for _, m := range cr.inside(c) {
 				cr.region.Instances.shutDown(at, m, reason(blockEnded))
 			}
 		})
 	}
-	due.enter(c.End, func(at time.Time) { cr.end(at, c, reservationExpired) })
+	due.Enter(c.End, func(at time.Time) { cr.end(at, c, reservationExpired) })
 }
 
 // Cancel ends a reservation early. Its instances run on, on demand.
@@ -161,11 +165,11 @@ func (cr *CapacityReservations) check(w want) (*CapacityReservation, error) {
 		market = m.Kind
 	}
 	if w.fleet && w.market != market {
-		return nil, refuse("InvalidFleetConfiguration", "The market type %q of the launch template does not match the target capacity type of the fleet.", market)
+		return nil, failure.New("InvalidFleetConfiguration", "The market type %q of the launch template does not match the target capacity type of the fleet.", market)
 	}
 	id := w.data.target()
 	if id == "" && market != "" {
-		return nil, refuse("InvalidParameterCombination", "The market type %s needs a target capacity reservation.", market)
+		return nil, failure.New("InvalidParameterCombination", "The market type %s needs a target capacity reservation.", market)
 	}
 	if id == "" {
 		return nil, nil
@@ -175,10 +179,10 @@ func (cr *CapacityReservations) check(w want) (*CapacityReservation, error) {
 		return nil, refuseReservation(id)
 	}
 	if c.market() != market {
-		return nil, refuse("InvalidParameterCombination", "The capacity reservation %s needs the market type %q, not %q.", id, c.market(), market)
+		return nil, failure.New("InvalidParameterCombination", "The capacity reservation %s needs the market type %q, not %q.", id, c.market(), market)
 	}
 	if g := cr.region.PlacementGroups.nameOf(w.data); g != c.Group {
-		return nil, refuse("InvalidParameterCombination", "The capacity reservation %s is in the placement group %q, not %q.", id, c.Group, g)
+		return nil, failure.New("InvalidParameterCombination", "The capacity reservation %s is in the placement group %q, not %q.", id, c.Group, g)
 	}
 	return c, nil
 }
@@ -188,7 +192,7 @@ func (pg *PlacementGroups) nameOf(d TemplateData) string {
 	if d.Placement == nil {
 		return ""
 	}
-	if g := pg.ByNameOrID(or(d.Placement.GroupID, d.Placement.GroupName)); g != nil {
+	if g := pg.ByNameOrID(cmp.Or(d.Placement.GroupID, d.Placement.GroupName)); g != nil {
 		return g.Name
 	}
 	return ""
@@ -269,9 +273,9 @@ func (d TemplateData) target() string {
 }
 
 func refuseReservation(id string) error {
-	return refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
+	return failure.New("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
 }
 
 func refuseFull() error {
-	return refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
+	return failure.New("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
 }

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // reserve makes a reservation of m5.large in zone a, of which the test may change anything first.
 func reserve(t *testing.T, e world.Estate, change func(*world.CapacityReservation)) *world.CapacityReservation {
 	t.Helper()
-	q := world.CapacityReservation{Type: "m5.large", Zone: world.Zone{Name: "us-east-1a"}, Total: 1}
+	q := world.CapacityReservation{Type: "m5.large", Zone: site.Zone{Name: "us-east-1a"}, Total: 1}
 	change(&q)
 	c, err := e.Region.CapacityReservations.Create(noon(), q)
 	if err != nil {

@@ -1,8 +1,11 @@
 package world
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // RunRequest asks for instances of one kind.
@@ -30,7 +33,7 @@ type run struct {
 func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
 	if known, ok := l.runTokens[q.Token]; ok && q.Token != "" {
 		if known.fingerprint != q.Fingerprint {
-			return nil, mismatch()
+			return nil, failure.Mismatch()
 		}
 		return l.region.Instances.withIDs(known.instances), nil
 	}
@@ -41,7 +44,7 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 	if err := l.enough(b, q.Min); err != nil {
 		return nil, err
 	}
-	b.reservation = l.region.world().NewID("r")
+	b.reservation = l.region.site.IDs.New("r")
 	var ids []string
 	for range q.Max {
 		if l.admit(b) != nil {
@@ -51,7 +54,7 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 	}
 	if q.Token != "" {
 		l.runTokens[q.Token] = run{fingerprint: q.Fingerprint, instances: ids}
-		l.region.world().due.enter(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
+		l.region.site.Due.Enter(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
 	}
 	return l.region.Instances.withIDs(ids), nil
 }
@@ -65,7 +68,7 @@ func (l *Launches) CheckRun(now time.Time, q RunRequest) error {
 
 func (l *Launches) checkRun(now time.Time, q RunRequest) (birth, error) {
 	if q.Min < 1 || q.Max < q.Min || q.Max > maxFleetCapacity {
-		return birth{}, refuse("InvalidParameterValue", "Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
+		return birth{}, failure.New("InvalidParameterValue", "Value (%d) for parameter minCount is invalid. MinCount must be at least 1 and at most MaxCount.", q.Min)
 	}
 	w := want{data: q.Data, subnetID: q.SubnetID, tags: q.Tags, token: q.Token, caller: q.Caller}
 	if q.TemplateID != "" || q.TemplateName != "" {
@@ -92,17 +95,17 @@ func (l *Launches) enough(b birth, n int) error {
 		return err
 	}
 	if b.subnet.Free < n*wanted4(b.data) {
-		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
+		return failure.New("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", b.subnet.ID)
 	}
 	if l.region.CapacityReservations.leftOver(b) < n {
-		return refuseWith(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
+		return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", b.offering.Type, b.offering.Zone)
 	}
 	return nil
 }
 
 // completed returns the template's data with what the request says instead.
 func (d TemplateData) completed(q TemplateData) TemplateData {
-	d.ImageID, d.InstanceType, d.UserData = or(q.ImageID, d.ImageID), or(q.InstanceType, d.InstanceType), or(q.UserData, d.UserData)
+	d.ImageID, d.InstanceType, d.UserData = cmp.Or(q.ImageID, d.ImageID), cmp.Or(q.InstanceType, d.InstanceType), cmp.Or(q.UserData, d.UserData)
 	if q.Profile != nil {
 		d.Profile = q.Profile
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -23,8 +25,8 @@ type Setup struct {
 
 	IPv6 bool // VPC and subnets have IPv6 addresses beside those of IPv4
 
-	Zones []Zone  // nil: the zones a, b and c of the region
-	Stock []Stock // instance types to add to the region's market
+	Zones []site.Zone // nil: the zones a, b and c of the region
+	Stock []Stock     // instance types to add to the region's market
 }
 
 // SetupFrom returns a setup for a region of a table: its instance types, in the three zones that offer most of them. The names of
@@ -52,7 +54,7 @@ func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) 
 }
 
 // bestZones returns the three zones that offer most types, renamed.
-func bestZones(t catalog.Table, market catalog.Region) []Zone {
+func bestZones(t catalog.Table, market catalog.Region) []site.Zone {
 	sold := map[string]int{}
 	for _, f := range t.Types() {
 		for _, z := range market.ZonesOf(f.Name) {
@@ -60,9 +62,9 @@ func bestZones(t catalog.Table, market catalog.Region) []Zone {
 		}
 	}
 	zones := slices.Clone(market.Zones)
-	slices.SortFunc(zones, func(a, b Zone) int { return cmp.Or(sold[b.ID]-sold[a.ID], cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(zones, func(a, b site.Zone) int { return cmp.Or(sold[b.ID]-sold[a.ID], cmp.Compare(a.ID, b.ID)) })
 	zones = zones[:min(3, len(zones))]
-	slices.SortFunc(zones, func(a, b Zone) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(zones, func(a, b site.Zone) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range zones {
 		zones[i].Name = market.Name + string(rune('a'+i))
 	}
@@ -72,11 +74,11 @@ func bestZones(t catalog.Table, market catalog.Region) []Zone {
 // Estate is what Furnish has built.
 type Estate struct {
 	Region         *Region
-	VPC            *VPC
-	PrivateSubnets []*Subnet      // one for each zone, with room for 8,187 addresses
-	PublicSubnets  []*Subnet      // one for each zone
-	NodeGroup      *SecurityGroup // for the nodes; tagged for discovery
-	ClusterGroup   *SecurityGroup // the cluster's own, that EKS makes
+	VPC            *network.VPC
+	PrivateSubnets []*network.Subnet      // one for each zone, with room for 8,187 addresses
+	PublicSubnets  []*network.Subnet      // one for each zone
+	NodeGroup      *network.SecurityGroup // for the nodes; tagged for discovery
+	ClusterGroup   *network.SecurityGroup // the cluster's own, that EKS makes
 }
 
 // New returns a world with one region that is ready for a cluster: see Furnish.
@@ -92,7 +94,7 @@ func New(now time.Time, s Setup) (*World, Estate, error) {
 func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
 	r := w.Region(s.Account, s.Region)
 	if len(s.Zones) > 0 {
-		r.zones = s.Zones
+		r.site.Zones = s.Zones
 	}
 	w.Market(s.Region).Offer(s.Stock...)
 	e := Estate{Region: r}
@@ -108,14 +110,14 @@ func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
 // furnishNetwork makes VPC, subnets and route tables.
 func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 	own := func(name string, more map[string]string) map[string]string {
-		return withTags(more, map[string]string{"Name": s.Cluster + "/" + name, "kubernetes.io/cluster/" + s.Cluster: "shared"}, nil)
+		return site.WithTags(more, map[string]string{"Name": s.Cluster + "/" + name, "kubernetes.io/cluster/" + s.Cluster: "shared"}, nil)
 	}
 	var err error
 	if e.VPC, err = r.Network.CreateVPC("10.0.0.0/16", own("VPC", nil)); err != nil {
 		return err
 	}
 	var private, public []string
-	for i, z := range r.zones {
+	for i, z := range r.site.Zones {
 		cidr := "10.0." + strconv.Itoa(32*(i+1)) + ".0/19"
 		sub, err := r.Network.CreateSubnet(e.VPC.ID, z.Name, cidr, own("SubnetPrivate-"+z.Name, map[string]string{
 			"karpenter.sh/discovery": s.Cluster, "kubernetes.io/role/internal-elb": "1",
@@ -138,15 +140,15 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 	if s.IPv6 {
 		r.Network.EnableIPv6(e.VPC)
 	}
-	local := Route{Destination: "10.0.0.0/16", Target: "local"}
-	r.Network.CreateRouteTable(RouteTable{VPCID: e.VPC.ID, Main: true, Routes: []Route{local}})
-	r.Network.CreateRouteTable(RouteTable{
+	local := network.Route{Destination: "10.0.0.0/16", Target: "local"}
+	r.Network.CreateRouteTable(network.RouteTable{VPCID: e.VPC.ID, Main: true, Routes: []network.Route{local}})
+	r.Network.CreateRouteTable(network.RouteTable{
 		VPCID: e.VPC.ID, SubnetIDs: private, Tags: own("PrivateRouteTable", nil),
-		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.world().NewID("nat")}},
+		Routes: []network.Route{local, {Destination: "0.0.0.0/0", Target: r.site.IDs.New("nat")}},
 	})
-	r.Network.CreateRouteTable(RouteTable{
+	r.Network.CreateRouteTable(network.RouteTable{
 		VPCID: e.VPC.ID, SubnetIDs: public, Tags: own("PublicRouteTable", nil),
-		Routes: []Route{local, {Destination: "0.0.0.0/0", Target: r.world().NewID("igw")}},
+		Routes: []network.Route{local, {Destination: "0.0.0.0/0", Target: r.site.IDs.New("igw")}},
 	})
 	return nil
 }
@@ -156,16 +158,16 @@ func (r *Region) furnishGroups(s Setup, e *Estate) error {
 	var err error
 	owned := map[string]string{"kubernetes.io/cluster/" + s.Cluster: "owned"}
 	e.ClusterGroup, err = r.Network.CreateSecurityGroup(e.VPC.ID, "eks-cluster-sg-"+s.Cluster, "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as any managed workloads.",
-		withTags(owned, map[string]string{"aws:eks:cluster-name": s.Cluster, "Name": "eks-cluster-sg-" + s.Cluster}, nil))
+		site.WithTags(owned, map[string]string{"aws:eks:cluster-name": s.Cluster, "Name": "eks-cluster-sg-" + s.Cluster}, nil))
 	if err != nil {
 		return err
 	}
 	e.NodeGroup, err = r.Network.CreateSecurityGroup(e.VPC.ID, s.Cluster+"-node", "Communication between all nodes in the cluster",
-		withTags(owned, map[string]string{"karpenter.sh/discovery": s.Cluster, "Name": s.Cluster + "-node"}, nil))
+		site.WithTags(owned, map[string]string{"karpenter.sh/discovery": s.Cluster, "Name": s.Cluster + "-node"}, nil))
 	if err != nil {
 		return err
 	}
-	all := []Rule{{Protocol: "-1", From: -1, To: -1, Groups: []string{e.ClusterGroup.ID, e.NodeGroup.ID}}}
+	all := []network.Rule{{Protocol: "-1", From: -1, To: -1, Groups: []string{e.ClusterGroup.ID, e.NodeGroup.ID}}}
 	e.ClusterGroup.Ingress, e.NodeGroup.Ingress = all, all
 	_, err = r.Network.CreateSecurityGroup(e.VPC.ID, "default", "default VPC security group", nil)
 	return err

@@ -3,6 +3,9 @@ package world
 import (
 	"slices"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // ZonalShift moves the traffic of one resource away from one zone.
@@ -40,17 +43,17 @@ func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, lasts time.Duration) (
 		return nil, err
 	}
 	if lasts < time.Minute || lasts > maxShift {
-		return nil, refuse("ValidationException", "The expiration is not between one minute and three days.")
+		return nil, failure.New("ValidationException", "The expiration is not between one minute and three days.")
 	}
 	for _, s := range zs.Of(q.Resource) {
 		if !s.AWS {
-			return nil, refuseWith(409, "ConflictException", "There is an active zonal shift for %s already.", q.Resource)
+			return nil, failure.WithStatus(409, "ConflictException", "There is an active zonal shift for %s already.", q.Resource)
 		}
 	}
-	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = uuid(zs.region.world().hex("shift", 32)), ShiftActive, false, now, now.Add(lasts)
+	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = zs.region.site.IDs.UUID("shift"), ShiftActive, false, now, now.Add(lasts)
 	s := &q
 	zs.all = append(zs.all, s)
-	zs.region.world().due.enter(q.ExpiresAt, func(time.Time) {
+	zs.region.site.Due.Enter(q.ExpiresAt, func(time.Time) {
 		if s.Status == ShiftActive {
 			s.Status = ShiftExpired
 		}
@@ -81,11 +84,11 @@ func (zs *ZonalShifts) EndAutoshift(resource string) {
 func (zs *ZonalShifts) Cancel(id string) (*ZonalShift, error) {
 	i := slices.IndexFunc(zs.all, func(s *ZonalShift) bool { return s.ID == id && id != "" })
 	if i < 0 {
-		return nil, refuseWith(404, "ResourceNotFoundException", "There is no zonal shift with the id %s.", id)
+		return nil, failure.WithStatus(404, "ResourceNotFoundException", "There is no zonal shift with the id %s.", id)
 	}
 	s := zs.all[i]
 	if s.Status != ShiftActive {
-		return nil, refuseWith(409, "ConflictException", "The zonal shift %s is not active.", id)
+		return nil, failure.WithStatus(409, "ConflictException", "The zonal shift %s is not active.", id)
 	}
 	s.Status = ShiftCanceled
 	return s, nil
@@ -99,7 +102,7 @@ func (zs *ZonalShifts) Of(resource string) []*ZonalShift {
 // IsManaged says whether the resource, by its ARN, takes part in zonal shifts.
 func (zs *ZonalShifts) IsManaged(resource string) bool {
 	for _, name := range zs.region.EKS.Clusters() {
-		if c := zs.region.EKS.clusters[name]; c.ARN == resource {
+		if c, err := zs.region.EKS.Cluster(name); err == nil && c.ARN == resource {
 			return c.ZonalShift
 		}
 	}
@@ -110,13 +113,13 @@ func (zs *ZonalShifts) check(s ZonalShift) error {
 	if !zs.IsManaged(s.Resource) {
 		return zs.RefuseUnmanaged(s.Resource)
 	}
-	if !slices.ContainsFunc(zs.region.zones, func(z Zone) bool { return z.ID == s.AwayFrom }) {
-		return refuse("ValidationException", "The Availability Zone %s is not one of the resource's.", s.AwayFrom)
+	if !slices.ContainsFunc(zs.region.site.Zones, func(z site.Zone) bool { return z.ID == s.AwayFrom }) {
+		return failure.New("ValidationException", "The Availability Zone %s is not one of the resource's.", s.AwayFrom)
 	}
 	return nil
 }
 
 // RefuseUnmanaged is the answer about a resource that takes no part in zonal shifts.
 func (zs *ZonalShifts) RefuseUnmanaged(resource string) error {
-	return refuseWith(404, "ResourceNotFoundException", "The resource %s is not registered for zonal shift.", resource)
+	return failure.WithStatus(404, "ResourceNotFoundException", "The resource %s is not registered for zonal shift.", resource)
 }

@@ -1,10 +1,15 @@
 package world
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
 // TagSet is the tags of one EC2 resource.
@@ -22,10 +27,10 @@ const maxTags = 50
 func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove []string) error {
 	for _, key := range slices.Sorted(maps.Keys(add)) {
 		if strings.HasPrefix(strings.ToLower(key), "aws:") {
-			return refuse("InvalidParameterValue", "Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use", key)
+			return failure.New("InvalidParameterValue", "Value ( %s ) for parameter key is invalid. Tag keys starting with 'aws:' are reserved for internal use", key)
 		}
 		if key == "" || len(key) > 128 || len(add[key]) > 256 {
-			return refuse("InvalidParameterValue", "Tag key or value of %q is empty or too long.", key)
+			return failure.New("InvalidParameterValue", "Tag key or value of %q is empty or too long.", key)
 		}
 	}
 	tags := make([]*map[string]string, len(ids))
@@ -39,14 +44,14 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 	}
 	for i, id := range ids {
 		if m := r.Instances.byID[id]; m != nil {
-			next := withTags(m.now.Tags, add, remove)
+			next := site.WithTags(m.now.Tags, add, remove)
 			if len(next) > maxTags+5 { // five of AWS's own
-				return refuse("TagLimitExceeded", "The number of tags on %s exceeds the limit of %d.", id, maxTags)
+				return failure.New("TagLimitExceeded", "The number of tags on %s exceeds the limit of %d.", id, maxTags)
 			}
 			m.change(now, func(i *Instance) { i.Tags = next })
 			continue
 		}
-		*tags[i] = withTags(*tags[i], add, remove)
+		*tags[i] = site.WithTags(*tags[i], add, remove)
 	}
 	return nil
 }
@@ -75,13 +80,13 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 	for _, t := range r.LaunchTemplates.All() {
 		add("launch-template", t.ID, t.Tags)
 	}
-	for _, t := range r.Network.routeTables {
+	for _, t := range r.Network.RouteTables() {
 		add("route-table", t.ID, t.Tags)
 	}
-	for _, g := range r.Network.groups {
+	for _, g := range r.Network.SecurityGroups() {
 		add("security-group", g.ID, g.Tags)
 	}
-	for _, s := range r.Network.subnets {
+	for _, s := range r.Network.Subnets() {
 		add("subnet", s.ID, s.Tags)
 	}
 	for _, c := range r.CapacityReservations.all {
@@ -90,7 +95,7 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 	for _, g := range r.PlacementGroups.all {
 		add("placement-group", g.ID, g.Tags)
 	}
-	for _, v := range r.Network.vpcs {
+	for _, v := range r.Network.VPCs() {
 		add("vpc", v.ID, v.Tags)
 	}
 	return out
@@ -132,8 +137,8 @@ func (r *Region) tagsOf(id string) *map[string]string {
 	if v := r.Network.VPC(id); v != nil {
 		return &v.Tags
 	}
-	if i := slices.IndexFunc(r.Network.routeTables, func(t *RouteTable) bool { return t.ID == id }); i >= 0 {
-		return &r.Network.routeTables[i].Tags
+	if i := slices.IndexFunc(r.Network.RouteTables(), func(t *network.RouteTable) bool { return t.ID == id }); i >= 0 {
+		return &r.Network.RouteTables()[i].Tags
 	}
 	return nil
 }
@@ -144,7 +149,7 @@ func kindOf(id string) string {
 	kind := map[string]string{
 		"i": "instance", "ami": "image", "lt": "launch-template", "sg": "security-group", "rtb": "route-table", "pg": "placement-group",
 	}[prefix]
-	return or(kind, prefix)
+	return cmp.Or(kind, prefix)
 }
 
 // notFound refuses an id that nothing has, in the words for its kind.
@@ -155,7 +160,7 @@ func notFound(id string) error {
 		"sg": "InvalidGroup.NotFound", "subnet": "InvalidSubnetID.NotFound", "vpc": "InvalidVpcID.NotFound", "cr": "InvalidCapacityReservationId.NotFound", "rtb": "InvalidRouteTableID.NotFound",
 	}[kind]
 	if code == "" {
-		return refuse("InvalidID", "The ID '%s' is not valid", id)
+		return failure.New("InvalidID", "The ID '%s' is not valid", id)
 	}
-	return refuse(code, "The ID '%s' does not exist", id)
+	return failure.New(code, "The ID '%s' does not exist", id)
 }

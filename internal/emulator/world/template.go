@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
 // Template is a launch template.
@@ -49,20 +51,20 @@ func (lt *LaunchTemplates) Create(now time.Time, t Template, v TemplateVersion, 
 			continue
 		}
 		if known.once != once {
-			return nil, mismatch()
+			return nil, failure.Mismatch()
 		}
 		return known, nil
 	}
 	if len(t.Name) < 3 || len(t.Name) > 128 {
-		return nil, refuse("InvalidLaunchTemplateName.MalformedException", "A launch template name must be between 3 and 128 characters, and may contain letters, numbers, and the following characters: - ( ) . / _.")
+		return nil, failure.New("InvalidLaunchTemplateName.MalformedException", "A launch template name must be between 3 and 128 characters, and may contain letters, numbers, and the following characters: - ( ) . / _.")
 	}
 	if lt.ByIDOrName("", t.Name) != nil {
-		return nil, refuse("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
+		return nil, failure.New("InvalidLaunchTemplateName.AlreadyExistsException", "Launch template name already in use.")
 	}
 	if err := v.Data.checkUserData("InvalidUserData.Malformed"); err != nil {
 		return nil, err
 	}
-	t.ID, t.once = lt.region.world().NewID("lt"), once
+	t.ID, t.once = lt.region.site.IDs.New("lt"), once
 	t.CreatedAt, v.CreatedAt, v.Number = now, now, 1
 	t.Versions = []TemplateVersion{v}
 	t.Tags = maps.Clone(t.Tags)
@@ -116,23 +118,23 @@ func (t *Template) Version(version string) (TemplateVersion, error) {
 			return v, nil
 		}
 	}
-	return TemplateVersion{}, refuse("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s of launch template %s", version, t.ID)
+	return TemplateVersion{}, failure.New("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s of launch template %s", version, t.ID)
 }
 
 // Find finds a launch template that a call names, by id or by name.
 func (lt *LaunchTemplates) Find(id, name string) (*Template, error) {
 	if id == "" && name == "" {
-		return nil, refuse("MissingParameter", "Either a launch template ID or a launch template name must be specified in the request.")
+		return nil, failure.New("MissingParameter", "Either a launch template ID or a launch template name must be specified in the request.")
 	}
 	if id != "" && name != "" {
-		return nil, refuse("InvalidParameterCombination", "The parameters launchTemplateId and launchTemplateName cannot be used together.")
+		return nil, failure.New("InvalidParameterCombination", "The parameters launchTemplateId and launchTemplateName cannot be used together.")
 	}
 	t := lt.ByIDOrName(id, name)
 	if t == nil && id != "" {
-		return nil, refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
+		return nil, failure.New("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
 	}
 	if t == nil {
-		return nil, refuse("InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.")
+		return nil, failure.New("InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist.")
 	}
 	return t, nil
 }

@@ -1,6 +1,11 @@
 package world
 
-import "encoding/base64"
+import (
+	"cmp"
+	"encoding/base64"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+)
 
 // TemplateData is what a launch template says about the instances made from it.
 // An absent value is nil or empty. The tags are the names in EC2's requests and,
@@ -173,10 +178,10 @@ const maxUserData = 16384
 func (d TemplateData) checkUserData(tooLong string) error {
 	raw, err := base64.StdEncoding.DecodeString(d.UserData)
 	if err != nil {
-		return refuse("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
+		return failure.New("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
 	}
 	if len(raw) > maxUserData {
-		return refuse(tooLong, "User data is limited to %d bytes", maxUserData)
+		return failure.New(tooLong, "User data is limited to %d bytes", maxUserData)
 	}
 	return nil
 }
@@ -196,10 +201,10 @@ func (d TemplateData) metadata() MetadataOptions {
 	if d.MetadataOptions != nil {
 		m = *d.MetadataOptions
 	}
-	m.Tokens = or(m.Tokens, "optional")
-	m.Endpoint = or(m.Endpoint, "enabled")
-	m.IPv6 = or(m.IPv6, "disabled")
-	m.InstanceTags = or(m.InstanceTags, "disabled")
+	m.Tokens = cmp.Or(m.Tokens, "optional")
+	m.Endpoint = cmp.Or(m.Endpoint, "enabled")
+	m.IPv6 = cmp.Or(m.IPv6, "disabled")
+	m.InstanceTags = cmp.Or(m.InstanceTags, "disabled")
 	if m.HopLimit == nil {
 		one := int64(1)
 		m.HopLimit = &one
@@ -215,11 +220,4 @@ func (d TemplateData) publicAddress() bool {
 		}
 	}
 	return false
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

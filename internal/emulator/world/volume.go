@@ -1,6 +1,11 @@
 package world
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+)
 
 // volumeRule is what EBS allows of a volume type. Zero: not to be chosen.
 // Source: the CreateVolume reference and "Amazon EBS volume types"; the product has a table of its own (package kube), on purpose.
@@ -22,24 +27,24 @@ var volumeRules = map[string]volumeRule{
 func (b birth) checkVolumes() error {
 	for _, d := range b.data.Devices {
 		if d.DeviceName == "" {
-			return refuse("MissingParameter", "The request must contain the parameter blockDeviceMapping.deviceName")
+			return failure.New("MissingParameter", "The request must contain the parameter blockDeviceMapping.deviceName")
 		}
 		if d.EBS == nil {
 			continue
 		}
-		kind, size, snapshot := or(d.EBS.Kind, "gp2"), int64(0), ""
+		kind, size, snapshot := cmp.Or(d.EBS.Kind, "gp2"), int64(0), ""
 		i := slices.IndexFunc(b.image.Volumes, func(v ImageVolume) bool { return v.Device == d.DeviceName })
 		if i >= 0 {
 			v := b.image.Volumes[i]
-			kind, size, snapshot = or(d.EBS.Kind, or(v.Kind, "gp3")), v.SizeGiB, v.SnapshotID
+			kind, size, snapshot = cmp.Or(d.EBS.Kind, cmp.Or(v.Kind, "gp3")), v.SizeGiB, v.SnapshotID
 		}
 		if d.EBS.SizeGiB != nil {
 			least := size
 			if size = *d.EBS.SizeGiB; size < 1 {
-				return refuse("InvalidParameterValue", "Invalid value '%d' for volumeSize.", size)
+				return failure.New("InvalidParameterValue", "Invalid value '%d' for volumeSize.", size)
 			}
 			if size < least {
-				return refuse("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", size, snapshot, least)
+				return failure.New("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", size, snapshot, least)
 			}
 		}
 		if err := d.EBS.check(kind, size, d.DeviceName == b.image.RootDevice); err != nil {
@@ -54,19 +59,19 @@ func (e *VolumeSpec) check(kind string, size int64, root bool) error {
 	rule, ok := volumeRules[kind]
 	switch {
 	case !ok:
-		return refuse("InvalidParameterValue", "Invalid value '%s' for VolumeType.", kind)
+		return failure.New("InvalidParameterValue", "Invalid value '%s' for VolumeType.", kind)
 	case root && (kind == "st1" || kind == "sc1"):
-		return refuse("InvalidParameterValue", "Invalid value '%s' for VolumeType. The volume type cannot be used for a root device.", kind)
+		return failure.New("InvalidParameterValue", "Invalid value '%s' for VolumeType. The volume type cannot be used for a root device.", kind)
 	case size > 0 && size < rule.minGiB:
-		return refuse("InvalidParameterValue", "Volume of %dGiB is too small for volume type %s; minimum is %dGiB", size, kind, rule.minGiB)
+		return failure.New("InvalidParameterValue", "Volume of %dGiB is too small for volume type %s; minimum is %dGiB", size, kind, rule.minGiB)
 	case size > rule.maxGiB:
-		return refuse("InvalidParameterValue", "Volume of %dGiB is too large for volume type %s; maximum is %dGiB", size, kind, rule.maxGiB)
+		return failure.New("InvalidParameterValue", "Volume of %dGiB is too large for volume type %s; maximum is %dGiB", size, kind, rule.maxGiB)
 	case e.IOPS == nil && (kind == "io1" || kind == "io2"):
-		return refuse("MissingParameter", "The request must contain the parameter iops for volumes of type %s", kind)
+		return failure.New("MissingParameter", "The request must contain the parameter iops for volumes of type %s", kind)
 	case e.IOPS != nil && rule.maxIOPS == 0:
-		return refuse("InvalidParameterCombination", "The parameter iops is not supported for %s volumes.", kind)
+		return failure.New("InvalidParameterCombination", "The parameter iops is not supported for %s volumes.", kind)
 	case e.Throughput != nil && rule.maxThroughput == 0:
-		return refuse("InvalidParameterCombination", "The parameter throughput is not supported for %s volumes.", kind)
+		return failure.New("InvalidParameterCombination", "The parameter throughput is not supported for %s volumes.", kind)
 	}
 	return rule.check(value(e.IOPS), value(e.Throughput), size)
 }
@@ -76,20 +81,20 @@ func (r volumeRule) check(iops, throughput, size int64) error {
 	case iops == 0:
 		iops = r.minIOPS
 	case iops < r.minIOPS:
-		return refuse("InvalidParameterValue", "Volume iops of %d is too low; minimum is %d.", iops, r.minIOPS)
+		return failure.New("InvalidParameterValue", "Volume iops of %d is too low; minimum is %d.", iops, r.minIOPS)
 	case iops > r.maxIOPS:
-		return refuse("InvalidParameterValue", "Volume iops of %d is too high; maximum is %d.", iops, r.maxIOPS)
+		return failure.New("InvalidParameterValue", "Volume iops of %d is too high; maximum is %d.", iops, r.maxIOPS)
 	case size > 0 && iops > r.minIOPS && iops > size*r.perGiB:
-		return refuse("InvalidParameterValue", "Iops to volume size ratio of %.6f is too high; maximum is %.6f", float64(iops)/float64(size), float64(r.perGiB))
+		return failure.New("InvalidParameterValue", "Iops to volume size ratio of %.6f is too high; maximum is %.6f", float64(iops)/float64(size), float64(r.perGiB))
 	}
 	switch {
 	case throughput == 0:
 	case throughput < r.minThroughput:
-		return refuse("InvalidParameterValue", "Throughput of %d MiB/s is too low; minimum is %d.", throughput, r.minThroughput)
+		return failure.New("InvalidParameterValue", "Throughput of %d MiB/s is too low; minimum is %d.", throughput, r.minThroughput)
 	case throughput > r.maxThroughput:
-		return refuse("InvalidParameterValue", "Throughput of %d MiB/s is too high; maximum is %d.", throughput, r.maxThroughput)
+		return failure.New("InvalidParameterValue", "Throughput of %d MiB/s is too high; maximum is %d.", throughput, r.maxThroughput)
 	case throughput*4 > iops:
-		return refuse("InvalidParameterValue", "Throughput (MiB/s) to iops ratio of %.6f is too high; maximum is 0.250000 MiB/s per iops.", float64(throughput)/float64(iops))
+		return failure.New("InvalidParameterValue", "Throughput (MiB/s) to iops ratio of %.6f is too high; maximum is 0.250000 MiB/s per iops.", float64(throughput)/float64(iops))
 	}
 	return nil
 }

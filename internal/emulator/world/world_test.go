@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -52,7 +55,7 @@ func image(t *testing.T, r *world.Region) string {
 }
 
 // launchIn launches instances of a type in a subnet.
-func launchIn(t *testing.T, now time.Time, e world.Estate, s *world.Subnet, kind string, n int) ([]world.Instance, error) {
+func launchIn(t *testing.T, now time.Time, e world.Estate, s *network.Subnet, kind string, n int) ([]world.Instance, error) {
 	t.Helper()
 	return e.Region.Launches.RunInstances(now, world.RunRequest{
 		Data: world.TemplateData{ImageID: image(t, e.Region), InstanceType: kind}, SubnetID: s.ID, Min: n, Max: n,
@@ -60,7 +63,7 @@ func launchIn(t *testing.T, now time.Time, e world.Estate, s *world.Subnet, kind
 }
 
 func code(err error) string {
-	var refusal *world.Error
+	var refusal *failure.Error
 	if errors.As(err, &refusal) {
 		return refusal.Code
 	}
@@ -276,10 +279,10 @@ func TestProfileLag(t *testing.T) {
 	w, e := furnished(t)
 	w.Faults.ProfileLag = 10 * time.Second
 	a := e.Region.Account
-	if _, err := a.CreateRole(noon(), world.Role{Name: "node"}); err != nil {
+	if _, err := a.CreateRole(noon(), identity.Role{Name: "node"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.CreateProfile(noon(), world.Profile{Name: "node"}); err != nil {
+	if _, err := a.CreateProfile(noon(), identity.Profile{Name: "node"}); err != nil {
 		t.Fatal(err)
 	}
 	launch := func(after time.Duration) error {

@@ -304,3 +304,9 @@ func (t *TopologyState) Fork() *TopologyState {
 	out.DomainCounts, out.Fewest = t.DomainCounts.Clone(), maps.Clone(t.Fewest)
 	return &out
 }
+
+// HasPod reports whether the group, over host names, counts a pod on one of the nodes, or on a node that accepts no new
+// pods.
+func (t *TopologyState) HasPod(rooms *Rooms, group int) bool {
+	return t.OnClosedNodes[group] || rooms.NodesWithPod(group).Any()
+}

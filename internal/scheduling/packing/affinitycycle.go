@@ -12,7 +12,7 @@ import (
 // existing nodes before the plan placed pods.
 func (bk bindingCheck) removeAffinityCycles(topo *existing.TopologyState) bool {
 	isRequired := func(g topology.Group) bool { return g.Kind == topology.Affinity && g.Hard }
-	if !slices.ContainsFunc(bk.queue.pods.Topology.Groups, isRequired) {
+	if !slices.ContainsFunc(bk.queue.Pods.Topology.Groups, isRequired) {
 		return false
 	}
 	unbound := bk.unboundByAffinity(bk.sol.podLocations(), topo)
@@ -27,26 +27,26 @@ func (bk bindingCheck) removeAffinityCycles(topo *existing.TopologyState) bool {
 // unboundByAffinity binds pods in any order that required affinity allows, and returns the
 // locations that it cannot bind.
 func (bk bindingCheck) unboundByAffinity(locations []podLocation, topo *existing.TopologyState) []podLocation {
-	r := bk.problem.rooms
+	r := bk.problem.Rooms
 	census := topo.Fork().DomainCounts
 	hosts := make([]topology.HostCounts, len(r.Nodes)+len(bk.sol.planned))
 	for i := range r.Hosts {
 		hosts[i] = r.Hosts[i].Clone()
 	}
 	for i := range bk.sol.planned {
-		hosts[len(r.Nodes)+i] = bk.queue.daemonPods.On(bk.sol.planned[i].offer)
+		hosts[len(r.Nodes)+i] = bk.queue.DaemonPods.On(bk.sol.planned[i].offer)
 	}
 	podAnywhere := map[int]bool{} // groups over host names that have a bound pod
 	mustWait := func(loc podLocation) bool {
-		c := &bk.queue.classes[loc.class]
-		p := bk.queue.profile(c)
+		c := &bk.queue.Classes[loc.class]
+		p := bk.queue.Profile(c)
 		for _, rule := range p.Host {
-			first := rule.Self && !podAnywhere[rule.Group] && !bk.sol.hasPodOn(r, rule.Group)
+			first := rule.Self && !podAnywhere[rule.Group] && !bk.sol.topo.HasPod(r, rule.Group)
 			if rule.Kind == topology.Affinity && rule.Weight == 0 && hosts[loc.host].Matched(rule.Group) == 0 && !first {
 				return true
 			}
 		}
-		return c.domains != nil && !census.Reaches(p, c.domains)
+		return c.Domains != nil && !census.Reaches(p, c.Domains)
 	}
 	for before := -1; before != len(locations); {
 		before = len(locations)
@@ -54,10 +54,10 @@ func (bk bindingCheck) unboundByAffinity(locations []podLocation, topo *existing
 			if mustWait(loc) {
 				return false
 			}
-			c := &bk.queue.classes[loc.class]
-			p := bk.queue.profile(c)
-			if c.domains != nil {
-				census.Add(p, c.domains, 1)
+			c := &bk.queue.Classes[loc.class]
+			p := bk.queue.Profile(c)
+			if c.Domains != nil {
+				census.Add(p, c.Domains, 1)
 			}
 			hosts[loc.host].Add(p, 1)
 			for _, g := range p.HostIn {

@@ -5,13 +5,14 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/binding"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
 // bindingCheck removes the pods from a solution that kube-scheduler would not bind.
 type bindingCheck struct {
-	problem *problem
-	queue   *queue
+	problem *pending.Problem
+	queue   *pending.Queue
 	sol     *solution
 }
 
@@ -44,17 +45,17 @@ func (bk bindingCheck) simulateBinding(topo *existing.TopologyState) {
 // newSimulator returns the placed pods as steps of a simulation. Classes without rules that an order
 // of binding can violate are left out.
 func (bk bindingCheck) newSimulator() *binding.Simulator {
-	sol, initial := bk.sol, bk.problem.rooms
-	simulator := binding.New(sol.queue.pods.Topology, initial, func(group int) bool { return sol.hasPodOn(initial, group) })
+	sol, initial := bk.sol, bk.problem.Rooms
+	simulator := binding.New(sol.queue.Pods.Topology, initial, func(group int) bool { return sol.topo.HasPod(initial, group) })
 	sv := newSpreadVisibility(sol)
-	hostMatters := make([]bool, len(sol.queue.classes)) // by class: the node of its pods matters
+	hostMatters := make([]bool, len(sol.queue.Classes)) // by class: the node of its pods matters
 	hasHostRules := false
-	for c := range sol.queue.classes {
-		p := &sol.queue.classes[c]
-		if hostMatters[c] = bk.hasHostAffinity(p) || p.domains != nil && sv.mayBeUncounted(p); hostMatters[c] {
+	for c := range sol.queue.Classes {
+		p := &sol.queue.Classes[c]
+		if hostMatters[c] = bk.hasHostAffinity(p) || p.Domains != nil && sv.mayBeUncounted(p); hostMatters[c] {
 			hasHostRules = true
-		} else if n := sol.queue.unitCount(c) - sol.queue.left[c]; p.domains != nil && n > 0 {
-			simulator.Add(binding.Step{Class: c, Profile: sol.queue.profile(p), Domains: p.domains, Left: n, Host: binding.AnyHost})
+		} else if n := sol.queue.UnitCount(c) - sol.queue.Left[c]; p.Domains != nil && n > 0 {
+			simulator.Add(binding.Step{Class: c, Profile: sol.queue.Profile(p), Domains: p.Domains, Left: n, Host: binding.AnyHost})
 		}
 	}
 	if !hasHostRules {
@@ -62,9 +63,9 @@ func (bk bindingCheck) newSimulator() *binding.Simulator {
 	}
 	for _, loc := range sol.podLocations() {
 		if hostMatters[loc.class] {
-			p := &sol.queue.classes[loc.class]
+			p := &sol.queue.Classes[loc.class]
 			simulator.Add(binding.Step{
-				Class: loc.class, Profile: sol.queue.profile(p), Domains: p.domains, Left: loc.n, Host: loc.host, Uncounted: sv.uncountedBy(loc),
+				Class: loc.class, Profile: sol.queue.Profile(p), Domains: p.Domains, Left: loc.n, Host: loc.host, Uncounted: sv.uncountedBy(loc),
 			})
 		}
 	}
@@ -73,9 +74,9 @@ func (bk bindingCheck) newSimulator() *binding.Simulator {
 
 // hasHostAffinity reports whether pods of the class have required host affinity, or are the target
 // of one.
-func (bk bindingCheck) hasHostAffinity(c *class) bool {
-	p := bk.queue.profile(c)
+func (bk bindingCheck) hasHostAffinity(c *pending.Class) bool {
+	p := bk.queue.Profile(c)
 	return p.HasRequiredHostAffinity() || slices.ContainsFunc(p.HostIn, func(g int) bool {
-		return bk.queue.pods.Topology.Groups[g].Kind == topology.Affinity && bk.queue.pods.Topology.Groups[g].Hard
+		return bk.queue.Pods.Topology.Groups[g].Kind == topology.Affinity && bk.queue.Pods.Topology.Groups[g].Hard
 	})
 }

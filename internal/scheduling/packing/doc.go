@@ -6,8 +6,8 @@
 //
 // # How Solve works
 //
-// The input is a problem, which does not change (problem.go). Each attempt has a solution: the pods
-// that are placed so far, and on which nodes (solution.go), and the progress of each class (queue.go).
+// The input is a problem, which does not change (package pending). Each attempt has a solution: the pods
+// that are placed so far, and on which nodes (solution.go), and the progress of each class (pending.Queue).
 // Every step below is a type of its own that changes the solution.
 //
 // Pods with equal requirements form a pod group, here a class (package podgroup). Package
@@ -17,8 +17,8 @@
 //
 //  1. Topology domains (package topology): each class with spread or affinity over zones, or
 //     over another label, is split into parts, one per combination of domains (split.go). Host
-//     rules are checked node by node. Pods that must share a node are bundled (bundle.go),
-//     and so are pods that prefer to (colocate.go).
+//     rules are checked node by node. Pods that must share a node, or prefer to, are bundled
+//     (package bundle).
 //  2. Existing nodes are filled first (existingnodes.go), then instances of capacity
 //     reservations (reservation.go), and new nodes take the rest (strategy.go).
 //  3. The lower bound (packages dualprice and lowerbound) gives each class a dual price: what one pod

@@ -5,12 +5,13 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
 // pricer computes the dual prices of the classes.
 type pricer struct {
-	problem *problem
-	queue   *queue
+	problem *pending.Problem
+	queue   *pending.Queue
 	solver  *dualprice.Pricer
 	work    *work
 
@@ -21,17 +22,17 @@ type pricer struct {
 // price of all of them. A class that no offering accepts gets a price above any real one, because
 // only an existing node can take it.
 func (pc *pricer) priceClasses(active []int) {
-	p := pc.solver.For(pc.queue.demands(active), false)
+	p := pc.solver.For(pc.queue.Demands(active), false)
 	pc.setDualPrices(active, p, p.DualPrices(false).PerPod)
 }
 
 // setDualPrices copies the dual prices of the demands to the classes.
 func (pc *pricer) setDualPrices(active []int, p *dualprice.Pricing, prices []float64) {
 	at := p.Index()
-	pc.dualPrice = slices.Repeat([]float64{aboveAnyPrice}, len(pc.queue.classes))
+	pc.dualPrice = slices.Repeat([]float64{aboveAnyPrice}, len(pc.queue.Classes))
 	for _, c := range active {
-		class, set := pc.queue.demandOf(c)
-		pc.dualPrice[c] = pc.queue.classes[c].minimalPrice()
+		class, set := pc.queue.DemandOf(c)
+		pc.dualPrice[c] = pc.queue.Classes[c].MinimalPrice()
 		if i, ok := at[dualprice.Demand{Class: class, Set: set}]; ok {
 			pc.dualPrice[c] = max(pc.dualPrice[c], prices[i])
 		}
@@ -40,16 +41,16 @@ func (pc *pricer) setDualPrices(active []int, p *dualprice.Pricing, prices []flo
 
 // expectedLots returns the lots with the lowest price per value that each can reach. holds is, by
 // offering of the bound, the highest total dual price of the pods on one node.
-func (pr *problem) expectedLots(lots []lot, p *dualprice.Pricing, holds []float64) []lot {
-	most := make([]float64, len(pr.stock.Models))
+func expectedLots(pr *pending.Problem, lots []lot, p *dualprice.Pricing, holds []float64) []lot {
+	most := make([]float64, len(pr.Stock.Models))
 	for i, l := range p.Lots {
-		m := pr.stock.Offers[l.Offer].Model
+		m := pr.Stock.Offers[l.Offer].Model
 		most[m] = max(most[m], holds[i])
 	}
 	out := slices.Clone(lots)
 	for i := range out {
 		l := &out[i]
-		l.key = l.Price / max(most[pr.stock.Offers[l.Offer].Model], 1e-9)
+		l.key = l.Price / max(most[pr.Stock.Offers[l.Offer].Model], 1e-9)
 	}
 	return out
 }
@@ -59,7 +60,7 @@ func (pr *problem) expectedLots(lots []lot, p *dualprice.Pricing, holds []float6
 func (pc *pricer) priceLots(active []int, lots []lot, hard bool) []lot {
 	prices := pc.solver.Last.DualPrices(hard)
 	pc.setDualPrices(active, pc.solver.Last, prices.PerPod)
-	return pc.problem.expectedLots(lots, pc.solver.Last, prices.PerNode)
+	return expectedLots(pc.problem, lots, pc.solver.Last, prices.PerNode)
 }
 
 // repriceLots does the same for the units in left. The pods placed first took the cheapest
@@ -68,7 +69,7 @@ func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 	p := pc.solver.Last
 	at, counts := p.Index(), make([]int, len(p.Demands))
 	for _, c := range active {
-		class, set := pc.queue.demandOf(c)
+		class, set := pc.queue.DemandOf(c)
 		if i, ok := at[dualprice.Demand{Class: class, Set: set}]; ok {
 			counts[i] += left[c]
 		}
@@ -79,15 +80,9 @@ func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 		pc.work.steps += len(p.Demands) * len(p.Lots)
 	}
 	pc.setDualPrices(active, p, prices.PerPod)
-	return pc.problem.expectedLots(lots, p, prices.PerNode)
+	return expectedLots(pc.problem, lots, p, prices.PerNode)
 }
 
 // aboveAnyPrice is more than any real pod can cost, in billionths of a dollar per hour: a million
 // dollars.
 const aboveAnyPrice = 1e6 * float64(catalog.Dollar)
-
-// minimalPrice is the dual price of pods that cost nothing, so that they are placed too, the larger
-// first. A thousand cores get a billionth of a dollar.
-func (c *class) minimalPrice() float64 {
-	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
-}

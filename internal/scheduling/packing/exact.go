@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
 // maxStates bounds the problems that are solved exactly. A state is a choice of unplaced pods; pods
@@ -13,8 +15,8 @@ const maxStates = 256
 // exact computes the cheapest plan of a few pods by dynamic programming over all choices of them.
 type exact struct {
 	run        *strategyRun
-	problem    *problem
-	queue      *queue
+	problem    *pending.Problem
+	queue      *pending.Queue
 	nodeOffers *nodeOffers
 	prices     *pricer
 	work       *work
@@ -31,11 +33,11 @@ type exact struct {
 // solveExactly returns the cheapest plan for the active classes. It reports false if they have too
 // many pods, if a pod would be unplaced, or if a limit would be exceeded.
 func (nc nodeChooser) solveExactly(active []int, lots []lot) (outcome, bool) {
-	run := nc.newRun(strategy{}, slices.Clone(nc.queue.left), cloneRemaining(nc.sol.remaining))
+	run := nc.newRun(strategy{}, slices.Clone(nc.queue.Left), cloneRemaining(nc.sol.remaining))
 	ex := newExact(run, active)
 	for _, c := range active {
 		ex.stride = append(ex.stride, ex.states)
-		if ex.states *= nc.queue.left[c] + 1; ex.states > maxStates {
+		if ex.states *= nc.queue.Left[c] + 1; ex.states > maxStates {
 			return outcome{}, false
 		}
 	}
@@ -79,7 +81,7 @@ func (ex *exact) allocationsOf(state int) []allocation {
 	var out []allocation
 	for i, c := range ex.classes {
 		if n := ex.count(state, i); n > 0 {
-			out = append(out, allocation{class: c, n: n, acceptSet: ex.queue.currentSet(c)})
+			out = append(out, allocation{class: c, n: n, acceptSet: ex.queue.CurrentSet(c)})
 		}
 	}
 	return out
@@ -92,18 +94,18 @@ func (ex *exact) count(state, i int) int {
 
 // fitsOn reports whether one node of the offering can have these pods.
 func (ex *exact) fitsOn(offer int, allocations []allocation) bool {
-	shape := ex.problem.stock.ShapeOf(offer)
+	shape := ex.problem.Stock.ShapeOf(offer)
 	pn := plannedNode{offer: offer, allocations: allocations, ports: daemonPorts(shape)}
 	for _, a := range allocations {
-		c := &ex.queue.classes[a.class]
-		if !ex.problem.accepts.Sets[a.acceptSet].Has(offer) || len(c.Ports) > 0 && (a.n > 1 || ex.queue.hasPortConflict(c, pn.ports)) {
+		c := &ex.queue.Classes[a.class]
+		if !ex.problem.Accepts.Sets[a.acceptSet].Has(offer) || len(c.Ports) > 0 && (a.n > 1 || ex.queue.HasPortConflict(c, pn.ports)) {
 			return false
 		}
 		pn.ports = append(slices.Clip(pn.ports), c.Lists...)
 		if ex.run.filler.hostRuleRoom(&pn, a.class) < a.n {
 			return false
 		}
-		ex.queue.addToTally(&pn.host, c, a.n)
+		ex.queue.AddToTally(&pn.host, c, a.n)
 	}
 	return !shape.Broken && ex.nodeOffers.used(&pn).Fits(shape.Room) && ex.nodeOffers.keepsMinValues(&pn)
 }
@@ -143,7 +145,7 @@ func (ex *exact) addNodesFor(state int) bool {
 		offer := ex.singleOffer[part]
 		pn := ex.nodeOffers.nodeWith(offer, ex.allocationsOf(part))
 		pn.copies, pn.price, pn.value = 1, ex.singlePrice[part], ex.prices.valueOf(&pn)
-		pool, size := ex.problem.stock.VariantOf(offer).Pool, ex.problem.stock.TypeOf(offer).Capacity
+		pool, size := ex.problem.Stock.VariantOf(offer).Pool, ex.problem.Stock.TypeOf(offer).Capacity
 		if ex.run.remaining[pool].Times(size, 1) == 0 {
 			return false
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
@@ -18,8 +19,8 @@ import (
 // pass starts from it. No price ever rises.
 type exchanger struct {
 	filler     filler
-	problem    *problem
-	queue      *queue
+	problem    *pending.Problem
+	queue      *pending.Queue
 	nodeOffers *nodeOffers
 	work       *work
 
@@ -46,7 +47,7 @@ const (
 
 // exchangePods lets the nodes of an outcome exchange pods, and returns the new outcome.
 func (nc nodeChooser) exchangePods(o outcome, stepLimit int) outcome {
-	if nc.queue.daemonPods != nil {
+	if nc.queue.DaemonPods != nil {
 		return o // another offering may have other DaemonSet pods
 	}
 	run := nc.newRun(o.strategy, o.left, o.remaining)
@@ -65,20 +66,20 @@ func (nc nodeChooser) exchangePods(o outcome, stepLimit int) outcome {
 // load prepares the nodes. Nodes of reservations, and of NodePools with limits or minValues, do not
 // exchange pods.
 func (ex *exchanger) load(nodes []plannedNode) {
-	ex.movable, ex.hostRuleKey = make([]bool, len(ex.queue.classes)), make([]int, len(ex.queue.classes))
+	ex.movable, ex.hostRuleKey = make([]bool, len(ex.queue.Classes)), make([]int, len(ex.queue.Classes))
 	numbers := map[[2]int]int{}
 	for _, pn := range nodes {
 		for _, x := range pn.allocations {
 			if ex.hostRuleKey[x.class] > 0 {
 				continue
 			}
-			key := [2]int{ex.queue.classes[x.class].Profile, ex.queue.droppedWeight[x.class]}
+			key := [2]int{ex.queue.Classes[x.class].Profile, ex.queue.DroppedWeight[x.class]}
 			if numbers[key] == 0 {
 				numbers[key] = len(numbers) + 1
 			}
 			ex.hostRuleKey[x.class], ex.movable[x.class] = numbers[key], ex.isMovable(x.class)
 		}
-		if p := ex.problem.stock.PoolOf(pn.offer); ex.problem.stock.Offers[pn.offer].IsReserved() || ex.problem.stock.HasMinValues(pn.offer) || !p.Remaining.Unlimited() {
+		if p := ex.problem.Stock.PoolOf(pn.offer); ex.problem.Stock.Offers[pn.offer].IsReserved() || ex.problem.Stock.HasMinValues(pn.offer) || !p.Remaining.Unlimited() {
 			ex.fixed = append(ex.fixed, pn)
 			continue
 		}
@@ -94,21 +95,21 @@ func (ex *exchanger) load(nodes []plannedNode) {
 // isMovable reports whether pods of the class may change nodes: they are in no bundle, have no host
 // ports, and no affinity applies to them or selects them.
 func (ex *exchanger) isMovable(class int) bool {
-	c := &ex.queue.classes[class]
-	p := ex.queue.profile(c)
+	c := &ex.queue.Classes[class]
+	p := ex.queue.Profile(c)
 	isAffinity := func(r topology.Rule) bool { return r.Kind == topology.Affinity }
-	return c.members == nil && len(c.Ports) == 0 && !p.HasRequiredHostAffinity() && !slices.ContainsFunc(p.Host, isAffinity) &&
-		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.queue.pods.Topology.Groups[g].Kind == topology.Affinity })
+	return c.Members == nil && len(c.Ports) == 0 && !p.HasRequiredHostAffinity() && !slices.ContainsFunc(p.Host, isAffinity) &&
+		!slices.ContainsFunc(p.HostIn, func(g int) bool { return ex.queue.Pods.Topology.Groups[g].Kind == topology.Affinity })
 }
 
 // useCheapestOffer gives the node the cheapest offering that fits its pods.
 func (ex *exchanger) useCheapestOffer(pn *plannedNode) {
 	feasible := ex.nodeOffers.feasibleOffers(pn)
-	for _, o := range ex.problem.stock.VariantOf(pn.offer).ByPrice {
+	for _, o := range ex.problem.Stock.VariantOf(pn.offer).ByPrice {
 		if feasible.Has(o) {
 			copies := pn.copies
 			*pn = ex.nodeOffers.nodeWith(o, pn.allocations)
-			pn.copies, pn.price = copies, float64(ex.problem.stock.Offers[o].Price)
+			pn.copies, pn.price = copies, float64(ex.problem.Stock.Offers[o].Price)
 			return
 		}
 	}
@@ -164,20 +165,20 @@ func (ex *exchanger) pass(stepLimit int) float64 {
 // findTarget returns the cheaper offering with the smallest excess per saving.
 func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 	pn := &ex.nodes[i]
-	used, ports, scale := ex.nodeOffers.used(pn), pn.podPorts(ex.queue), ex.problem.stock.Room(pn.offer)
-	byPrice := ex.problem.stock.VariantOf(pn.offer).ByPrice
-	at, _ := slices.BinarySearchFunc(byPrice, pn.price, func(o int, price float64) int { return cmp.Compare(float64(ex.problem.stock.Offers[o].Price), price) })
+	used, ports, scale := ex.nodeOffers.used(pn), pn.podPorts(ex.queue), ex.problem.Stock.Room(pn.offer)
+	byPrice := ex.problem.Stock.VariantOf(pn.offer).ByPrice
+	at, _ := slices.BinarySearchFunc(byPrice, pn.price, func(o int, price float64) int { return cmp.Compare(float64(ex.problem.Stock.Offers[o].Price), price) })
 	best := exchangeTarget{node: i, offer: -1}
 	for n, seen := at-1, 0; n >= max(at-maxScannedOffers, 0) && seen < maxTargetOffers; n-- {
 		o := byPrice[n]
 		ex.work.steps++
-		shape := ex.problem.stock.ShapeOf(o)
-		if shape.Broken || ex.queue.pods.Ports.ClashAny(shape.List, ports) ||
-			slices.ContainsFunc(pn.allocations, func(x allocation) bool { return !ex.problem.accepts.Sets[x.acceptSet].Has(o) }) {
+		shape := ex.problem.Stock.ShapeOf(o)
+		if shape.Broken || ex.queue.Pods.Ports.ClashAny(shape.List, ports) ||
+			slices.ContainsFunc(pn.allocations, func(x allocation) bool { return !ex.problem.Accepts.Sets[x.acceptSet].Has(o) }) {
 			continue
 		}
 		seen++
-		saved := 1 - float64(ex.problem.stock.Offers[o].Price)/pn.price
+		saved := 1 - float64(ex.problem.Stock.Offers[o].Price)/pn.price
 		if need := overflow(used, shape.Room, scale) / saved; best.offer < 0 || need < best.excess {
 			best.offer, best.excess = o, need
 		}
@@ -201,7 +202,7 @@ func (ex *exchanger) reachTarget(target exchangeTarget) {
 	pn := &ex.nodes[target.node]
 	es := &exchangeSearch{
 		exchanger: ex, problem: ex.problem, queue: ex.queue, facts: ex.filler.facts, work: ex.work,
-		node: target.node, target: target.offer, targetRoom: ex.problem.stock.Room(target.offer), scale: ex.problem.stock.Room(pn.offer), used: ex.nodeOffers.used(pn)}
+		node: target.node, target: target.offer, targetRoom: ex.problem.Stock.Room(target.offer), scale: ex.problem.Stock.Room(pn.offer), used: ex.nodeOffers.used(pn)}
 	es.usedAfter = es.used.Clone()
 	for n := 0; !es.used.Fits(es.targetRoom); n++ {
 		best, ok := es.findExchange()
@@ -239,7 +240,7 @@ func (ex *exchanger) movePod(class int, from, to *plannedNode) {
 	if from.allocations[i].n--; from.allocations[i].n == 0 {
 		from.allocations = slices.Delete(from.allocations, i, i+1)
 	}
-	ask := ex.queue.classes[class].Ask
+	ask := ex.queue.Classes[class].Ask
 	from.free.Take(ask, -1)
 	to.free.Take(ask, 1)
 }
@@ -253,7 +254,7 @@ func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.HostCou
 			n--
 		}
 		if n > 0 {
-			ex.queue.addToTally(&out, &ex.queue.classes[x.class], n)
+			ex.queue.AddToTally(&out, &ex.queue.Classes[x.class], n)
 		}
 	}
 	return out

@@ -1,12 +1,15 @@
 package packing
 
-import "github.com/joiner-sh/joiner/internal/model/resources"
+import (
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
+)
 
 // exchangeSearch looks for exchanges that let one planned node fit a cheaper offering.
 type exchangeSearch struct {
 	exchanger *exchanger
-	problem   *problem
-	queue     *queue
+	problem   *pending.Problem
+	queue     *pending.Queue
 	facts     *classFacts
 	work      *work
 
@@ -65,10 +68,10 @@ func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *excha
 	from, to := &es.exchanger.nodes[es.node], &es.exchanger.nodes[partner]
 	es.work.steps += 1 + len(from.allocations)*(len(to.allocations)+1)/pairsPerStep
 	for _, x := range from.allocations {
-		if !es.exchanger.movable[x.class] || !es.problem.accepts.Sets[x.acceptSet].Has(to.offer) {
+		if !es.exchanger.movable[x.class] || !es.problem.Accepts.Sets[x.acceptSet].Has(to.offer) {
 			continue
 		}
-		give := es.queue.classes[x.class].Ask
+		give := es.queue.Classes[x.class].Ask
 		for i := -1; i < len(to.allocations); i++ {
 			d := exchange{partner: partner, give: x.class, get: -1}
 			var get resources.Vector
@@ -76,7 +79,7 @@ func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *excha
 				if d.get = to.allocations[i].class; d.get == d.give || !es.exchanger.movable[d.get] {
 					continue
 				}
-				get = es.queue.classes[d.get].Ask
+				get = es.queue.Classes[d.get].Ask
 			}
 			if !es.fitsBoth(give, get, from, to) {
 				continue
@@ -113,7 +116,7 @@ func (es *exchangeSearch) allowed(d exchange, from, to *plannedNode) bool {
 	if d.get < 0 {
 		return es.hostRulesAllow(to, d.give, -1)
 	}
-	if !es.canTake(from, d.get, to.allocations) || !es.problem.accepts.Sets[acceptSetOf(to.allocations, d.get)].Has(es.target) {
+	if !es.canTake(from, d.get, to.allocations) || !es.problem.Accepts.Sets[acceptSetOf(to.allocations, d.get)].Has(es.target) {
 		return false
 	}
 	return es.exchanger.hostRuleKey[d.give] == es.exchanger.hostRuleKey[d.get] || es.hostRulesAllow(to, d.give, d.get) && es.hostRulesAllow(from, d.get, d.give)
@@ -124,7 +127,7 @@ func (es *exchangeSearch) allowed(d exchange, from, to *plannedNode) bool {
 // on one node always have the same accept set.
 func (es *exchangeSearch) canTake(pn *plannedNode, class int, others []allocation) bool {
 	set := acceptSetOf(others, class)
-	if !es.problem.accepts.Sets[set].Has(pn.offer) {
+	if !es.problem.Accepts.Sets[set].Has(pn.offer) {
 		return false
 	}
 	n := pn.unitsOf(class)

@@ -3,12 +3,13 @@ package packing
 import (
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
 // existingFiller places pods on existing nodes.
 type existingFiller struct {
-	queue  *queue
+	queue  *pending.Queue
 	rooms  *existing.Rooms
 	topo   *existing.TopologyState
 	prices *pricer
@@ -25,19 +26,19 @@ func (ef existingFiller) placeOnExisting(classes []int) {
 	if len(ef.rooms.Nodes) == 0 || len(classes) == 0 {
 		return
 	}
-	ef.prices.priceClasses(ef.queue.active())
+	ef.prices.priceClasses(ef.queue.Active())
 	for before := -1; before < len(ef.sol.placements); {
 		before = len(ef.sol.placements)
-		for _, tier := range ef.queue.tiersOf(classes) {
+		for _, tier := range ef.queue.TiersOf(classes) {
 			// Every pass may change which node has the fewest pods of a spread.
-			for _, ef.sol.droppedWeightOnExisting = range ef.queue.preferenceWeights(tier) {
-				for ef.placeTier(tier, true) && ef.queue.mayFollow(tier) {
+			for _, ef.sol.droppedWeightOnExisting = range ef.queue.PreferenceWeights(tier) {
+				for ef.placeTier(tier, true) && ef.queue.MayFollow(tier) {
 				}
 			}
-			for ef.placeTier(tier, false) && ef.queue.mayFollow(tier) {
+			for ef.placeTier(tier, false) && ef.queue.MayFollow(tier) {
 			}
 		}
-		if classes = ef.queue.affinityFollowers(); len(classes) == 0 {
+		if classes = ef.queue.AffinityFollowers(); len(classes) == 0 {
 			return // pods with affinity to pods of lower priority are placed after those
 		}
 	}
@@ -50,7 +51,7 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 	if preferred {
 		sets = ef.rooms.Preferred
 	}
-	f := newFiller(ef.sol, ef.queue.left)
+	f := newFiller(ef.sol, ef.queue.Left)
 	f.onExisting, f.strictPreferences = true, preferred
 	hasFilled := false
 	open, waiting := ef.openNodes(tier, sets)
@@ -58,8 +59,8 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 	for i := open.Next(0); i >= 0; i = open.Next(i + 1) {
 		among = among[:0]
 		for _, c := range tier {
-			class := &ef.queue.classes[c]
-			if ef.queue.left[c] > 0 && sets[class.Sig].Has(i) && (class.nodes == nil || class.nodes.Has(i)) {
+			class := &ef.queue.Classes[c]
+			if ef.queue.Left[c] > 0 && sets[class.Sig].Has(i) && (class.Nodes == nil || class.Nodes.Has(i)) {
 				among = append(among, c)
 			}
 		}
@@ -67,12 +68,12 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 			continue
 		}
 		hasFilled = true
-		if ef.queue.countWaiting(tier) <= waiting*7/8 {
+		if ef.queue.CountWaiting(tier) <= waiting*7/8 {
 			open, waiting = ef.openNodes(tier, sets)
 		}
 	}
 	if hasFilled {
-		ef.topo.FindFewest(ef.rooms, ef.queue.pods.Topology, ef.topo.Counted)
+		ef.topo.FindFewest(ef.rooms, ef.queue.Pods.Topology, ef.topo.Counted)
 	}
 	return hasFilled
 }
@@ -98,8 +99,8 @@ func (f *filler) fillExisting(node int, classes []int) bool {
 func (ef existingFiller) openNodes(classes []int, sets []bitset.Set) (nodes bitset.Set, waiting int) {
 	nodes = bitset.New(len(ef.rooms.Nodes))
 	for _, c := range classes {
-		if ef.queue.left[c] > 0 {
-			nodes.Or(ef.reachableNodes(c, sets[ef.queue.classes[c].Sig]))
+		if ef.queue.Left[c] > 0 {
+			nodes.Or(ef.reachableNodes(c, sets[ef.queue.Classes[c].Sig]))
 			waiting++
 		}
 	}
@@ -110,7 +111,7 @@ func (ef existingFiller) openNodes(classes []int, sets []bitset.Set) (nodes bits
 // own required host rules allow now. Placing pods may make more nodes reachable.
 func (ef existingFiller) reachableNodes(c int, set bitset.Set) bitset.Set {
 	out := ef.nodesWithRoom(c).Both(set)
-	for _, r := range ef.queue.profile(&ef.queue.classes[c]).Host {
+	for _, r := range ef.queue.Profile(&ef.queue.Classes[c]).Host {
 		switch {
 		case r.Weight > 0:
 		case r.Kind == topology.Affinity:
@@ -129,8 +130,8 @@ func (ef existingFiller) nodesWithRoom(c int) bitset.Set {
 		ef.sol.roomCache = append(ef.sol.roomCache, nil)
 	}
 	if ef.sol.roomCache[c] == nil {
-		class := &ef.queue.classes[c]
-		set := ef.sol.acceptedNodes(class).Clone()
+		class := &ef.queue.Classes[c]
+		set := class.AcceptedNodes(ef.sol.rooms).Clone()
 		set.AndNot(ef.rooms.Full)
 		set.Each(func(i int) {
 			if !class.Ask.Fits(ef.rooms.Room[i]) {

@@ -3,13 +3,15 @@ package packing
 import (
 	"cmp"
 	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
 // filler fills existing and new nodes with pods of the unplaced classes.
 type filler struct {
 	sol     *solution
-	problem *problem
-	queue   *queue
+	problem *pending.Problem
+	queue   *pending.Queue
 	facts   *classFacts
 	prices  *pricer
 	work    *work
@@ -49,7 +51,7 @@ func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 		f.cursors = append(f.cursors, cursor{row: row, left: -1})
 	}
 	f.work.steps += len(candidates.rows) * max(1, f.facts.quads/2)
-	f.allocationIndex = slices.Grow(f.allocationIndex, len(f.queue.classes))[:len(f.queue.classes)]
+	f.allocationIndex = slices.Grow(f.allocationIndex, len(f.queue.Classes))[:len(f.queue.Classes)]
 	for i := range pn.allocations {
 		f.allocationIndex[pn.allocations[i].class] = int32(i + 1)
 	}
@@ -167,7 +169,7 @@ func (f *filler) refill(pn *plannedNode, empty plannedNode, class, off int, cand
 // scoreRows computes the best class of each row again and drops the rows that have none. It reports
 // whether any row is left.
 func (f *filler) scoreRows(pn *plannedNode) bool {
-	bulk := f.problem.bulkOf(pn.free)
+	bulk := f.problem.BulkOf(pn.free)
 	f.cacheRoom(pn)
 	f.bestScore = 0
 	kept := 0
@@ -221,7 +223,7 @@ func (f *filler) bestCursor() int {
 // addable returns how many of n units of the class at the cursor can be added.
 func (f *filler) addable(pn *plannedNode, k *cursor, n int) int {
 	class := k.row[k.at]
-	c := &f.queue.classes[class]
+	c := &f.queue.Classes[class]
 	n = c.Ask.Times(pn.free, min(n, k.left, f.hostRuleRoom(pn, class)))
 	if len(c.Ports) > 0 {
 		n = min(n, 1)
@@ -241,7 +243,7 @@ func (f *filler) add(pn *plannedNode, class, n int) {
 			return
 		}
 	}
-	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.queue.currentSet(class)})
+	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.queue.CurrentSet(class)})
 }
 
 // addIndexed is add for a node that is being filled.
@@ -251,17 +253,17 @@ func (f *filler) addIndexed(pn *plannedNode, class, n int) {
 		pn.allocations[i-1].n += n
 		return
 	}
-	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.queue.currentSet(class)})
+	pn.allocations = append(pn.allocations, allocation{class: class, n: n, acceptSet: f.queue.CurrentSet(class)})
 	f.allocationIndex[class] = int32(len(pn.allocations))
 }
 
 // consume subtracts what n units need from the node.
 func (f *filler) consume(pn *plannedNode, class, n int) {
-	c := &f.queue.classes[class]
-	if p := f.queue.profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {
+	c := &f.queue.Classes[class]
+	if p := f.queue.Profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {
 		f.work.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
 	}
 	pn.free.Take(c.Ask, n)
 	pn.ports = append(pn.ports, c.Lists...)
-	f.queue.addToTally(&pn.host, c, n)
+	f.queue.AddToTally(&pn.host, c, n)
 }

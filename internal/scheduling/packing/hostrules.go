@@ -9,27 +9,27 @@ import (
 
 // hostRuleRoom returns how many more units of the class the host rules allow on the node.
 func (f *filler) hostRuleRoom(pn *plannedNode, class int) int {
-	f.queue.countDaemonPods(pn)
-	c := &f.queue.classes[class]
-	if c.members == nil {
-		p := f.queue.profile(c)
+	pn.countDaemonPods(f.queue)
+	c := &f.queue.Classes[class]
+	if c.Members == nil {
+		p := f.queue.Profile(c)
 		if len(p.Host) == 0 && len(p.HostIn) == 0 {
 			return math.MaxInt
 		}
-		return pn.host.Room(f.queue.pods.Topology, p, f.hostRuleLimits(class))
+		return pn.host.Room(f.queue.Pods.Topology, p, f.hostRuleLimits(class))
 	}
 	room := math.MaxInt
-	for _, part := range c.members {
+	for _, part := range c.Members {
 		limits := f.hostRuleLimits(class)
 		limits.Together = true // the unit includes the pods that it needs on its node
-		room = min(room, pn.host.Room(f.queue.pods.Topology, f.queue.profile(&f.queue.classes[part.class]), limits)/part.n)
+		room = min(room, pn.host.Room(f.queue.Pods.Topology, f.queue.Profile(&f.queue.Classes[part.Class]), limits)/part.N)
 	}
 	return room
 }
 
 // hostRuleLimits returns how to judge the host rules for the class.
 func (f *filler) hostRuleLimits(class int) topology.Limits {
-	l := topology.Limits{Strict: true, DroppedWeight: f.queue.droppedWeight[class]}
+	l := topology.Limits{Strict: true, DroppedWeight: f.queue.DroppedWeight[class]}
 	if f.onExisting {
 		l.Fewest, l.Strict, l.DroppedWeight = f.sol.topo.FewestOf, f.strictPreferences, f.sol.droppedWeightOnExisting
 		l.HasPod = func(group int) bool { return f.sol.rooms.NodesWithPod(group).Any() }
@@ -37,7 +37,7 @@ func (f *filler) hostRuleLimits(class int) topology.Limits {
 	switch {
 	case f.sol.planFewest != nil:
 		l.Fewest, l.Last = f.sol.fewestInPlan, true
-	case !f.onExisting && f.queue.daemonPods != nil:
+	case !f.onExisting && f.queue.DaemonPods != nil:
 		l.Fewest = f.sol.topo.FewestDaemonPods
 	}
 	return l
@@ -62,7 +62,7 @@ func (sol *solution) findPlanFewest() {
 		for i := range sol.planned {
 			pn := &sol.planned[i]
 			possible := dp.possibleOffers(i)
-			if n := sol.queue.matchedPods(pn, g); visible.Meets(possible) && (f.Nodes == 0 || n < f.Pods) {
+			if n := pn.matchedPods(sol.queue, g); visible.Meets(possible) && (f.Nodes == 0 || n < f.Pods) {
 				f.Pods = n
 			}
 			other := possible.Clone()

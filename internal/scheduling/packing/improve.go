@@ -78,7 +78,7 @@ func (run *strategyRun) unassign(pn *plannedNode, n int) {
 	for _, a := range pn.allocations {
 		run.filler.left[a.class] += a.n * n
 	}
-	run.remaining[run.problem.stock.VariantOf(pn.offer).Pool].Spend(run.problem.stock.TypeOf(pn.offer).Capacity, -n)
+	run.remaining[run.problem.Stock.VariantOf(pn.offer).Pool].Spend(run.problem.Stock.TypeOf(pn.offer).Capacity, -n)
 }
 
 // totalPrice returns the price of all nodes.

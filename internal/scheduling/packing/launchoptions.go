@@ -5,49 +5,50 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
 // nodeOffers finds the offerings that a planned node may be launched as.
 type nodeOffers struct {
-	problem     *problem
-	queue       *queue
+	problem     *pending.Problem
+	queue       *pending.Queue
 	aloneValues map[aloneKey][]int // cache of distinctValuesAlone
 }
 
 // feasibleOffers returns the offerings that can each host all pods of the node: those of its
 // variant that every class accepts and that have the room.
 func (no *nodeOffers) feasibleOffers(pn *plannedNode) bitset.Set {
-	out := no.problem.stock.Alternatives(pn.offer, no.used(pn), pn.podPorts(no.queue))
-	if no.problem.stock.Offers[pn.offer].IsReserved() {
+	out := no.problem.Stock.Alternatives(pn.offer, no.used(pn), pn.podPorts(no.queue))
+	if no.problem.Stock.Offers[pn.offer].IsReserved() {
 		return out
 	}
 	for i, a := range pn.allocations {
 		if i == 0 || a.acceptSet != pn.allocations[i-1].acceptSet {
-			out.And(no.problem.accepts.Sets[a.acceptSet])
+			out.And(no.problem.Accepts.Sets[a.acceptSet])
 		}
 	}
-	no.queue.daemonPods.KeepEqual(pn.offer, out)
+	no.queue.DaemonPods.KeepEqual(pn.offer, out)
 	return out
 }
 
 // launchChoices returns the offerings that the node may be launched as, cheapest first, of any
 // number of instance types. Each has room for all pods and keeps the NodePool's limits.
 func (no *nodeOffers) launchChoices(pn *plannedNode, tight bool) []int {
-	return no.problem.stock.Choices(pn.offer, no.feasibleOffers(pn), tight)
+	return no.problem.Stock.Choices(pn.offer, no.feasibleOffers(pn), tight)
 }
 
 // tightPools returns, by NodePool, whether its limits could be exceeded if every planned node
 // became the largest that it may.
 func (pb planBuilder) tightPools() []bool {
-	out := make([]bool, len(pb.problem.stock.Pools))
-	for i, p := range pb.problem.stock.Pools {
+	out := make([]bool, len(pb.problem.Stock.Pools))
+	for i, p := range pb.problem.Stock.Pools {
 		left := p.Remaining.Clone()
 		for _, pn := range pb.sol.planned {
-			if left.Unlimited() || pb.problem.stock.VariantOf(pn.offer).Pool != i {
+			if left.Unlimited() || pb.problem.Stock.VariantOf(pn.offer).Pool != i {
 				continue
 			}
 			var largest resources.Amounts
-			pb.nodeOffers.feasibleOffers(&pn).Each(func(o int) { largest = largest.Max(pb.problem.stock.TypeOf(o).Capacity) })
+			pb.nodeOffers.feasibleOffers(&pn).Each(func(o int) { largest = largest.Max(pb.problem.Stock.TypeOf(o).Capacity) })
 			left.Spend(largest, pn.copies)
 		}
 		out[i] = left.Overrun()
@@ -58,7 +59,7 @@ func (pb planBuilder) tightPools() []bool {
 // cheapestPrice returns the price of the cheapest offering that fits the node's pods.
 func (no *nodeOffers) cheapestPrice(pn *plannedNode) float64 {
 	accepted := func(o int) bool {
-		return !slices.ContainsFunc(pn.allocations, func(a allocation) bool { return !no.problem.accepts.Sets[a.acceptSet].Has(o) })
+		return !slices.ContainsFunc(pn.allocations, func(a allocation) bool { return !no.problem.Accepts.Sets[a.acceptSet].Has(o) })
 	}
-	return float64(no.problem.stock.Least(pn.offer, no.used(pn), pn.podPorts(no.queue), accepted))
+	return float64(no.problem.Stock.Least(pn.offer, no.used(pn), pn.podPorts(no.queue), accepted))
 }

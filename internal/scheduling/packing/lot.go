@@ -1,6 +1,9 @@
 package packing
 
-import "github.com/joiner-sh/joiner/internal/scheduling/offering"
+import (
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
+)
 
 // lot is a group of offerings that the pods to place do not distinguish, with its key in lotQueue.
 // Only the cheapest offering of a lot is compared.
@@ -36,4 +39,18 @@ func (h *lotQueue) Pop() any {
 	last := old[len(old)-1]
 	*h = old[:len(old)-1]
 	return last
+}
+
+// lotsFor returns the lots that the classes accept, each class by the set that setOf returns.
+func lotsFor(pr *pending.Problem, classes []int, setOf func(class int) int) []lot {
+	sets := make([]int, len(classes))
+	for i, c := range classes {
+		sets[i] = setOf(c)
+	}
+	known := pr.Accepts.Lots(sets)
+	out := make([]lot, len(known))
+	for i := range known {
+		out[i].Lot = known[i]
+	}
+	return out
 }

@@ -5,11 +5,11 @@ import "slices"
 // keepsMinValuesWith reports whether the node with n more units of the class satisfies its
 // NodePool's minValues.
 func (f *filler) keepsMinValuesWith(pn *plannedNode, class, n int) bool {
-	if !f.problem.stock.HasMinValues(pn.offer) {
+	if !f.problem.Stock.HasMinValues(pn.offer) {
 		return true
 	}
 	more := *pn
-	more.allocations = append(slices.Clone(pn.allocations), allocation{class: class, n: n, acceptSet: f.queue.currentSet(class)})
+	more.allocations = append(slices.Clone(pn.allocations), allocation{class: class, n: n, acceptSet: f.queue.CurrentSet(class)})
 	return f.sol.nodeOffers.keepsMinValues(&more)
 }
 
@@ -22,10 +22,10 @@ func (no *nodeOffers) keepsMinValues(pn *plannedNode) bool {
 // missingMinValue returns the first of the minValues that the node's launch choices violate. Where
 // minValues are relaxable, a node must keep as many values as each of its pods would alone.
 func (no *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
-	if !no.problem.stock.HasMinValues(pn.offer) {
+	if !no.problem.Stock.HasMinValues(pn.offer) {
 		return Relaxation{}, false
 	}
-	p := no.problem.stock.PoolOf(pn.offer)
+	p := no.problem.Stock.PoolOf(pn.offer)
 	have := no.distinctValues(pn)
 	for i, l := range p.MinValues {
 		asked := l.N
@@ -44,13 +44,13 @@ func (no *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
 // distinctValues returns, for each of the NodePool's minValues, how many values the node's launch
 // choices have. If the NodePool has limits, only the choices count that a tight limit leaves.
 func (no *nodeOffers) distinctValues(pn *plannedNode) []int {
-	p := no.problem.stock.PoolOf(pn.offer)
+	p := no.problem.Stock.PoolOf(pn.offer)
 	return p.DistinctValues(no.launchChoices(pn, !p.Remaining.Unlimited()))
 }
 
 // distinctValuesAlone is distinctValues for a node with one unit of the class.
 func (no *nodeOffers) distinctValuesAlone(offer int, a allocation) []int {
-	key := aloneKey{model: no.problem.stock.Offers[offer].Model, class: a.class, set: a.acceptSet}
+	key := aloneKey{model: no.problem.Stock.Offers[offer].Model, class: a.class, set: a.acceptSet}
 	out, ok := no.aloneValues[key]
 	if !ok {
 		a.n = 1
@@ -65,8 +65,8 @@ type aloneKey struct{ model, class, set int }
 
 // relaxations returns the minValues that these launch choices violate.
 func (no *nodeOffers) relaxations(choices []int) []Relaxation {
-	p := no.problem.stock.PoolOf(choices[0])
-	if !no.problem.stock.HasMinValues(choices[0]) {
+	p := no.problem.Stock.PoolOf(choices[0])
+	if !no.problem.Stock.HasMinValues(choices[0]) {
 		return nil
 	}
 	var out []Relaxation

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
@@ -39,9 +40,9 @@ func (pc *pricer) valueOf(pn *plannedNode) float64 {
 
 // used returns the total requests of the pods on the node.
 func (no *nodeOffers) used(pn *plannedNode) resources.Vector {
-	used := make(resources.Vector, len(no.problem.stock.Dims))
+	used := make(resources.Vector, len(no.problem.Stock.Dims))
 	for _, a := range pn.allocations {
-		used.Take(no.queue.classes[a.class].Ask, -a.n)
+		used.Take(no.queue.Classes[a.class].Ask, -a.n)
 	}
 	return used
 }
@@ -55,37 +56,24 @@ func daemonPorts(s *offering.Shape) []int {
 }
 
 // podPorts returns the lists of host ports of the pods on the node, without those of DaemonSets.
-func (pn *plannedNode) podPorts(q *queue) (ports []int) {
+func (pn *plannedNode) podPorts(q *pending.Queue) (ports []int) {
 	for _, a := range pn.allocations {
-		ports = append(ports, q.classes[a.class].Lists...)
+		ports = append(ports, q.Classes[a.class].Lists...)
 	}
 	return ports
 }
 
-// addToTally adds n units of the class to the counts of a host.
-func (q *queue) addToTally(t *topology.HostCounts, c *class, n int) {
-	if c.members == nil {
-		if p := q.profile(c); len(p.Host) > 0 || len(p.HostIn) > 0 {
-			t.Add(p, n)
-		}
-		return
-	}
-	for _, m := range c.members {
-		t.Add(q.profile(&q.classes[m.class]), n*m.n)
-	}
-}
-
 // countDaemonPods adds the DaemonSet pods of its offering to the node's host counts, once.
-func (q *queue) countDaemonPods(pn *plannedNode) {
-	if q.daemonPods == nil || pn.hasDaemonPods || pn.offer < 0 {
+func (pn *plannedNode) countDaemonPods(q *pending.Queue) {
+	if q.DaemonPods == nil || pn.hasDaemonPods || pn.offer < 0 {
 		return
 	}
-	pn.hasDaemonPods, pn.host = true, q.daemonPods.On(pn.offer)
+	pn.hasDaemonPods, pn.host = true, q.DaemonPods.On(pn.offer)
 }
 
 // matchedPods returns how many pods the group counts on the planned node.
-func (q *queue) matchedPods(pn *plannedNode, group int) int {
-	q.countDaemonPods(pn)
+func (pn *plannedNode) matchedPods(q *pending.Queue, group int) int {
+	pn.countDaemonPods(q)
 	return pn.host.Matched(group)
 }
 

@@ -6,13 +6,14 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
 // domainProjection computes how the planned nodes change topology domains and host counts.
 type domainProjection struct {
-	problem     *problem
-	queue       *queue
+	problem     *pending.Problem
+	queue       *pending.Queue
 	topo        *existing.TopologyState
 	sol         *solution
 	possible    []bitset.Set // by planned node: the offerings that it may be launched as; filled on demand
@@ -48,7 +49,7 @@ func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existi
 // count then.
 func (dp *domainProjection) addedDomains() map[int][]bool {
 	out := map[int][]bool{}
-	for g := range dp.queue.pods.Topology.Groups {
+	for g := range dp.queue.Pods.Topology.Groups {
 		if counted, more := dp.withPlannedDomains(g, dp.topo.CountedDomains[g]); more {
 			out[g] = counted
 		}
@@ -59,18 +60,18 @@ func (dp *domainProjection) addedDomains() map[int][]bool {
 // withPlannedDomains adds the domains that planned nodes may have to the domains that count for a
 // spread group. It reports whether that adds any.
 func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool, more bool) {
-	if !dp.queue.pods.Topology.Groups[g].Hard || !slices.Contains(counted, false) {
+	if !dp.queue.Pods.Topology.Groups[g].Hard || !slices.Contains(counted, false) {
 		return counted, false
 	}
 	if dp.allPossible == nil {
-		dp.allPossible = bitset.New(len(dp.problem.stock.Offers))
+		dp.allPossible = bitset.New(len(dp.problem.Stock.Offers))
 		for i := range dp.sol.planned {
 			dp.allPossible.Or(dp.possibleOffers(i))
 		}
 	}
 	visible := dp.allPossible.Both(dp.countedOffers(g))
 	all = slices.Clone(counted)
-	for d, set := range dp.topo.Keys[dp.queue.pods.Topology.Groups[g].Key].Offers[:len(counted)] {
+	for d, set := range dp.topo.Keys[dp.queue.Pods.Topology.Groups[g].Key].Offers[:len(counted)] {
 		if !counted[d] && visible.Meets(set) {
 			all[d], more = true, true
 		}
@@ -111,7 +112,7 @@ func (dp *domainProjection) possibleOffers(node int) bitset.Set {
 // countedOffers returns the offerings whose nodes count for a spread group: those that the pod with
 // the rule accepts.
 func (dp *domainProjection) countedOffers(group int) bitset.Set {
-	return existing.CountedOffers(dp.problem.stock, dp.queue.pods, group)
+	return existing.CountedOffers(dp.problem.Stock, dp.queue.Pods, group)
 }
 
 // emptierHostGroups returns the groups of host spreads that a planned node could violate: it would
@@ -119,7 +120,7 @@ func (dp *domainProjection) countedOffers(group int) bitset.Set {
 func (dp *domainProjection) emptierHostGroups() map[int]bool {
 	least := map[int]int{} // by group: the number of pods that each planned node must have
 	for _, at := range dp.sol.placements {
-		dp.queue.eachProfile(at.class, func(p *topology.Profile) {
+		dp.queue.EachProfile(at.class, func(p *topology.Profile) {
 			for _, r := range p.Host {
 				if r.Kind == topology.Spread && r.Weight == 0 && !dp.topo.EmptyHosts[r.Group] {
 					least[r.Group] = max(least[r.Group], dp.sol.rooms.Hosts[at.node].Matched(r.Group)-r.MaxSkew)
@@ -141,7 +142,7 @@ func (dp *domainProjection) emptierHostGroups() map[int]bool {
 func (dp *domainProjection) anyNodeBelow(group, pods int) bool {
 	visible := dp.countedOffers(group)
 	for i := range dp.sol.planned {
-		if dp.queue.matchedPods(&dp.sol.planned[i], group) < pods && visible.Meets(dp.possibleOffers(i)) {
+		if dp.sol.planned[i].matchedPods(dp.queue, group) < pods && visible.Meets(dp.possibleOffers(i)) {
 			return true
 		}
 	}

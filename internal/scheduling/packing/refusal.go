@@ -13,31 +13,31 @@ import (
 // take it, in the domains that exist once the plan is carried out. topo is the one from before any
 // pod was placed.
 func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
-	if sol.queue.unplaced() > 0 {
+	if sol.queue.Unplaced() > 0 {
 		sol = sol.copyForRetry(newDomainProjection(sol).topologyAfterPlan(topo))
 	}
 	explainer := refusal.New(refusalInput(sol))
 	var out []Refusal
-	for _, u := range sol.queue.pods.Unplannable {
+	for _, u := range sol.queue.Pods.Unplannable {
 		out = append(out, Refusal{Pod: u.Pod.ID(), Reasons: []Reason{{Code: Unplannable, Count: 1, Detail: refusal.Printable(u.Why)}}})
 	}
-	for _, p := range sol.queue.pods.Deferred {
+	for _, p := range sol.queue.Pods.Deferred {
 		reason := Reason{Code: EffortSpent, Count: 1, Detail: "its rules about other pods, with those of all pods, exceed the limit of one plan"}
 		out = append(out, Refusal{Pod: p.ID(), Reasons: []Reason{reason}, Hint: refusal.RetryHint})
 	}
-	left := make([][]*cluster.Pod, sol.queue.whole)
-	for c := range sol.queue.classes {
-		p := &sol.queue.classes[c]
-		if sol.queue.left[c] == 0 {
+	left := make([][]*cluster.Pod, sol.queue.Whole)
+	for c := range sol.queue.Classes {
+		p := &sol.queue.Classes[c]
+		if sol.queue.Left[c] == 0 {
 			continue
 		}
-		left[p.base] = append(left[p.base], p.Pods[len(p.Pods)-sol.queue.left[c]*p.podsPerUnit:]...)
+		left[p.Base] = append(left[p.Base], p.Pods[len(p.Pods)-sol.queue.Left[c]*p.PodsPerUnit:]...)
 	}
 	for c, pods := range left {
 		if len(pods) == 0 {
 			continue
 		}
-		reasons, hint := explainer.Explain(c, &sol.queue.classes[c].Class)
+		reasons, hint := explainer.Explain(c, &sol.queue.Classes[c].Class)
 		for _, p := range pods {
 			out = append(out, Refusal{Pod: p.ID(), Reasons: reasons, Hint: hint})
 		}
@@ -49,10 +49,10 @@ func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 // refusalInput returns the solution as the input of package refusal.
 func refusalInput(sol *solution) refusal.Input {
 	hasPlannedPod := func(group int) bool {
-		return slices.ContainsFunc(sol.planned, func(pn plannedNode) bool { return sol.queue.matchedPods(&pn, group) > 0 })
+		return slices.ContainsFunc(sol.planned, func(pn plannedNode) bool { return pn.matchedPods(sol.queue, group) > 0 })
 	}
 	return refusal.Input{
-		Stock: sol.problem.stock, Accepts: sol.problem.accepts, Pods: sol.queue.pods, DaemonPods: sol.queue.daemonPods, Topology: sol.topo, Remaining: sol.remaining,
+		Stock: sol.problem.Stock, Accepts: sol.problem.Accepts, Pods: sol.queue.Pods, DaemonPods: sol.queue.DaemonPods, Topology: sol.topo, Remaining: sol.remaining,
 		UnusedInstances: sol.unusedInstances,
 		HasHost:         func(group int) bool { return sol.isHostFixed(group) || hasPlannedPod(group) },
 		MissingMinValue: func(class, offer, set int) (Relaxation, bool) {

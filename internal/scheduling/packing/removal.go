@@ -4,18 +4,19 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/binding"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
 // removeUnassigned takes pods out of the plan that other did not assign to their domain. They would
 // be valid there only with pods that were not placed.
 func (sol *solution) removeUnassigned(other *solution) {
-	assigned := other.queue.assignedByPart()
-	for c := range sol.queue.classes {
-		p := &sol.queue.classes[c]
-		if p.domains == nil {
+	assigned := other.queue.AssignedByPart()
+	for c := range sol.queue.Classes {
+		p := &sol.queue.Classes[c]
+		if p.Domains == nil {
 			continue
 		}
-		if n := sol.queue.unitCount(c) - sol.queue.left[c] - assigned[capKey(p.base, p.domains)]; n > 0 {
+		if n := sol.queue.UnitCount(c) - sol.queue.Left[c] - assigned[pending.PartKey(p.Base, p.Domains)]; n > 0 {
 			sol.remove(c, n)
 		}
 	}
@@ -32,7 +33,7 @@ func (sol *solution) remove(c, n int) {
 			off := min(at.n, n)
 			at.n -= off
 			n -= off
-			sol.queue.left[c] += off
+			sol.queue.Left[c] += off
 		}
 	}
 }
@@ -57,7 +58,7 @@ func (sol *solution) removeFromPlanned(i, c, n int) int {
 		}
 		sol.planned[i].copies -= copies
 		sol.planned = append(sol.planned, less)
-		sol.queue.left[c] += copies * off
+		sol.queue.Left[c] += copies * off
 		n -= copies * off
 	}
 	return n
@@ -94,7 +95,7 @@ func (sol *solution) removeFromNode(node, c, n int) int {
 			off := min(at.n, n)
 			at.n -= off
 			n -= off
-			sol.queue.left[c] += off
+			sol.queue.Left[c] += off
 		}
 	}
 	return n
@@ -105,7 +106,7 @@ func (sol *solution) unplace(loc podLocation) {
 	if loc.host < len(sol.rooms.Nodes) {
 		for i := range sol.placements {
 			if p := &sol.placements[i]; p.node == loc.host && p.class == loc.bundle {
-				sol.queue.left[loc.bundle] += p.n
+				sol.queue.Left[loc.bundle] += p.n
 				p.n = 0
 			}
 		}
@@ -116,7 +117,7 @@ func (sol *solution) unplace(loc podLocation) {
 		if a.class != loc.bundle {
 			return false
 		}
-		sol.queue.left[loc.bundle] += a.n * pn.copies
+		sol.queue.Left[loc.bundle] += a.n * pn.copies
 		return true
 	})
 }

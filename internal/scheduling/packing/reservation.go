@@ -3,12 +3,14 @@ package packing
 import (
 	"math"
 	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
 // reservationFiller places pods on instances of capacity reservations.
 type reservationFiller struct {
-	problem *problem
-	queue   *queue
+	problem *pending.Problem
+	queue   *pending.Queue
 	prices  *pricer
 	work    *work
 	sol     *solution
@@ -22,16 +24,16 @@ func newReservationFiller(sol *solution) reservationFiller {
 // they accept.
 func (rf reservationFiller) fillReservations(active []int) {
 	accepts := func(c int) bool {
-		return rf.problem.accepts.Sets[rf.queue.currentSet(c)].Meets(rf.problem.stock.Reserved)
+		return rf.problem.Accepts.Sets[rf.queue.CurrentSet(c)].Meets(rf.problem.Stock.Reserved)
 	}
-	if len(rf.problem.stock.Reservations) == 0 || !slices.ContainsFunc(active, accepts) {
+	if len(rf.problem.Stock.Reservations) == 0 || !slices.ContainsFunc(active, accepts) {
 		return
 	}
 	rf.prices.priceClasses(active)
 	if rf.fillReservationsExactly(active) {
 		return
 	}
-	f := newFiller(rf.sol, rf.queue.left)
+	f := newFiller(rf.sol, rf.queue.Left)
 	for i, classes := range rf.byReservationNeed(active) {
 		if i > 0 {
 			rf.sol.planned = f.topUp(rf.sol.planned, classes)
@@ -51,13 +53,13 @@ func (rf reservationFiller) fillReservations(active []int) {
 func (rf reservationFiller) byReservationNeed(classes []int) [][]int {
 	var reservedOnly, reservedFirst, others []int
 	for _, c := range classes {
-		class := &rf.queue.classes[c]
+		class := &rf.queue.Classes[c]
 		acceptsUnreserved := func(set int) bool {
-			offers := rf.problem.accepts.Sets[set].Clone()
-			offers.AndNot(rf.problem.stock.Reserved)
-			return rf.problem.accepts.AnyTakes(offers, &class.Class)
+			offers := rf.problem.Accepts.Sets[set].Clone()
+			offers.AndNot(rf.problem.Stock.Reserved)
+			return rf.problem.Accepts.AnyTakes(offers, &class.Class)
 		}
-		switch stages := class.stages[rf.queue.stage[c]:]; {
+		switch stages := class.Stages[rf.queue.Stage[c]:]; {
 		case acceptsUnreserved(stages[0]):
 			others = append(others, c)
 		case slices.ContainsFunc(stages, acceptsUnreserved):
@@ -66,22 +68,22 @@ func (rf reservationFiller) byReservationNeed(classes []int) [][]int {
 			reservedOnly = append(reservedOnly, c)
 		}
 	}
-	return slices.Concat(rf.queue.tiersOf(reservedOnly), rf.queue.tiersOf(reservedFirst), [][]int{others})
+	return slices.Concat(rf.queue.TiersOf(reservedOnly), rf.queue.TiersOf(reservedFirst), [][]int{others})
 }
 
 // bestReservedNode returns the reserved node with the highest dual price of its pods relative to
 // its size.
 func (f *filler) bestReservedNode(classes []int) (best plannedNode, ok bool) {
 	most := 0.0
-	for n := range f.problem.stock.Reservations {
-		for _, o := range f.problem.stock.Reservations[n].Offers {
-			shape := f.problem.stock.ShapeOf(o)
+	for n := range f.problem.Stock.Reservations {
+		for _, o := range f.problem.Stock.Reservations[n].Offers {
+			shape := f.problem.Stock.ShapeOf(o)
 			if shape.Broken || f.sol.copiesAllowed(o, 1) == 0 {
 				continue
 			}
 			pn := f.sol.nodeOffers.nodeWith(o, nil)
 			f.fill(&pn, f.facts.groupRows(f.accepting(o, classes)))
-			if full := pn.value / max(f.problem.bulkOf(shape.Room), 1e-9); len(pn.allocations) > 0 && full > most {
+			if full := pn.value / max(f.problem.BulkOf(shape.Room), 1e-9); len(pn.allocations) > 0 && full > most {
 				best, most = pn, full
 			}
 		}

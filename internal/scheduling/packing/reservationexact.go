@@ -3,6 +3,8 @@ package packing
 import (
 	"math"
 	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
 // reservationSearch finds the cheapest way to put a few pods on instances of capacity reservations,
@@ -10,7 +12,7 @@ import (
 type reservationSearch struct {
 	exact   *exact
 	sol     *solution
-	problem *problem
+	problem *pending.Problem
 	work    *work
 	choices []instanceChoice // one for each usable instance; equal instances are adjacent
 }
@@ -26,24 +28,24 @@ type instanceChoice struct {
 // reports false, and changes nothing, if the classes have too many pods, if a pod would be
 // unplaced, or if a limit would be exceeded.
 func (rf reservationFiller) fillReservationsExactly(active []int) bool {
-	ex := newExact(newNodeChooser(rf.sol).newRun(strategy{}, slices.Clone(rf.queue.left), nil), active)
+	ex := newExact(newNodeChooser(rf.sol).newRun(strategy{}, slices.Clone(rf.queue.Left), nil), active)
 	pods := 0
 	for _, c := range active {
 		ex.stride = append(ex.stride, ex.states)
-		pods += rf.queue.left[c]
-		if ex.states *= rf.queue.left[c] + 1; ex.states > maxStates {
+		pods += rf.queue.Left[c]
+		if ex.states *= rf.queue.Left[c] + 1; ex.states > maxStates {
 			return false
 		}
 	}
-	lots := rf.problem.lotsFor(active, rf.queue.currentSet)
-	if rf.work.steps+ex.states*(len(lots)+ex.states*(1+len(rf.problem.stock.Reservations))) > rf.work.limit {
+	lots := lotsFor(rf.problem, active, rf.queue.CurrentSet)
+	if rf.work.steps+ex.states*(len(lots)+ex.states*(1+len(rf.problem.Stock.Reservations))) > rf.work.limit {
 		return false
 	}
 	ex.priceStates(lots)
 	ex.partition()
 	rs := &reservationSearch{exact: ex, sol: rf.sol, problem: rf.problem, work: rf.work}
 	least := ex.minPrice
-	for n := range rf.problem.stock.Reservations {
+	for n := range rf.problem.Stock.Reservations {
 		offer := rs.heldBy(n)
 		for range min(rf.sol.unusedInstances(n), pods) {
 			choice := rs.chooseFor(offer, least)
@@ -62,7 +64,7 @@ func (rs *reservationSearch) heldBy(reserve int) []int {
 	for state := range out {
 		out[state] = -1
 		allocations := rs.exact.allocationsOf(state)
-		for _, o := range rs.problem.stock.Reservations[reserve].Offers {
+		for _, o := range rs.problem.Stock.Reservations[reserve].Offers {
 			if state > 0 && rs.sol.copiesAllowed(o, 1) > 0 && rs.exact.fitsOn(o, allocations) {
 				out[state] = o
 				break
@@ -80,7 +82,7 @@ func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceCh
 			if offer[part] < 0 || !rs.exact.isSubset(part, state) {
 				continue
 			}
-			price := before[state-part] + float64(rs.problem.stock.Offers[offer[part]].Price)
+			price := before[state-part] + float64(rs.problem.Stock.Offers[offer[part]].Price)
 			same := price == choice.minPrice[state] && choice.part[state] > 0 && rs.unitsIn(part) > rs.unitsIn(choice.part[state])
 			if price < choice.minPrice[state] || same {
 				choice.minPrice[state], choice.part[state] = price, part
@@ -103,7 +105,7 @@ func (rs *reservationSearch) unitsIn(state int) int {
 // addAll makes the nodes part of the plan, and reports whether the limits allow them.
 func (rs *reservationSearch) addAll() bool {
 	sol := rs.sol
-	planned, left := len(sol.planned), slices.Clone(sol.queue.left)
+	planned, left := len(sol.planned), slices.Clone(sol.queue.Left)
 	remaining := cloneRemaining(sol.remaining)
 	state := rs.exact.states - 1
 	for _, choice := range slices.Backward(rs.choices) {
@@ -113,7 +115,7 @@ func (rs *reservationSearch) addAll() bool {
 		}
 		if sol.copiesAllowed(choice.offer[part], 1) == 0 {
 			sol.planned, sol.remaining = sol.planned[:planned], remaining
-			copy(sol.queue.left, left)
+			copy(sol.queue.Left, left)
 			return false
 		}
 		pn := sol.nodeOffers.nodeWith(choice.offer[part], rs.exact.allocationsOf(part))

@@ -15,13 +15,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
 // planBuilder converts a solution into a Plan.
 type planBuilder struct {
-	problem    *problem
-	queue      *queue
+	problem    *pending.Problem
+	queue      *pending.Queue
 	rooms      *existing.Rooms
 	nodeOffers *nodeOffers
 	work       *work
@@ -34,18 +35,18 @@ func newPlanBuilder(sol *solution) planBuilder {
 
 // buildPlan returns the plan, without refusals.
 func (pb planBuilder) buildPlan() Plan {
-	p := Plan{Pods: pb.queue.pods.Count(), Classes: pb.queue.whole, Steps: pb.work.steps, LowerBound: pb.sol.prices.solver.PlanBound(pb.sol.plannedDemands())}
-	next := make([]int, len(pb.queue.classes)) // by class: number of pods already named
+	p := Plan{Pods: pb.queue.Pods.Count(), Classes: pb.queue.Whole, Steps: pb.work.steps, LowerBound: pb.sol.prices.solver.PlanBound(pb.sol.plannedDemands())}
+	next := make([]int, len(pb.queue.Classes)) // by class: number of pods already named
 	for _, at := range pb.sol.placements {
-		c := &pb.queue.classes[at.class]
-		for _, pod := range c.Pods[next[at.class]:][:at.n*c.podsPerUnit] {
+		c := &pb.queue.Classes[at.class]
+		for _, pod := range c.Pods[next[at.class]:][:at.n*c.PodsPerUnit] {
 			p.Placements = append(p.Placements, Placement{Pod: pod.ID(), Node: pb.rooms.Nodes[at.node].Name})
 		}
-		next[at.class] += at.n * c.podsPerUnit
+		next[at.class] += at.n * c.PodsPerUnit
 	}
 	slices.SortStableFunc(p.Placements, func(a, b Placement) int { return cmp.Compare(a.Pod, b.Pod) })
 
-	for _, o := range pb.queue.pods.Omissions {
+	for _, o := range pb.queue.Pods.Omissions {
 		p.Omissions = append(p.Omissions, Omission{Pod: o.Pod.ID(), Preferences: o.Preferences})
 	}
 	slices.SortStableFunc(p.Omissions, func(a, b Omission) int { return cmp.Compare(a.Pod, b.Pod) })
@@ -55,7 +56,7 @@ func (pb planBuilder) buildPlan() Plan {
 	names, labels := map[string]int{}, map[*offering.Variant]requirements.Labels{}
 	p.Machines = make([]Machine, 0, pb.plannedCount())
 	for i := range nodes {
-		v := pb.problem.stock.VariantOf(nodes[i].node.offer)
+		v := pb.problem.Stock.VariantOf(nodes[i].node.offer)
 		if labels[v] == nil {
 			labels[v] = v.AtLaunch()
 		}
@@ -97,31 +98,31 @@ type launchOptions struct {
 
 // launchOptionsFor returns the launch options of a node with these feasible offerings.
 func (pb planBuilder) launchOptionsFor(all bitset.Set, pn *plannedNode, tight bool) *launchOptions {
-	out := &launchOptions{offers: pb.problem.stock.FewTypes(pb.problem.stock.Choices(pn.offer, all, tight))}
+	out := &launchOptions{offers: pb.problem.Stock.FewTypes(pb.problem.Stock.Choices(pn.offer, all, tight))}
 	out.offerings = make([]Choice, 0, len(out.offers))
 	for _, i := range out.offers {
-		offer := &pb.problem.stock.Offers[i]
+		offer := &pb.problem.Stock.Offers[i]
 		out.offerings = append(out.offerings, Choice{
-			InstanceType: pb.problem.stock.TypeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
+			InstanceType: pb.problem.Stock.TypeOf(i).Name, Zone: offer.Zone, CapacityType: offer.CapacityType, Price: offer.Price,
 			Reservation: offer.Reservation.ID,
 		})
 	}
 	out.relaxed = pb.nodeOffers.relaxations(out.offers)
-	out.requirements = narrowedRequirements(pb.problem.stock.PoolOf(pn.offer), pb.problem.stock.VariantOf(pn.offer), out)
+	out.requirements = narrowedRequirements(pb.problem.Stock.PoolOf(pn.offer), pb.problem.Stock.VariantOf(pn.offer), out)
 	return out
 }
 
 // launchOptionsOfAll returns the launch options of each planned node.
 func (pb planBuilder) launchOptionsOfAll() []*launchOptions {
 	tight := pb.tightPools()
-	isTight := func(pn *plannedNode) bool { return tight[pb.problem.stock.VariantOf(pn.offer).Pool] }
+	isTight := func(pn *plannedNode) bool { return tight[pb.problem.Stock.VariantOf(pn.offer).Pool] }
 	all, keys := make([]bitset.Set, len(pb.sol.planned)), make([]string, len(pb.sol.planned))
 	parallel.Each(len(pb.sol.planned), func(i int) {
 		pn := &pb.sol.planned[i]
 		all[i] = pb.nodeOffers.feasibleOffers(pn)
-		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), pb.problem.stock.Models[pb.problem.stock.Offers[pn.offer].Model].Variant), -1)
+		key := hashkey.Int(hashkey.Int([]byte(all[i].Key()), pb.problem.Stock.Models[pb.problem.Stock.Offers[pn.offer].Model].Variant), -1)
 		if isTight(pn) {
-			key = hashkey.Int(key, pb.problem.stock.Offers[pn.offer].Model)
+			key = hashkey.Int(key, pb.problem.Stock.Offers[pn.offer].Model)
 		}
 		keys[i] = string(key)
 	})
@@ -158,7 +159,7 @@ func (pb planBuilder) inLaunchOrder() []describedNode {
 	slices.SortStableFunc(out, func(a, b describedNode) int {
 		return cmp.Or(
 			cmp.Compare(pb.needsDevices(&a.node), pb.needsDevices(&b.node)),
-			cmp.Compare(pb.problem.stock.Offers[a.options.offers[0]].Price, pb.problem.stock.Offers[b.options.offers[0]].Price),
+			cmp.Compare(pb.problem.Stock.Offers[a.options.offers[0]].Price, pb.problem.Stock.Offers[b.options.offers[0]].Price),
 			cmp.Compare(a.options.offers[0], b.options.offers[0]),
 			slices.CompareFunc(a.node.allocations, b.node.allocations, func(x, y allocation) int {
 				return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.n, y.n))
@@ -171,7 +172,7 @@ func (pb planBuilder) inLaunchOrder() []describedNode {
 // needsDevices returns 1 for a node with pods that request extended resources, 0 for others.
 func (pb planBuilder) needsDevices(pn *plannedNode) int {
 	for _, a := range pn.allocations {
-		if len(pb.queue.classes[a.class].Amounts.Extended) > 0 {
+		if len(pb.queue.Classes[a.class].Amounts.Extended) > 0 {
 			return 1
 		}
 	}
@@ -182,7 +183,7 @@ func (pb planBuilder) needsDevices(pn *plannedNode) int {
 // belong to one workload, get onto different nodes. next is the number of pods of each class that
 // are already named.
 func (pb planBuilder) distributePods(nodes []describedNode, next []int) [][][]string {
-	shares := make([][]podShare, len(pb.queue.classes)) // by class: one for each node, in order of the nodes
+	shares := make([][]podShare, len(pb.queue.Classes)) // by class: one for each node, in order of the nodes
 	first := make([][]int, len(nodes))                  // by node and allocation: the share of the first copy
 	for i := range nodes {
 		for _, a := range nodes[i].node.allocations {
@@ -235,11 +236,11 @@ type podShare struct {
 
 // distributeClass distributes the pods of the class, starting with that index.
 func (pb planBuilder) distributeClass(c int, shares []podShare, next int) {
-	unit, total := pb.queue.classes[c].podsPerUnit, 0
+	unit, total := pb.queue.Classes[c].PodsPerUnit, 0
 	for i := range shares {
 		total += shares[i].want * unit
 	}
-	pods, cells, open := podIDs(pb.queue.classes[c].Pods[next:next+total]), make([]string, total), make([]*podShare, len(shares))
+	pods, cells, open := podIDs(pb.queue.Classes[c].Pods[next:next+total]), make([]string, total), make([]*podShare, len(shares))
 	for i := range shares {
 		open[i] = &shares[i]
 		n := shares[i].want * unit
@@ -281,7 +282,7 @@ func podIDs(pods []*cluster.Pod) []string {
 // describe returns what all copies of the node have in common. Nodes of one variant share the
 // labels.
 func (pb planBuilder) describe(dn *describedNode, labels requirements.Labels) Machine {
-	p := pb.problem.stock.PoolOf(dn.node.offer)
+	p := pb.problem.Stock.PoolOf(dn.node.offer)
 	return Machine{
 		Pool: p.Name, NodeClass: p.NodeClass,
 		Taints: p.Taints, StartupTaints: p.StartupTaints,
@@ -293,9 +294,9 @@ func (pb planBuilder) describe(dn *describedNode, labels requirements.Labels) Ma
 
 // requests returns the requests of the pods and of the DaemonSet pods on the cheapest offering.
 func (pb planBuilder) requests(dn *describedNode) resources.Amounts {
-	sum := pb.problem.stock.ShapeOf(dn.options.offers[0]).Daemons
+	sum := pb.problem.Stock.ShapeOf(dn.options.offers[0]).Daemons
 	for _, a := range dn.node.allocations {
-		sum = sum.Add(pb.queue.classes[a.class].Amounts.Times(int64(a.n)))
+		sum = sum.Add(pb.queue.Classes[a.class].Amounts.Times(int64(a.n)))
 	}
 	return sum
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
@@ -17,13 +18,13 @@ const maxRetries = 24
 // tries all classes together, then one by one, and returns the better plan. topo is the
 // one from before any pod was placed.
 func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
-	if sol.queue.unplaced() == 0 {
+	if sol.queue.Unplaced() == 0 {
 		return sol
 	}
 	caps, failed := map[string]int{}, map[int]bool{} // parts and classes that were tried without success
 	together := true
 	for range maxRetries {
-		if sol.queue.unplaced() == 0 {
+		if sol.queue.Unplaced() == 0 {
 			return sol
 		}
 		settled := newDomainProjection(sol).topologyAfterPlan(topo)
@@ -56,13 +57,13 @@ func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 	failed := map[int]bool{}
 	for range maxRetries {
-		if sol.queue.unplaced() == 0 || !sol.hasLimits() || sol.work.steps > sol.work.limit/2 {
+		if sol.queue.Unplaced() == 0 || !sol.hasLimits() || sol.work.steps > sol.work.limit/2 {
 			break
 		}
 		settled := newDomainProjection(sol).topologyAfterPlan(topo)
 		next := sol.copyForRetry(settled)
 		retry := newRetrier(next)
-		isSplit := func(c int) bool { return len(next.queue.profile(&next.queue.classes[c]).Keys) > 0 }
+		isSplit := func(c int) bool { return len(next.queue.Profile(&next.queue.Classes[c]).Keys) > 0 }
 		retryable := slices.DeleteFunc(retry.retryableClasses(retry.releaseParts(), failed), func(c int) bool { return !isSplit(c) })
 		if len(retryable) == 0 {
 			break
@@ -70,8 +71,8 @@ func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 		c := retryable[0]
 		rest := retry.keepOneUnit(c)
 		retry.placeOnly(retryable[:1])
-		next.queue.classes[c].Pods = append(slices.Clip(next.queue.classes[c].Pods), rest...)
-		next.queue.left[c] += len(rest) / next.queue.classes[c].podsPerUnit
+		next.queue.Classes[c].Pods = append(slices.Clip(next.queue.Classes[c].Pods), rest...)
+		next.queue.Left[c] += len(rest) / next.queue.Classes[c].PodsPerUnit
 		better := retry.removeInvalid(settled) && retry.isBetter(sol)
 		sol.work.steps = next.work.steps
 		if better {
@@ -84,8 +85,8 @@ func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 
 // retrier tries to place the pods that a solution left, on a copy of that solution.
 type retrier struct {
-	problem *problem
-	queue   *queue
+	problem *pending.Problem
+	queue   *pending.Queue
 	topo    *existing.TopologyState
 	prices  *pricer
 	work    *work
@@ -98,10 +99,10 @@ func newRetrier(sol *solution) retrier {
 
 // keepOneUnit removes all unplaced pods but one unit from the class, and returns them.
 func (rt retrier) keepOneUnit(c int) []*cluster.Pod {
-	class := &rt.queue.classes[c]
-	from := len(class.Pods) - (rt.queue.left[c]-1)*class.podsPerUnit
+	class := &rt.queue.Classes[c]
+	from := len(class.Pods) - (rt.queue.Left[c]-1)*class.PodsPerUnit
 	rest := class.Pods[from:]
-	class.Pods, rt.queue.left[c] = class.Pods[:from], 1
+	class.Pods, rt.queue.Left[c] = class.Pods[:from], 1
 	return rest
 }
 
@@ -123,21 +124,21 @@ func (rt retrier) removeInvalid(topo *existing.TopologyState) bool {
 // for them. Pods that are bound last may also use hosts where others could not have been bound
 // after them.
 func topUpSpread(sol *solution, topo *existing.TopologyState) *solution {
-	left := func(c int) bool { return sol.queue.left[c] > 0 && sol.queue.isInHostSpread(c) }
-	if !slices.ContainsFunc(sol.queue.order, left) {
+	left := func(c int) bool { return sol.queue.Left[c] > 0 && sol.queue.IsInHostSpread(c) }
+	if !slices.ContainsFunc(sol.queue.Order, left) {
 		return sol
 	}
 	settled := newDomainProjection(sol).topologyAfterPlan(topo)
 	next := sol.copyForRetry(settled)
 	retry := newRetrier(next)
-	even := slices.DeleteFunc(retry.releaseParts(), func(c int) bool { return !next.queue.isInHostSpread(c) })
+	even := slices.DeleteFunc(retry.releaseParts(), func(c int) bool { return !next.queue.IsInHostSpread(c) })
 	if len(even) == 0 || sol.work.steps > sol.work.limit/2 {
 		return sol
 	}
 	retry.markUnplaceableExcept(even)
 	newSplitter(next).splitClasses(even)
-	for before := -1; before != next.queue.unplaced(); {
-		before = next.queue.unplaced()
+	for before := -1; before != next.queue.Unplaced(); {
+		before = next.queue.Unplaced()
 		retry.topUpEvenly()
 	}
 	if !retry.removeInvalid(settled) || !retry.isBetter(sol) {
@@ -149,19 +150,19 @@ func topUpSpread(sol *solution, topo *existing.TopologyState) *solution {
 // topUpEvenly adds pods to planned and existing nodes as far as the nodes with the fewest pods
 // currently allow.
 func (rt retrier) topUpEvenly() {
-	stage, light := slices.Clone(rt.queue.stage), slices.Clone(rt.queue.droppedWeight)
+	stage, light := slices.Clone(rt.queue.Stage), slices.Clone(rt.queue.DroppedWeight)
 	rt.sol.findPlanFewest()
-	newExistingFiller(rt.sol).placeOnExisting(rt.queue.order)
-	for active := rt.queue.active(); len(active) > 0; active = rt.queue.active() {
+	newExistingFiller(rt.sol).placeOnExisting(rt.queue.Order)
+	for active := rt.queue.Active(); len(active) > 0; active = rt.queue.Active() {
 		rt.sol.findPlanFewest()
 		rt.prices.priceClasses(active)
-		f := newFiller(rt.sol, rt.queue.left)
+		f := newFiller(rt.sol, rt.queue.Left)
 		rt.sol.planned = f.topUp(rt.sol.planned, active)
 		for _, c := range active {
-			rt.queue.dropPreference(c)
+			rt.queue.DropPreference(c)
 		}
 	}
-	rt.queue.stage, rt.queue.droppedWeight = stage, light
+	rt.queue.Stage, rt.queue.DroppedWeight = stage, light
 }
 
 // placeOnly places pods of these classes alone.
@@ -173,8 +174,8 @@ func (rt retrier) placeOnly(classes []int) {
 
 // markUnplaceableExcept makes all other classes accept no offering and no node.
 func (rt retrier) markUnplaceableExcept(classes []int) {
-	for c := range rt.queue.whole {
-		if rt.queue.left[c] > 0 && !slices.Contains(classes, c) {
+	for c := range rt.queue.Whole {
+		if rt.queue.Left[c] > 0 && !slices.Contains(classes, c) {
 			newSplitter(rt.sol).markUnplaceable(c)
 		}
 	}
@@ -183,23 +184,23 @@ func (rt retrier) markUnplaceableExcept(classes []int) {
 // releaseParts returns the unplaced pods of parts to their whole classes, which then try all stages
 // again. It returns the whole classes with unplaced pods.
 func (rt retrier) releaseParts() (left []int) {
-	for c := range rt.queue.classes {
-		p := &rt.queue.classes[c]
-		if p.domains == nil || rt.queue.left[c] == 0 {
+	for c := range rt.queue.Classes {
+		p := &rt.queue.Classes[c]
+		if p.Domains == nil || rt.queue.Left[c] == 0 {
 			continue
 		}
-		whole, n := &rt.queue.classes[p.base], rt.queue.left[c]
-		from := len(p.Pods) - n*p.podsPerUnit
+		whole, n := &rt.queue.Classes[p.Base], rt.queue.Left[c]
+		from := len(p.Pods) - n*p.PodsPerUnit
 		whole.Pods = append(slices.Clip(whole.Pods), p.Pods[from:]...)
 		p.Pods = p.Pods[:from]
-		rt.queue.left[p.base] += n
-		rt.queue.assigned[c] -= n
-		rt.queue.left[c] = 0
+		rt.queue.Left[p.Base] += n
+		rt.queue.Assigned[c] -= n
+		rt.queue.Left[c] = 0
 	}
-	for c := range rt.problem.queue.classes {
-		if rt.queue.left[c] > 0 {
-			rt.queue.classes[c].stages, rt.queue.classes[c].nodes = rt.problem.queue.classes[c].stages, rt.problem.queue.classes[c].nodes
-			rt.queue.stage[c], rt.queue.droppedWeight[c] = 0, rt.queue.initialDroppedWeight(c)
+	for c := range rt.problem.Queue.Classes {
+		if rt.queue.Left[c] > 0 {
+			rt.queue.Classes[c].Stages, rt.queue.Classes[c].Nodes = rt.problem.Queue.Classes[c].Stages, rt.problem.Queue.Classes[c].Nodes
+			rt.queue.Stage[c], rt.queue.DroppedWeight[c] = 0, rt.queue.InitialDroppedWeight(c)
 			left = append(left, c)
 		}
 	}
@@ -222,11 +223,11 @@ func (rt retrier) retryableClasses(classes []int, failed map[int]bool) []int {
 
 // mayBePlaced reports whether some existing or new node might take a pod of the class.
 func (rt retrier) mayBePlaced(c int, affordable func(set int) bool) bool {
-	class := &rt.queue.classes[c]
+	class := &rt.queue.Classes[c]
 	affords := func(set int) bool { return affordable(set) || rt.fitsPlannedNode(class, set) }
-	profile := rt.queue.profile(class)
+	profile := rt.queue.Profile(class)
 	if len(profile.Keys) == 0 {
-		return slices.ContainsFunc(class.stages, affords) || rt.sol.existingRoomFor(class, rt.sol.acceptedNodes(class)) > 0
+		return slices.ContainsFunc(class.Stages, affords) || rt.sol.existingRoomFor(class, class.AcceptedNodes(rt.sol.rooms)) > 0
 	}
 	return slices.ContainsFunc(newSplitter(rt.sol).candidatePlaces(c), func(at topology.Place) bool {
 		stages, _ := newSplitter(rt.sol).stagesIn(class, at.Domains)
@@ -236,16 +237,16 @@ func (rt retrier) mayBePlaced(c int, affordable func(set int) bool) bool {
 
 // fitsPlannedNode reports whether a planned node in the accept set has room for one more of the
 // class.
-func (rt retrier) fitsPlannedNode(class *class, set int) bool {
+func (rt retrier) fitsPlannedNode(class *pending.Class, set int) bool {
 	return slices.ContainsFunc(rt.sol.planned, func(pn plannedNode) bool {
-		return rt.problem.accepts.Sets[set].Has(pn.offer) && class.Ask.Fits(pn.free)
+		return rt.problem.Accepts.Sets[set].Has(pn.offer) && class.Ask.Fits(pn.free)
 	})
 }
 
 // anyWithinLimits reports whether the limits allow one more node of the accept set.
 func (rt retrier) anyWithinLimits(set int) bool {
 	isAllowed := false
-	rt.problem.accepts.Sets[set].Each(func(o int) {
+	rt.problem.Accepts.Sets[set].Each(func(o int) {
 		isAllowed = isAllowed || rt.sol.copiesAllowed(o, 1) > 0
 	})
 	return isAllowed
@@ -255,9 +256,9 @@ func (rt retrier) anyWithinLimits(set int) bool {
 // assigned there again. It reports whether there are any.
 func (rt retrier) capUnplacedParts(class int, caps map[string]int) bool {
 	hasUnplaced := false
-	for c := range rt.queue.classes {
-		if p := &rt.queue.classes[c]; p.domains != nil && p.base == class && rt.queue.left[c] > 0 {
-			caps[capKey(class, p.domains)] = 0
+	for c := range rt.queue.Classes {
+		if p := &rt.queue.Classes[c]; p.Domains != nil && p.Base == class && rt.queue.Left[c] > 0 {
+			caps[pending.PartKey(class, p.Domains)] = 0
 			hasUnplaced = true
 		}
 	}
@@ -272,9 +273,9 @@ func (rt retrier) isBetter(other *solution) bool {
 		*solution
 		sign int
 	}{{rt.sol, 1}, {other, -1}} {
-		for c := range side.queue.classes {
-			class := &side.queue.classes[c]
-			diff[class.Priority] += side.sign * side.queue.left[c] * class.podsPerUnit
+		for c := range side.queue.Classes {
+			class := &side.queue.Classes[c]
+			diff[class.Priority] += side.sign * side.queue.Left[c] * class.PodsPerUnit
 		}
 	}
 	priorities := slices.Sorted(maps.Keys(diff))

@@ -2,12 +2,10 @@ package packing
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"sort"
 
-	"github.com/joiner-sh/joiner/internal/model/hashkey"
-	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
 // candidateRows is the classes that a kind of node accepts, in rows of similar resource
@@ -55,28 +53,6 @@ func (cf *classFacts) groupRows(classes []int) *candidateRows {
 	return candidates
 }
 
-// appendProportion appends the proportion of the class's requests, in steps of half an octave. The
-// number of pods counts in steps of four octaves, because nodes rarely reach their maximum.
-func (c *class) appendProportion(b []byte, dims resources.Dimensions) []byte {
-	first := 0.0
-	for r, n := range c.Ask {
-		switch {
-		case n <= 0:
-			b = append(b, 0)
-		case first == 0:
-			first = float64(n)
-			b = append(b, 1)
-		default:
-			steps := 2.0
-			if dims[r] == resources.Pods {
-				steps = 0.25
-			}
-			b = hashkey.Int(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
-		}
-	}
-	return b
-}
-
 // dropPlaced removes the classes without unplaced units.
 func (candidates *candidateRows) dropPlaced(left []int) {
 	total := 0
@@ -102,8 +78,8 @@ type cursor struct {
 
 // classFacts has the facts that filling reads all the time, by class, in separate slices.
 type classFacts struct {
-	problem *problem
-	queue   *queue
+	problem *pending.Problem
+	queue   *pending.Queue
 
 	reciprocals []quad // by class × resource in quads: 1 / request of a unit, or unlimitedFit without a request
 	quads       int    // per class
@@ -137,13 +113,13 @@ const (
 
 // refreshFacts computes the facts of the classes that were added since.
 func (cf *classFacts) refreshFacts() {
-	cf.quads = (len(cf.problem.stock.Dims) + 3) / 4
+	cf.quads = (len(cf.problem.Stock.Dims) + 3) / 4
 	if cf.proportionNumbers == nil {
 		cf.proportionNumbers = map[string]int{}
 	}
 	var key []byte
-	for c := len(cf.bulk); c < len(cf.queue.classes); c++ {
-		class := &cf.queue.classes[c]
+	for c := len(cf.bulk); c < len(cf.queue.Classes); c++ {
+		class := &cf.queue.Classes[c]
 		for q := range cf.quads {
 			per := quad{unlimitedFit, unlimitedFit, unlimitedFit, unlimitedFit}
 			for i := range min(4, len(class.Ask)-4*q) {
@@ -153,36 +129,36 @@ func (cf *classFacts) refreshFacts() {
 			}
 			cf.reciprocals = append(cf.reciprocals, per)
 		}
-		cf.bulk, cf.hasPorts = append(cf.bulk, class.bulk), append(cf.hasPorts, len(class.Ports) > 0)
-		cf.maxShare = append(cf.maxShare, max(1, (cf.queue.classes[class.base].initialUnits+3)/4))
+		cf.bulk, cf.hasPorts = append(cf.bulk, class.Bulk), append(cf.hasPorts, len(class.Ports) > 0)
+		cf.maxShare = append(cf.maxShare, max(1, (cf.queue.Classes[class.Base].InitialUnits+3)/4))
 		cf.ruleScope = append(cf.ruleScope, cf.hostRuleScopeOf(class))
-		key = class.appendProportion(key[:0], cf.problem.stock.Dims)
+		key = class.AppendProportion(key[:0], cf.problem.Stock.Dims)
 		n, ok := cf.proportionNumbers[string(key)]
 		if !ok {
 			n = len(cf.proportionNumbers)
 			cf.proportionNumbers[string(key)] = n
 		}
 		cf.proportion = append(cf.proportion, n)
-		for _, m := range class.members {
-			cf.ruleScope[m.class] = anyClassCounts // bundles bring more of it
+		for _, m := range class.Members {
+			cf.ruleScope[m.Class] = anyClassCounts // bundles bring more of it
 		}
 	}
 }
 
 // hostRuleScopeOf returns which pods matter for the host rules of the class. A group that counts
 // one profile has only one class on a node: its parts are in different domains.
-func (cf *classFacts) hostRuleScopeOf(c *class) hostRuleScope {
-	if c.members != nil {
+func (cf *classFacts) hostRuleScopeOf(c *pending.Class) hostRuleScope {
+	if c.Members != nil {
 		return anyClassCounts
 	}
-	p := cf.queue.profile(c)
+	p := cf.queue.Profile(c)
 	if len(p.Host) == 0 && len(p.HostIn) == 0 {
 		return noHostRules
 	}
 	if cf.soleClass == nil {
-		cf.soleClass = cf.queue.soleClasses()
+		cf.soleClass = cf.queue.SoleClasses()
 	}
-	own := func(group int) bool { return cf.soleClass[group] == c.base }
+	own := func(group int) bool { return cf.soleClass[group] == c.Base }
 	for i := range p.Host {
 		if !own(p.Host[i].Group) {
 			return anyClassCounts
@@ -254,7 +230,7 @@ func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
 			continue
 		}
 		k.reciprocals = f.facts.perOf(class)
-		if k.fits = fitCount(k.reciprocals, f.room); k.fits == 0 || f.facts.hasPorts[class] && f.queue.hasPortConflict(&f.queue.classes[class], pn.ports) {
+		if k.fits = fitCount(k.reciprocals, f.room); k.fits == 0 || f.facts.hasPorts[class] && f.queue.HasPortConflict(&f.queue.Classes[class], pn.ports) {
 			continue
 		}
 		if !f.passesHostRules(k, pn, class) {
@@ -277,7 +253,7 @@ func (f *filler) passesHostRules(k *cursor, pn *plannedNode, class int) bool {
 	if rules == noHostRules || k.rulesPassed {
 		return true
 	}
-	p := f.queue.profile(&f.queue.classes[class])
+	p := f.queue.Profile(&f.queue.Classes[class])
 	f.work.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
 	if f.hostRuleRoom(pn, class) == 0 {
 		return false

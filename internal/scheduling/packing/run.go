@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
@@ -13,8 +14,8 @@ import (
 type strategyRun struct {
 	filler  filler
 	sol     *solution
-	problem *problem
-	queue   *queue
+	problem *pending.Problem
+	queue   *pending.Queue
 	prices  *pricer
 	work    *work
 
@@ -37,11 +38,11 @@ func (nc nodeChooser) newRun(s strategy, left []int, remaining []offering.Remain
 // solution but its steps.
 func (nc nodeChooser) runStrategy(s strategy, active []int, lots []lot) outcome {
 	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
-	run := nc.newRun(s, slices.Clone(nc.queue.left), cloneRemaining(nc.sol.remaining))
+	run := nc.newRun(s, slices.Clone(nc.queue.Left), cloneRemaining(nc.sol.remaining))
 	run.lots = nc.prices.priceLots(active, lots, s.hardPrices)
 	tiers := [][]int{active}
 	if s.byPriority {
-		tiers = nc.queue.tiersOf(active)
+		tiers = nc.queue.TiersOf(active)
 	}
 	rounds := repriceRounds
 	if len(tiers) > maxRepricedTiers {
@@ -154,7 +155,7 @@ func (run *strategyRun) canRepeat(pn *plannedNode) bool {
 
 // isWithinLimits reports whether the limits allow one more node of the offering.
 func (run *strategyRun) isWithinLimits(offer int) bool {
-	return run.remaining[run.problem.stock.VariantOf(offer).Pool].Times(run.problem.stock.TypeOf(offer).Capacity, 1) > 0
+	return run.remaining[run.problem.Stock.VariantOf(offer).Pool].Times(run.problem.Stock.TypeOf(offer).Capacity, 1) > 0
 }
 
 // scoreCost returns the price of a node of the lot, for comparison. If limits must be saved, the
@@ -164,8 +165,8 @@ func (run *strategyRun) scoreCost(l lot) float64 {
 	if !run.strategy.sparing {
 		return price
 	}
-	pool := run.problem.stock.VariantOf(l.Offer).Pool
-	return price + aboveAnyPrice*run.remaining[pool].Share(run.problem.stock.TypeOf(l.Offer).Capacity)
+	pool := run.problem.Stock.VariantOf(l.Offer).Pool
+	return price + aboveAnyPrice*run.remaining[pool].Share(run.problem.Stock.TypeOf(l.Offer).Capacity)
 }
 
 // carefulGain is the factor by which refining a node can lower its price per value.
@@ -174,7 +175,7 @@ const carefulGain = 0.92
 // fillNode fills a node of the lot with pods of the classes. It refines the node if that could
 // bring its price per value below ratio.
 func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plannedNode {
-	shape := run.problem.stock.ShapeOf(l.Offer)
+	shape := run.problem.Stock.ShapeOf(l.Offer)
 	pn := plannedNode{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: daemonPorts(shape)}
 	if run.isWithinLimits(l.Offer) {
 		candidates, ok := run.rowsByMark[l.Mark]
@@ -182,7 +183,7 @@ func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plan
 			candidates = run.filler.facts.groupRows(run.filler.accepting(l.Offer, classes))
 			run.rowsByMark[l.Mark] = candidates
 		}
-		run.queue.countDaemonPods(&pn) // before pods are placed on a copy of it
+		pn.countDaemonPods(run.queue) // before pods are placed on a copy of it
 		empty := pn.clone()
 		run.filler.fill(&pn, candidates)
 		if run.filler.careful && pn.value > 0 && cost/pn.value*carefulGain < ratio {
@@ -199,7 +200,7 @@ func (run *strategyRun) addCopies(pn plannedNode) float64 {
 	for _, a := range pn.allocations {
 		pn.copies = min(pn.copies, run.filler.left[a.class]/a.n)
 	}
-	pool, size := run.problem.stock.VariantOf(pn.offer).Pool, run.problem.stock.TypeOf(pn.offer).Capacity
+	pool, size := run.problem.Stock.VariantOf(pn.offer).Pool, run.problem.Stock.TypeOf(pn.offer).Capacity
 	pn.copies = run.remaining[pool].Times(size, pn.copies)
 	run.remaining[pool].Spend(size, pn.copies)
 	for _, a := range pn.allocations {
@@ -227,7 +228,7 @@ func (run *strategyRun) outcome() outcome {
 func (f *filler) accepting(offer int, classes []int) []int {
 	var out []int
 	for _, c := range classes {
-		if set := f.queue.currentSet(c); set >= 0 && f.left[c] > 0 && f.problem.accepts.Sets[set].Has(offer) {
+		if set := f.queue.CurrentSet(c); set >= 0 && f.left[c] > 0 && f.problem.Accepts.Sets[set].Has(offer) {
 			out = append(out, c)
 		}
 	}

@@ -4,10 +4,11 @@ import (
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
-	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/bundle"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
@@ -15,8 +16,8 @@ import (
 // existing or planned nodes. Each step changes it: splitter, bundler, existingFiller, nodeChooser,
 // reservationFiller, bindingCheck and retrier.
 type solution struct {
-	problem *problem
-	queue   *queue // the classes and how many of their units are left
+	problem *pending.Problem
+	queue   *pending.Queue // the classes and how many of their units are left
 
 	// Existing nodes and topology domains, updated with every placement.
 	rooms *existing.Rooms
@@ -57,23 +58,28 @@ type existingPlacement struct {
 
 // newSolution starts a solution without placed pods. It copies the parts of the problem that it
 // changes.
-func newSolution(pr *problem, g *existing.TopologyState) *solution {
+func newSolution(pr *pending.Problem, g *existing.TopologyState) *solution {
 	sol := &solution{
-		problem: pr, queue: pr.queue.start(pr), rooms: pr.rooms.Clone(), topo: g.Fork(),
+		problem: pr, queue: pr.Queue.Start(pr), rooms: pr.Rooms.Clone(), topo: g.Fork(),
 		hostAssigned: map[int]bool{}, domainCaps: map[string]int{}, narrowedSets: map[string]int{},
-		work: &work{limit: pr.effort},
+		work: &work{limit: pr.Effort},
 	}
 	sol.nodeOffers = &nodeOffers{problem: pr, queue: sol.queue, aloneValues: map[aloneKey][]int{}}
 	sol.prices = &pricer{problem: pr, queue: sol.queue, work: sol.work, solver: &dualprice.Pricer{
-		Stock: pr.stock, Accepts: pr.accepts, Index: pr.queue.pods.Topology, Topology: sol.topo,
-		Class:  func(number int) *podgroup.Class { return &sol.queue.classes[number].Class },
-		PodsOf: func(number int) int { return sol.queue.classes[number].podsPerUnit },
+		Stock: pr.Stock, Accepts: pr.Accepts, Index: pr.Queue.Pods.Topology, Topology: sol.topo,
+		Class:  func(number int) *podgroup.Class { return &sol.queue.Classes[number].Class },
+		PodsOf: func(number int) int { return sol.queue.Classes[number].PodsPerUnit },
 	}}
 	sol.facts = &classFacts{problem: pr, queue: sol.queue}
-	for _, p := range pr.stock.Pools {
+	for _, p := range pr.Stock.Pools {
 		sol.remaining = append(sol.remaining, p.Remaining.Clone())
 	}
 	return sol
+}
+
+// bundler returns a bundler for the unplaced pods.
+func (sol *solution) bundler() bundle.Bundler {
+	return bundle.New(sol.problem, sol.queue, sol.rooms, sol.topo, sol.hostAssigned)
 }
 
 // cloneRemaining returns copies of the remaining limits.
@@ -93,17 +99,17 @@ func (sol *solution) hasLimits() bool {
 // copiesAllowed returns how many nodes of the offering the NodePool's limits and the reservation
 // allow, at most limit.
 func (sol *solution) copiesAllowed(offer, limit int) int {
-	if o := &sol.problem.stock.Offers[offer]; o.IsReserved() {
+	if o := &sol.problem.Stock.Offers[offer]; o.IsReserved() {
 		limit = min(limit, sol.unusedInstances(o.ReservationIndex))
 	}
-	return sol.remaining[sol.problem.stock.VariantOf(offer).Pool].Times(sol.problem.stock.TypeOf(offer).Capacity, limit)
+	return sol.remaining[sol.problem.Stock.VariantOf(offer).Pool].Times(sol.problem.Stock.TypeOf(offer).Capacity, limit)
 }
 
 // unusedInstances returns how many instances of the capacity reservation the plan does not use yet.
 func (sol *solution) unusedInstances(reserve int) int {
-	left := sol.problem.stock.Reservations[reserve].Left
+	left := sol.problem.Stock.Reservations[reserve].Left
 	for i := range sol.planned {
-		if sol.problem.stock.Offers[sol.planned[i].offer].ReservationIndex == reserve {
+		if sol.problem.Stock.Offers[sol.planned[i].offer].ReservationIndex == reserve {
 			left -= sol.planned[i].copies
 		}
 	}
@@ -115,11 +121,11 @@ func (sol *solution) unusedInstances(reserve int) int {
 func (sol *solution) addPlanned(pn plannedNode, limit int) {
 	pn.copies = sol.copiesAllowed(pn.offer, limit)
 	for _, a := range pn.allocations {
-		pn.copies = min(pn.copies, sol.queue.left[a.class]/a.n)
+		pn.copies = min(pn.copies, sol.queue.Left[a.class]/a.n)
 	}
-	sol.remaining[sol.problem.stock.VariantOf(pn.offer).Pool].Spend(sol.problem.stock.TypeOf(pn.offer).Capacity, pn.copies)
+	sol.remaining[sol.problem.Stock.VariantOf(pn.offer).Pool].Spend(sol.problem.Stock.TypeOf(pn.offer).Capacity, pn.copies)
 	for _, a := range pn.allocations {
-		sol.queue.left[a.class] -= a.n * pn.copies
+		sol.queue.Left[a.class] -= a.n * pn.copies
 	}
 	pn.price = sol.nodeOffers.cheapestPrice(&pn)
 	sol.planned = append(sol.planned, pn)
@@ -128,27 +134,12 @@ func (sol *solution) addPlanned(pn plannedNode, limit int) {
 // adopt makes the outcome part of the plan.
 func (sol *solution) adopt(o outcome) {
 	sol.planned = append(sol.planned, o.planned...)
-	sol.queue.left, sol.remaining = o.left, o.remaining
-}
-
-// acceptedNodes returns the existing nodes that pods of the class accept.
-func (sol *solution) acceptedNodes(c *class) bitset.Set {
-	if c.nodes == nil {
-		return sol.rooms.Hard[c.Sig]
-	}
-	return sol.rooms.Hard[c.Sig].Both(c.nodes)
-}
-
-// anyNodeFits reports whether one of the nodes has room for the request.
-func (sol *solution) anyNodeFits(ask resources.Vector, nodes bitset.Set) bool {
-	fits := false
-	nodes.Each(func(i int) { fits = fits || ask.Fits(sol.rooms.Room[i]) })
-	return fits
+	sol.queue.Left, sol.remaining = o.left, o.remaining
 }
 
 // existingRoomFor estimates how many pods of the class have room on these nodes.
-func (sol *solution) existingRoomFor(class *class, nodes bitset.Set) int {
-	n, units := 0, class.units()
+func (sol *solution) existingRoomFor(class *pending.Class, nodes bitset.Set) int {
+	n, units := 0, class.Units()
 	sol.rooms.Hard[class.Sig].Both(nodes).Each(func(i int) {
 		if n < units && !sol.rooms.Full.Has(i) {
 			n += class.Ask.Times(sol.rooms.Room[i], units-n)
@@ -160,13 +151,7 @@ func (sol *solution) existingRoomFor(class *class, nodes bitset.Set) int {
 // hasPod reports whether the group counts a pod on an existing node. Then no unplaced pod may be
 // the group's first.
 func (sol *solution) hasPod(group int) bool {
-	return sol.hasPodOn(sol.rooms, group)
-}
-
-// hasPodOn reports whether the group counts a pod on one of the nodes r, or on a node that accepts
-// no new pods.
-func (sol *solution) hasPodOn(r *existing.Rooms, group int) bool {
-	return sol.topo.OnClosedNodes[group] || r.NodesWithPod(group).Any()
+	return sol.topo.HasPod(sol.rooms, group)
 }
 
 // isHostFixed reports whether pods of the group have a host already, so that others must use it
@@ -185,12 +170,12 @@ type podLocation struct {
 func (sol *solution) podLocations() []podLocation {
 	var out []podLocation
 	add := func(class, at, n int) {
-		c := &sol.queue.classes[class]
-		if c.members == nil {
+		c := &sol.queue.Classes[class]
+		if c.Members == nil {
 			out = append(out, podLocation{class, class, at, n})
 		}
-		for _, m := range c.members {
-			out = append(out, podLocation{m.class, class, at, n * m.n})
+		for _, m := range c.Members {
+			out = append(out, podLocation{m.Class, class, at, n * m.N})
 		}
 	}
 	for _, p := range sol.placements {
@@ -206,14 +191,26 @@ func (sol *solution) podLocations() []podLocation {
 
 // nodeWith returns a node of the offering with these pods, and the room that they leave.
 func (no *nodeOffers) nodeWith(offer int, allocations []allocation) plannedNode {
-	shape := no.problem.stock.ShapeOf(offer)
+	shape := no.problem.Stock.ShapeOf(offer)
 	pn := plannedNode{offer: offer, allocations: allocations, free: shape.Room.Clone()}
 	pn.ports = append(daemonPorts(shape), pn.podPorts(no.queue)...)
-	no.queue.countDaemonPods(&pn)
+	pn.countDaemonPods(no.queue)
 	for _, a := range allocations {
-		c := &no.queue.classes[a.class]
+		c := &no.queue.Classes[a.class]
 		pn.free.Take(c.Ask, a.n)
-		no.queue.addToTally(&pn.host, c, a.n)
+		no.queue.AddToTally(&pn.host, c, a.n)
 	}
 	return pn
+}
+
+// plannedDemands returns the pods on planned nodes, without their preferences and without the weights
+// of the NodePools.
+func (sol *solution) plannedDemands() []dualprice.Demand {
+	units := map[dualprice.Demand]int{}
+	for _, pn := range sol.planned {
+		for _, a := range pn.allocations {
+			sol.queue.AddBaseDemand(units, a.class, a.n*pn.copies)
+		}
+	}
+	return dualprice.Sorted(units)
 }

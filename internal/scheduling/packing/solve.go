@@ -5,6 +5,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
@@ -29,14 +30,14 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	st := offering.New(s, market, queue)
 	pods := queue()
 	accepts := st.Accept(pods)
-	q := newQueue(pods)
-	q.setAccepted(accepts)
+	q := pending.NewQueue(pods)
+	q.SetAccepted(accepts)
 	rooms := existing.NewRooms(s, pods)
 	topo := existing.NewTopologyState(pods, accepts, rooms, s.Nodes)
-	q.applyDaemonPods(topo.DaemonPods, accepts)
+	q.ApplyDaemonPods(topo.DaemonPods, accepts)
 
 	// 2. Assign pods with domain rules to zones or other domains.
-	pr := &problem{stock: st, accepts: accepts, queue: q, rooms: rooms, effort: int(effort), weight: bulkWeights(st.Dims)}
+	pr := &pending.Problem{Stock: st, Accepts: accepts, Queue: q, Rooms: rooms, Effort: int(effort), Weight: pending.BulkWeights(st.Dims)}
 	sol := newSolution(pr, topo)
 	newSplitter(sol).split()
 	for attempt := 1; ; attempt++ {
@@ -53,7 +54,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 				continue
 			}
 		}
-		if !sol.queue.hasShortDomain() {
+		if !sol.queue.HasShortDomain() {
 			break
 		}
 		next := sol.restart(topo)
@@ -79,7 +80,7 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 
 // placer places pods with all steps, in order.
 type placer struct {
-	queue  *queue
+	queue  *pending.Queue
 	prices *pricer
 	sol    *solution
 }
@@ -91,17 +92,17 @@ func newPlacer(sol *solution) placer {
 // placeAll places the unplaced pods: on existing nodes, then on new ones. Pods that could not be
 // placed together with pods that they prefer are then placed alone.
 func (pc placer) placeAll() {
-	newExistingFiller(pc.sol).placeOnExisting(pc.queue.order)
-	newExistingFiller(pc.sol).placeOnExisting(newBundler(pc.sol).bundleRequired())
-	newExistingFiller(pc.sol).placeOnExisting(pc.queue.affinityFollowers())
-	newExistingFiller(pc.sol).placeOnExisting(newBundler(pc.sol).colocatePreferred())
+	newExistingFiller(pc.sol).placeOnExisting(pc.queue.Order)
+	newExistingFiller(pc.sol).placeOnExisting(pc.sol.bundler().BundleRequired())
+	newExistingFiller(pc.sol).placeOnExisting(pc.queue.AffinityFollowers())
+	newExistingFiller(pc.sol).placeOnExisting(pc.sol.bundler().ColocatePreferred())
 	pc.placeRestOnNewNodes()
-	alone := newBundler(pc.sol).relaxColocation()
-	newBundler(pc.sol).unbundle()
+	alone := pc.sol.bundler().RelaxColocation()
+	pc.sol.bundler().Unbundle()
 	if len(alone) > 0 {
 		newExistingFiller(pc.sol).placeOnExisting(alone)
 		pc.placeRestOnNewNodes()
-		newBundler(pc.sol).unbundle()
+		pc.sol.bundler().Unbundle()
 	}
 }
 
@@ -109,7 +110,7 @@ func (pc placer) placeAll() {
 // planned.
 func (pc placer) placeRestOnNewNodes() {
 	if len(pc.sol.planned) > 0 {
-		pc.prices.priceClasses(pc.queue.active())
+		pc.prices.priceClasses(pc.queue.Active())
 	}
 	newNodeChooser(pc.sol).placeOnNewNodes()
 }
@@ -121,5 +122,5 @@ func (bk bindingCheck) removeUnbindable(topo *existing.TopologyState) {
 	for bk.removeAffinityCycles(topo) {
 		bk.simulateBinding(topo)
 	}
-	newBundler(bk.sol).unbundle()
+	bk.sol.bundler().Unbundle()
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
 // splitter assigns pods with domain rules to topology domains.
 type splitter struct {
-	problem *problem
-	queue   *queue
+	problem *pending.Problem
+	queue   *pending.Queue
 	rooms   *existing.Rooms
 	topo    *existing.TopologyState
 	sol     *solution
@@ -28,7 +29,7 @@ func newSplitter(sol *solution) splitter {
 // take stay with the class, which then accepts nothing.
 func (sp splitter) split() {
 	var all []int
-	for c := range sp.queue.classes {
+	for c := range sp.queue.Classes {
 		all = append(all, c)
 	}
 	sp.splitClasses(all)
@@ -39,7 +40,7 @@ func (sp splitter) split() {
 func (sp splitter) splitClasses(classes []int) {
 	var first, later []int
 	for _, c := range classes {
-		p := sp.queue.profile(&sp.queue.classes[c])
+		p := sp.queue.Profile(&sp.queue.Classes[c])
 		switch {
 		case len(p.Keys) == 0:
 		case slices.ContainsFunc(p.Domain, func(r topology.Rule) bool { return r.Kind == topology.Affinity && r.Weight > 0 && !r.Self }):
@@ -56,31 +57,31 @@ func (sp splitter) splitClasses(classes []int) {
 	for _, c := range rest {
 		sp.markUnplaceable(c)
 	}
-	sp.queue.sortClasses()
+	sp.queue.SortClasses()
 }
 
 // countPinned counts pods that only preferred affinities select and that therefore are not split,
 // if they can be in one domain only.
 func (sp splitter) countPinned() {
-	for c := range sp.queue.whole {
-		class := &sp.queue.classes[c]
-		if sp.queue.left[c] == 0 || len(class.stages) == 0 {
+	for c := range sp.queue.Whole {
+		class := &sp.queue.Classes[c]
+		if sp.queue.Left[c] == 0 || len(class.Stages) == 0 {
 			continue
 		}
-		profile := sp.queue.profile(class)
+		profile := sp.queue.Profile(class)
 		for _, g := range profile.In {
-			group := &sp.queue.pods.Topology.Groups[g]
+			group := &sp.queue.Pods.Topology.Groups[g]
 			if group.Kind != topology.Affinity || slices.Contains(profile.Keys, group.Key) {
 				continue
 			}
 			in, only := 0, 0
 			for d, offers := range sp.topo.Keys[group.Key].Offers {
-				if sp.problem.accepts.Sets[class.hardSet].Meets(offers) {
+				if sp.problem.Accepts.Sets[class.HardSet].Meets(offers) {
 					in, only = in+1, d
 				}
 			}
 			if in == 1 {
-				sp.topo.DomainCounts.AddPods(g, only, sp.queue.left[c])
+				sp.topo.DomainCounts.AddPods(g, only, sp.queue.Left[c])
 			}
 		}
 	}
@@ -107,52 +108,52 @@ func (sp splitter) splitPossible(classes []int) []int {
 // splitClass makes the parts of a class, for as many of its pods as have a domain. It reports
 // false, and changes nothing, if none of them has one yet.
 func (sp splitter) splitClass(c int) bool {
-	class := sp.queue.classes[c]
-	profile := sp.queue.profile(&class)
+	class := sp.queue.Classes[c]
+	profile := sp.queue.Profile(&class)
 	places := sp.candidatePlaces(c)
-	counts := sp.topo.DomainCounts.Assign(profile, class.units(), places)
+	counts := sp.topo.DomainCounts.Assign(profile, class.Units(), places)
 	given := 0
 	for i, n := range counts {
 		if n == 0 {
 			continue
 		}
 		part := class
-		part.base, part.domains = c, places[i].Domains
+		part.Base, part.Domains = c, places[i].Domains
 		part.Pods = class.Pods[given : given+n]
-		part.nodes = sp.existingNodesFor(profile, part.domains)
-		part.stages, _ = sp.stagesIn(&class, part.domains)
-		sp.queue.classes = append(sp.queue.classes, part)
-		sp.queue.assigned[len(sp.queue.classes)-1] = n
-		sp.queue.left = append(sp.queue.left, n)
+		part.Nodes = sp.existingNodesFor(profile, part.Domains)
+		part.Stages, _ = sp.stagesIn(&class, part.Domains)
+		sp.queue.Classes = append(sp.queue.Classes, part)
+		sp.queue.Assigned[len(sp.queue.Classes)-1] = n
+		sp.queue.Left = append(sp.queue.Left, n)
 		given += n
 	}
 	if given == 0 && len(places) > 0 {
 		return false
 	}
-	sp.queue.classes[c].Pods = class.Pods[given:]
-	sp.queue.left[c] = class.units() - given
+	sp.queue.Classes[c].Pods = class.Pods[given:]
+	sp.queue.Left[c] = class.Units() - given
 	sp.markUnplaceable(c)
 	return true
 }
 
 // markUnplaceable makes the rest of the class accept no offering and no node.
 func (sp splitter) markUnplaceable(c int) {
-	sp.queue.classes[c].stages, sp.queue.classes[c].nodes = nil, bitset.New(len(sp.rooms.Nodes))
+	sp.queue.Classes[c].Stages, sp.queue.Classes[c].Nodes = nil, bitset.New(len(sp.rooms.Nodes))
 }
 
 // candidatePlaces returns the combinations of domains where pods of the class could be.
 func (sp splitter) candidatePlaces(c int) []topology.Place {
-	class := &sp.queue.classes[c]
-	profile := sp.queue.profile(class)
+	class := &sp.queue.Classes[c]
+	profile := sp.queue.Profile(class)
 	var out []topology.Place
 	for _, domains := range sp.topo.DomainCombinations(profile) {
 		at := topology.Place{Domains: domains, Free: sp.sol.existingRoomFor(class, sp.existingNodesFor(profile, domains))}
 		at.Price = math.Inf(1)
 		if stages, rank := sp.stagesIn(class, domains); len(stages) > 0 {
-			at.Most, at.Price, at.Rank = class.units(), sp.pricePerSize(stages[0]), rank
+			at.Most, at.Price, at.Rank = class.Units(), sp.pricePerSize(stages[0]), rank
 		}
 		at.Most = max(at.Most, at.Free)
-		if most, ok := sp.sol.domainCaps[capKey(c, domains)]; ok {
+		if most, ok := sp.sol.domainCaps[pending.PartKey(c, domains)]; ok {
 			at.Most, at.Free = min(at.Most, most), min(at.Free, most)
 		}
 		if at.Most > 0 {
@@ -164,17 +165,17 @@ func (sp splitter) candidatePlaces(c int) []topology.Place {
 
 // stagesIn returns the stages of the class, limited to offerings in the domains. rank is how many
 // stages it lost before the first of them.
-func (sp splitter) stagesIn(class *class, domains []int) (out []int, rank int) {
-	profile := sp.queue.profile(class)
-	for i, stage := range class.stages {
+func (sp splitter) stagesIn(class *pending.Class, domains []int) (out []int, rank int) {
+	profile := sp.queue.Profile(class)
+	for i, stage := range class.Stages {
 		key := stageKey(stage, profile.Keys, domains)
 		set, ok := sp.sol.narrowedSets[key]
 		if !ok {
-			set = sp.problem.accepts.Number(sp.topo.OffersIn(profile, domains, sp.problem.accepts.Sets[stage]))
+			set = sp.problem.Accepts.Number(sp.topo.OffersIn(profile, domains, sp.problem.Accepts.Sets[stage]))
 			sp.sol.narrowedSets[key] = set
 		}
 		set = sp.withDaemonPods(set, profile, domains)
-		if !slices.Contains(out, set) && sp.problem.accepts.AnyTakes(sp.problem.accepts.Sets[set], &class.Class) {
+		if !slices.Contains(out, set) && sp.problem.Accepts.AnyTakes(sp.problem.Accepts.Sets[set], &class.Class) {
 			if len(out) == 0 {
 				rank = i
 			}
@@ -191,31 +192,17 @@ func (sp splitter) pricePerSize(set int) float64 {
 	}
 	if sp.sol.sizePrices[set] < 0 {
 		least := math.Inf(1)
-		sp.problem.accepts.Sets[set].Each(func(o int) {
-			size := sp.problem.stock.TypeOf(o).Allocatable
-			least = min(least, float64(sp.problem.stock.Offers[o].Price)/(float64(size.CPU)+float64(size.Memory)/(8<<20)+1))
+		sp.problem.Accepts.Sets[set].Each(func(o int) {
+			size := sp.problem.Stock.TypeOf(o).Allocatable
+			least = min(least, float64(sp.problem.Stock.Offers[o].Price)/(float64(size.CPU)+float64(size.Memory)/(8<<20)+1))
 		})
 		sp.sol.sizePrices[set] = least
 	}
 	return sp.sol.sizePrices[set]
 }
 
-// capKey is the key of a part in solution.domainCaps.
-func capKey(class int, domains []int) string { return string(intsKey([]int{class}, domains)) }
-
 // stageKey is the key of an accept set within domains in solution.narrowedSets.
 func stageKey(set int, labels []string, domains []int) string {
-	b := intsKey([]int{set}, domains)
+	b := pending.IntsKey([]int{set}, domains)
 	return string(hashkey.Text(b, labels...))
-}
-
-// intsKey encodes the numbers as a key.
-func intsKey(lists ...[]int) []byte {
-	var b []byte
-	for _, list := range lists {
-		for _, n := range list {
-			b = hashkey.Int(b, n)
-		}
-	}
-	return b
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/scheduling/offering"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
 // strategy is one method to choose new nodes.
@@ -30,8 +31,8 @@ type outcome struct {
 
 // nodeChooser chooses which nodes to launch, and places pods on them.
 type nodeChooser struct {
-	problem *problem
-	queue   *queue
+	problem *pending.Problem
+	queue   *pending.Queue
 	prices  *pricer
 	work    *work
 	sol     *solution
@@ -45,23 +46,23 @@ func newNodeChooser(sol *solution) nodeChooser {
 // class starts with its first stage. Units that limits keep out continue with the next stage.
 func (nc nodeChooser) placeOnNewNodes() {
 	for round := 1; ; round++ {
-		active := nc.queue.active()
+		active := nc.queue.Active()
 		if len(active) == 0 || nc.work.steps > nc.work.limit {
 			return
 		}
 		if len(nc.sol.planned) > 0 {
-			f := newFiller(nc.sol, nc.queue.left)
+			f := newFiller(nc.sol, nc.queue.Left)
 			nc.sol.planned = f.topUp(nc.sol.planned, active)
 		}
 		newReservationFiller(nc.sol).fillReservations(active)
 		nc.chooseNodes(active)
 		for _, c := range active {
 			switch {
-			case nc.queue.left[c] == 0:
+			case nc.queue.Left[c] == 0:
 			case round < maxRounds:
-				nc.queue.dropPreference(c)
+				nc.queue.DropPreference(c)
 			default:
-				nc.queue.dropAllPreferences(c)
+				nc.queue.DropAllPreferences(c)
 			}
 		}
 	}
@@ -72,10 +73,10 @@ const maxRounds = 48
 
 // chooseNodes plans new nodes for the active classes with the strategy that has the best outcome.
 func (nc nodeChooser) chooseNodes(active []int) {
-	p := nc.prices.solver.For(nc.queue.demands(active), false)
+	p := nc.prices.solver.For(nc.queue.Demands(active), false)
 	p.Start() // the bound is computed while the first strategy runs
 	nc.prices.priceClasses(active)
-	lots := nc.problem.lotsFor(active, nc.queue.currentSet)
+	lots := lotsFor(nc.problem, active, nc.queue.CurrentSet)
 	if o, ok := nc.solveExactly(active, lots); ok {
 		nc.sol.adopt(nc.bestOutcome([]outcome{o, nc.runStrategy(strategy{spreadOut: true}, active, lots)}, active, p))
 		return
@@ -84,7 +85,7 @@ func (nc nodeChooser) chooseNodes(active []int) {
 	// improved. A more expensive one is worth more work.
 	stepLimit := nc.stepLimit(active)
 	outcomes, found := nc.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, careful: true}, {careful: true}}, active, lots, p, stepLimit)
-	if !found && nc.queue.leavesPods(outcomes[0], active) {
+	if !found && nc.queue.LeavesPods(outcomes[0].left, active) {
 		for _, s := range nc.limitStrategies(active) {
 			outcomes = append(outcomes, nc.runStrategy(s, active, lots))
 		}
@@ -116,7 +117,7 @@ func (nc nodeChooser) chooseNodes(active []int) {
 func (nc nodeChooser) stepLimit(active []int) int {
 	units := 0
 	for _, c := range active {
-		units = min(units+nc.queue.left[c], maxStepLimitUnits)
+		units = min(units+nc.queue.Left[c], maxStepLimitUnits)
 	}
 	return min(nc.work.steps+units*(2000+16*units), nc.work.limit/2)
 }
@@ -135,7 +136,7 @@ func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p 
 		}
 		o := nc.runStrategy(s, active, lots)
 		out = append(out, o)
-		if o.price <= p.BoundTimes(targetGap) && o.crowded == 0 && !nc.queue.leavesPods(o, active) {
+		if o.price <= p.BoundTimes(targetGap) && o.crowded == 0 && !nc.queue.LeavesPods(o.left, active) {
 			return out, true
 		}
 	}
@@ -145,7 +146,7 @@ func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p 
 // cheapestOutcome returns the cheapest of the outcomes that leave the fewest pods unplaced.
 func (nc nodeChooser) cheapestOutcome(outcomes []outcome, active []int) outcome {
 	return slices.MinFunc(outcomes, func(a, b outcome) int {
-		return cmp.Or(nc.queue.compareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
+		return cmp.Or(nc.queue.CompareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
 	})
 }
 
@@ -160,7 +161,7 @@ const retryGap = 1.04
 // limitStrategies returns the strategies to try when NodePool limits leave pods unplaced.
 func (nc nodeChooser) limitStrategies(active []int) []strategy {
 	out := []strategy{{sparing: true}}
-	if p := nc.queue.classes; p[active[0]].Priority != p[active[len(active)-1]].Priority {
+	if p := nc.queue.Classes; p[active[0]].Priority != p[active[len(active)-1]].Priority {
 		out = append(out, strategy{byPriority: true}, strategy{byPriority: true, sparing: true})
 	}
 	return out
@@ -178,12 +179,12 @@ const priceTolerance = 1.02
 // is.
 func (nc nodeChooser) bestOutcome(outcomes []outcome, active []int, p *dualprice.Pricing) outcome {
 	slices.SortStableFunc(outcomes, func(a, b outcome) int {
-		return cmp.Or(nc.queue.compareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
+		return cmp.Or(nc.queue.CompareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
 	})
 	best := outcomes[0]
 	most := min(best.price*priceTolerance, max(best.price, p.BoundTimes(priceTolerance)))
 	for _, o := range outcomes[1:] {
-		if nc.queue.compareUnplaced(o.left, outcomes[0].left, active) != 0 || o.price > most {
+		if nc.queue.CompareUnplaced(o.left, outcomes[0].left, active) != 0 || o.price > most {
 			continue
 		}
 		if cmp.Or(cmp.Compare(o.crowded, best.crowded), cmp.Compare(o.count, best.count)) < 0 {

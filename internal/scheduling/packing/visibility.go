@@ -5,6 +5,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/bitset"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/binding"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
@@ -13,8 +14,8 @@ import (
 // not known.
 type spreadVisibility struct {
 	projection   *domainProjection
-	problem      *problem
-	queue        *queue
+	problem      *pending.Problem
+	queue        *pending.Queue
 	sol          *solution
 	countedCache map[int]bitset.Set // by group: cache of countedOffers
 }
@@ -26,33 +27,33 @@ func newSpreadVisibility(sol *solution) *spreadVisibility {
 // mayNotCount reports whether the group, which selects pods of the class, may ignore some of them
 // because of their node. It counts all if its owners accept the same nodes as the class, or any
 // node.
-func (sv *spreadVisibility) mayNotCount(group int, c *class) bool {
-	g := &sv.queue.pods.Topology.Groups[group]
+func (sv *spreadVisibility) mayNotCount(group int, c *pending.Class) bool {
+	g := &sv.queue.Pods.Topology.Groups[group]
 	if g.Kind != topology.Spread || !g.Hard {
 		return false
 	}
-	sameNodes := g.Nodes == c.Sig || !g.HonorTaints && (g.AnyNode || len(sv.queue.pods.Signatures[g.Nodes].Required) == 0)
+	sameNodes := g.Nodes == c.Sig || !g.HonorTaints && (g.AnyNode || len(sv.queue.Pods.Signatures[g.Nodes].Required) == 0)
 	return !sameNodes || len(g.Keys) > 0
 }
 
 // mayBeUncounted reports whether some group may ignore pods of the class.
-func (sv *spreadVisibility) mayBeUncounted(c *class) bool {
-	return slices.ContainsFunc(sv.queue.profile(c).In, func(g int) bool { return sv.mayNotCount(g, c) })
+func (sv *spreadVisibility) mayBeUncounted(c *pending.Class) bool {
+	return slices.ContainsFunc(sv.queue.Profile(c).In, func(g int) bool { return sv.mayNotCount(g, c) })
 }
 
 // uncountedBy returns the groups that certainly do not count the pods at this location, with the
 // domain.
 func (sv *spreadVisibility) uncountedBy(loc podLocation) []binding.GroupDomain {
-	c := &sv.queue.classes[loc.class]
-	if c.domains == nil {
+	c := &sv.queue.Classes[loc.class]
+	if c.Domains == nil {
 		return nil
 	}
 	var out []binding.GroupDomain
-	profile := sv.queue.profile(c)
+	profile := sv.queue.Profile(c)
 	for _, g := range profile.In {
-		k := slices.Index(profile.Keys, sv.queue.pods.Topology.Groups[g].Key)
+		k := slices.Index(profile.Keys, sv.queue.Pods.Topology.Groups[g].Key)
 		if k >= 0 && sv.mayNotCount(g, c) && !sv.countsAt(g, loc.host) {
-			out = append(out, binding.GroupDomain{Group: g, Domain: c.domains[k]})
+			out = append(out, binding.GroupDomain{Group: g, Domain: c.Domains[k]})
 		}
 	}
 	return out
@@ -88,12 +89,12 @@ func (sv *spreadVisibility) narrowOfferings() {
 // eachUncertainGroup visits the groups that may ignore pods of the class, or of the members of a
 // bundle.
 func (sv *spreadVisibility) eachUncertainGroup(class int, visit func(group int)) {
-	c := &sv.queue.classes[class]
-	for _, m := range c.members {
-		sv.eachUncertainGroup(m.class, visit)
+	c := &sv.queue.Classes[class]
+	for _, m := range c.Members {
+		sv.eachUncertainGroup(m.Class, visit)
 	}
-	for _, g := range sv.queue.profile(c).In {
-		if c.domains != nil && sv.mayNotCount(g, c) {
+	for _, g := range sv.queue.Profile(c).In {
+		if c.Domains != nil && sv.mayNotCount(g, c) {
 			visit(g)
 		}
 	}
@@ -112,11 +113,11 @@ func (sv *spreadVisibility) narrowFor(node, group int) {
 		less.allocations = slices.Clone(less.allocations)
 		a := &less.allocations[0]
 		if visible.Has(less.offer) {
-			a.acceptSet = sv.problem.accepts.Number(sv.problem.accepts.Sets[a.acceptSet].Both(visible))
+			a.acceptSet = sv.problem.Accepts.Number(sv.problem.Accepts.Sets[a.acceptSet].Both(visible))
 		} else {
-			others := sv.problem.accepts.Sets[a.acceptSet].Clone()
+			others := sv.problem.Accepts.Sets[a.acceptSet].Clone()
 			others.AndNot(visible)
-			a.acceptSet = sv.problem.accepts.Number(others)
+			a.acceptSet = sv.problem.Accepts.Number(others)
 		}
 		if _, lacks := sv.sol.nodeOffers.missingMinValue(&less); !lacks {
 			less.price = sv.sol.nodeOffers.cheapestPrice(&less)

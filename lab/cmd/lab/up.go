@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/lab"
 )
@@ -40,14 +40,14 @@ func up() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.Cluster, "cluster", "lab", "name of the EKS cluster")
 	cmd.Flags().StringVar(&f.Region, "region", "us-east-1", "AWS region; one of the embedded catalog")
-	cmd.Flags().StringVar(&f.AuthMode, "authentication-mode", world.AuthBoth, strings.Join(authModes[:2], ", ")+" or "+authModes[2])
+	cmd.Flags().StringVar(&f.AuthMode, "authentication-mode", ekscluster.AuthBoth, strings.Join(authModes[:2], ", ")+" or "+authModes[2])
 	cmd.Flags().StringVar(&f.joiner, "joiner", "", "also run this joiner program as the controller")
 	cmd.Flags().BoolVar(&f.lifelike, "lifelike", false, "let instances and pods take some time to start, as in reality")
 	return cmd
 }
 
 var (
-	authModes = []string{world.AuthConfigMap, world.AuthAPI, world.AuthBoth}
+	authModes = []string{ekscluster.AuthConfigMap, ekscluster.AuthAPI, ekscluster.AuthBoth}
 
 	// clusterName matches the names that EKS accepts. Source: the EKS API reference, CreateCluster.
 	clusterName = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)

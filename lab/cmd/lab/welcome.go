@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/joiner-sh/joiner/internal/emulator/world"
+	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -23,7 +23,7 @@ func welcome(w io.Writer, l *lab.Lab, isControlled bool) error {
 	}
 	fmt.Fprintf(w, "The lab is up. Ctrl-C ends it and removes %s\n\n", l.Home)
 	fmt.Fprintf(w, "Nodes may have the role %s. Subnets and security groups have the tag karpenter.sh/discovery: %s\n", lab.NodeRole, l.Cluster)
-	if l.AuthMode == world.AuthAPI {
+	if l.AuthMode == ekscluster.AuthAPI {
 		fmt.Fprintf(w, "This cluster does not read aws-auth. To let the role in:\n  aws eks create-access-entry --cluster-name %s --principal-arn %s --type EC2_LINUX\n",
 			l.Cluster, l.Roles.ARN(lab.NodeRole))
 	}

@@ -1,0 +1,118 @@
+package ekscluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+)
+
+// PodIdentityAssociation gives the pods of a service account a role: EKS Pod Identity. There is at most one for a service account.
+type PodIdentityAssociation struct {
+	ID             string // "a-" and 17 letters and digits
+	ARN            string
+	Namespace      string
+	ServiceAccount string
+	Role           string // ARN
+	CreatedAt      time.Time
+	ModifiedAt     time.Time
+	Tags           map[string]string
+}
+
+// podIdentity is the service that assumes the roles of pods.
+const podIdentity = "pods.eks.amazonaws.com"
+
+// CreatePodIdentityAssociation gives a service account of a cluster a role, which must be there and trust EKS Pod Identity. Neither the
+// namespace nor the service account need exist.
+func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodIdentityAssociation) (*PodIdentityAssociation, error) {
+	c, err := s.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if p.Namespace == "" || p.ServiceAccount == "" {
+		return nil, failure.New("InvalidParameterException", "An association needs a namespace and a service account.")
+	}
+	if old := c.AssociationOf(p.Namespace, p.ServiceAccount); old != nil {
+		return nil, failure.WithStatus(409, "ResourceInUseException", "Association already exists: %s", old.ID)
+	}
+	if err := s.canHavePods(p.Role); err != nil {
+		return nil, err
+	}
+	p.ID = "a-" + strings.ToLower(s.site.IDs.Letters("association", 17))
+	p.ARN = s.site.OwnARN("eks", "podidentityassociation/"+cluster+"/"+p.ID)
+	p.CreatedAt, p.ModifiedAt, p.Tags = now, now, maps.Clone(p.Tags)
+	if c.associations == nil {
+		c.associations = map[string]*PodIdentityAssociation{}
+	}
+	c.associations[p.ID] = &p
+	return &p, nil
+}
+
+// canHavePods refuses a role that EKS cannot assume for pods.
+func (s *EKS) canHavePods(arn string) error {
+	role, err := s.account.Role(identity.RoleName(arn))
+	if err != nil || role.ARN != arn {
+		return failure.New("InvalidParameterException", "Role provided in the request does not exist.")
+	}
+	if !role.TrustsService(podIdentity, "sts:AssumeRole", "sts:TagSession") {
+		return failure.New("InvalidParameterException", "Trust policy of the role provided is invalid. Follow the official documentation to resolve the issue.")
+	}
+	return nil
+}
+
+// PodIdentityAssociation returns an association of a cluster by its id.
+func (s *EKS) PodIdentityAssociation(cluster, id string) (*PodIdentityAssociation, error) {
+	c, err := s.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if p := c.associations[id]; p != nil {
+		return p, nil
+	}
+	return nil, failure.WithStatus(404, "ResourceNotFoundException", "No association found for id: %s", id)
+}
+
+// UpdatePodIdentityAssociation gives the service account of an association another role.
+func (s *EKS) UpdatePodIdentityAssociation(now time.Time, cluster, id, role string) (*PodIdentityAssociation, error) {
+	p, err := s.PodIdentityAssociation(cluster, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.canHavePods(role); err != nil {
+		return nil, err
+	}
+	p.Role, p.ModifiedAt = role, now
+	return p, nil
+}
+
+// DeletePodIdentityAssociation takes the role away again.
+func (s *EKS) DeletePodIdentityAssociation(cluster, id string) (*PodIdentityAssociation, error) {
+	p, err := s.PodIdentityAssociation(cluster, id)
+	if err != nil {
+		return nil, err
+	}
+	delete(s.clusters[cluster].associations, id)
+	return p, nil
+}
+
+// AssociationOf returns the association of a service account; nil: there is none.
+func (c *Cluster) AssociationOf(namespace, account string) *PodIdentityAssociation {
+	for _, p := range c.associations {
+		if p.Namespace == namespace && p.ServiceAccount == account {
+			return p
+		}
+	}
+	return nil
+}
+
+// Associations returns the associations of the cluster, by id.
+func (c *Cluster) Associations() []*PodIdentityAssociation {
+	var out []*PodIdentityAssociation
+	for _, id := range slices.Sorted(maps.Keys(c.associations)) {
+		out = append(out, c.associations[id])
+	}
+	return out
+}

@@ -1,0 +1,208 @@
+package ekscluster
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
+)
+
+// The authentication modes of an EKS cluster.
+const (
+	AuthConfigMap = "CONFIG_MAP"
+	AuthAPI       = "API"
+	AuthBoth      = "API_AND_CONFIG_MAP"
+)
+
+// Cluster is an EKS cluster as DescribeCluster returns it. Its control plane is not part of the world.
+type Cluster struct {
+	Name        string
+	ARN         string
+	Version     string // "1.31"
+	Endpoint    string // "https://…"
+	CA          string // base64 of the PEM
+	ServiceCIDR string // "10.100.0.0/16"; of IPv6 in a cluster of IPv6: "fd30:1c53:5f8a::/108"
+	Issuer      string // of service account tokens
+	AuthMode    string // AuthConfigMap, AuthAPI or AuthBoth
+	Status      string // "ACTIVE", "CREATING", "DELETING"
+	RoleARN     string
+	VPCID       string
+	SubnetIDs   []string
+	GroupIDs    []string // additional ones
+	GroupID     string   // the cluster's own security group
+	CreatedAt   time.Time
+	Tags        map[string]string
+	ZonalShift  bool // it takes part in zonal shifts
+
+	// NoPublicAccess and PrivateAccess are settings of its endpoint, which is public only by default. PublicCIDRs are its allowed
+	// sources; none: 0.0.0.0/0.
+	NoPublicAccess, PrivateAccess bool
+	PublicCIDRs                   []string
+
+	entries      map[string]*AccessEntry
+	profiles     map[string]*FargateProfile
+	addons       map[string]*Addon                  // by name
+	associations map[string]*PodIdentityAssociation // by id
+}
+
+// EKS has the EKS clusters of a region.
+type EKS struct {
+	site     *site.Site
+	account  *identity.IAM
+	clusters map[string]*Cluster // by name
+}
+
+// NewEKS returns the EKS of a region, without clusters. Roles that calls name are those of the account.
+func NewEKS(site *site.Site, account *identity.IAM) EKS {
+	return EKS{site: site, account: account, clusters: map[string]*Cluster{}}
+}
+
+// The kinds of access entries.
+const (
+	EntryStandard     = "STANDARD"
+	EntryEC2Linux     = "EC2_LINUX"
+	EntryEC2Windows   = "EC2_WINDOWS"
+	EntryFargateLinux = "FARGATE_LINUX"
+)
+
+// AccessEntry lets an IAM principal into a cluster.
+type AccessEntry struct {
+	Principal  string // ARN of a role or user
+	ARN        string // of the entry
+	Kind       string // EntryStandard…
+	Groups     []string
+	Username   string // may hold {{EC2PrivateDNSName}} and {{SessionName}}
+	CreatedAt  time.Time
+	ModifiedAt time.Time
+	Tags       map[string]string
+}
+
+// CreateCluster adds a cluster; what is not given gets EKS's default.
+func (s *EKS) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
+	if s.clusters[c.Name] != nil {
+		return nil, failure.WithStatus(409, "ResourceInUseException", "Cluster already exists with name: %s", c.Name)
+	}
+	if c.Name == "" {
+		return nil, failure.New("InvalidParameterException", "The cluster name must not be empty.")
+	}
+	c.ARN = s.site.OwnARN("eks", "cluster/"+c.Name)
+	c.Version = cmp.Or(c.Version, "1.31")
+	c.AuthMode = cmp.Or(c.AuthMode, AuthConfigMap)
+	c.Status = cmp.Or(c.Status, "ACTIVE")
+	c.ServiceCIDR = cmp.Or(c.ServiceCIDR, "10.100.0.0/16")
+	if c.Issuer == "" {
+		c.Issuer = "https://oidc.eks." + s.site.Region + ".amazonaws.com/id/" + strings.ToUpper(s.site.IDs.Hex("issuer", 32))
+	}
+	c.CreatedAt = now
+	c.entries, c.profiles = map[string]*AccessEntry{}, map[string]*FargateProfile{}
+	s.clusters[c.Name] = &c
+	return &c, nil
+}
+
+// Cluster returns a cluster by name. Its exported fields may be altered.
+func (s *EKS) Cluster(name string) (*Cluster, error) {
+	if c := s.clusters[name]; c != nil {
+		return c, nil
+	}
+	return nil, failure.WithStatus(404, "ResourceNotFoundException", "No cluster found for name: %s.", name)
+}
+
+// Clusters returns the names of the region's clusters, sorted.
+func (s *EKS) Clusters() []string { return slices.Sorted(maps.Keys(s.clusters)) }
+
+// DeleteCluster removes a cluster.
+func (s *EKS) DeleteCluster(name string) (*Cluster, error) {
+	c, err := s.Cluster(name)
+	if err != nil {
+		return nil, err
+	}
+	delete(s.clusters, name)
+	return c, nil
+}
+
+// CreateAccessEntry lets a principal in. Kinds other than STANDARD fix username and groups.
+func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*AccessEntry, error) {
+	c, err := s.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if c.AuthMode == AuthConfigMap {
+		return nil, failure.New("InvalidRequestException", "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation.")
+	}
+	if !strings.HasPrefix(e.Principal, "arn:") {
+		return nil, failure.New("InvalidParameterException", "The principalArn parameter format is not valid")
+	}
+	if c.entries[e.Principal] != nil {
+		return nil, failure.WithStatus(409, "ResourceInUseException", "The specified access entry resource is already in use on this cluster.")
+	}
+	e.Kind = cmp.Or(e.Kind, EntryStandard)
+	if err := e.complete(); err != nil {
+		return nil, err
+	}
+	id := identity.RoleName(e.Principal)
+	e.ARN = s.site.OwnARN("eks", "access-entry/"+cluster+"/role/"+s.site.Account+"/"+id+"/"+s.site.IDs.UUID("entry"))
+	e.CreatedAt, e.ModifiedAt = now, now
+	c.entries[e.Principal] = &e
+	return &e, nil
+}
+
+// complete gives an entry the username and groups of its kind.
+func (e *AccessEntry) complete() error {
+	fixed := func(username string, groups ...string) error {
+		if e.Username != "" && e.Username != username || len(e.Groups) > 0 {
+			return failure.New("InvalidParameterException", "The kubernetesGroups and username parameters cannot be set for access entries of type %s", e.Kind)
+		}
+		e.Username, e.Groups = username, groups
+		return nil
+	}
+	switch e.Kind {
+	case EntryStandard:
+		if strings.HasPrefix(e.Username, "system:") {
+			return failure.New("InvalidParameterException", "The username must not begin with system:")
+		}
+		e.Username = cmp.Or(e.Username, e.Principal)
+		return nil
+	case EntryEC2Linux:
+		return fixed("system:node:{{EC2PrivateDNSName}}", "system:nodes")
+	case EntryEC2Windows:
+		return fixed("system:node:{{EC2PrivateDNSName}}", "system:nodes", "eks:kube-proxy-windows")
+	case EntryFargateLinux:
+		return fixed("system:node:{{SessionName}}", "system:nodes", "system:node-proxier")
+	}
+	return failure.New("InvalidParameterException", "The type %s of the access entry is not valid", e.Kind)
+}
+
+// AccessEntry returns the entry of a principal.
+func (s *EKS) AccessEntry(cluster, principal string) (*AccessEntry, error) {
+	c, err := s.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if e := c.entries[principal]; e != nil {
+		return e, nil
+	}
+	return nil, failure.WithStatus(404, "ResourceNotFoundException", "The specified principalArn could not be found. You must specify a valid principalArn.")
+}
+
+// AccessEntries returns the entries of the cluster, by principal.
+func (c *Cluster) AccessEntries() []*AccessEntry {
+	var out []*AccessEntry
+	for _, p := range slices.Sorted(maps.Keys(c.entries)) {
+		out = append(out, c.entries[p])
+	}
+	return out
+}
+
+// DeleteAccessEntry shuts a principal out again.
+func (s *EKS) DeleteAccessEntry(cluster, principal string) error {
+	if _, err := s.AccessEntry(cluster, principal); err != nil {
+		return err
+	}
+	delete(s.clusters[cluster].entries, principal)
+	return nil
+}

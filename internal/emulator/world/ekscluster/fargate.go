@@ -1,0 +1,123 @@
+package ekscluster
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+)
+
+// FargateProfile says which pods of a cluster run on Fargate.
+type FargateProfile struct {
+	Name      string
+	ARN       string
+	Role      string // ARN of the pod execution role
+	SubnetIDs []string
+	Selectors []FargateSelector
+	Status    string // "CREATING", "ACTIVE", "DELETING"
+	CreatedAt time.Time
+	Tags      map[string]string
+}
+
+// The states of a Fargate profile.
+const (
+	ProfileCreating = "CREATING"
+	ProfileActive   = "ACTIVE"
+)
+
+// FargateSelector chooses pods of a namespace by all of its labels; * and ? stand for any text and any character.
+type FargateSelector struct {
+	Namespace string            `json:"namespace"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// Selects reports whether one of the profile's selectors is for a pod of a namespace.
+func (p *FargateProfile) Selects(namespace string, labels map[string]string) bool {
+	return slices.ContainsFunc(p.Selectors, func(s FargateSelector) bool { return s.selects(namespace, labels) })
+}
+
+func (s FargateSelector) selects(namespace string, labels map[string]string) bool {
+	if !alike(s.Namespace, namespace) {
+		return false
+	}
+	for key, want := range s.Labels {
+		if got, ok := labels[key]; !ok || !alike(want, got) {
+			return false
+		}
+	}
+	return true
+}
+
+// alike reports whether a text is as a pattern says. What is no pattern is like nothing.
+func alike(pattern, text string) bool {
+	ok, err := path.Match(pattern, text)
+	return err == nil && ok
+}
+
+// CreateFargateProfile adds a Fargate profile, which is active after Timing.Profile. Where the cluster has access entries, its pod
+// execution role gets one, unless it has one already; where it has none, only the caller can map the role.
+func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfile) (*FargateProfile, error) {
+	c, err := s.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if c.profiles[p.Name] != nil {
+		return nil, failure.WithStatus(409, "ResourceInUseException", "FargateProfile already exists with name: %s", p.Name)
+	}
+	if p.Name == "" || p.Role == "" || len(p.Selectors) == 0 {
+		return nil, failure.New("InvalidParameterException", "A Fargate profile needs a name, a pod execution role and at least one selector.")
+	}
+	if c.AuthMode != AuthConfigMap && c.entries[p.Role] == nil {
+		if _, err := s.CreateAccessEntry(now, cluster, AccessEntry{Principal: p.Role, Kind: EntryFargateLinux}); err != nil {
+			return nil, err
+		}
+	}
+	p.ARN = s.site.OwnARN("eks", "fargateprofile/"+cluster+"/"+p.Name+"/"+s.site.IDs.UUID("fargate"))
+	if len(p.SubnetIDs) == 0 {
+		p.SubnetIDs = slices.Clone(c.SubnetIDs)
+	}
+	p.CreatedAt = now
+	c.profiles[p.Name] = &p
+	if p.Status != "" {
+		return &p, nil
+	}
+	p.Status = ProfileActive
+	if wait := s.site.Timing.Profile; wait > 0 {
+		p.Status = ProfileCreating
+		s.site.Due.Enter(now.Add(wait), func(time.Time) { p.Status = ProfileActive })
+	}
+	return &p, nil
+}
+
+// FargateProfile returns a Fargate profile of a cluster by name.
+func (s *EKS) FargateProfile(cluster, name string) (*FargateProfile, error) {
+	c, err := s.Cluster(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if p := c.profiles[name]; p != nil {
+		return p, nil
+	}
+	return nil, failure.WithStatus(404, "ResourceNotFoundException", "No Fargate Profile found with name: %s.", name)
+}
+
+// FargateProfiles returns the cluster's Fargate profiles, by name.
+func (c *Cluster) FargateProfiles() []*FargateProfile {
+	var out []*FargateProfile
+	for _, n := range slices.Sorted(maps.Keys(c.profiles)) {
+		out = append(out, c.profiles[n])
+	}
+	return out
+}
+
+// DeleteFargateProfile removes a Fargate profile.
+func (s *EKS) DeleteFargateProfile(cluster, name string) (*FargateProfile, error) {
+	p, err := s.FargateProfile(cluster, name)
+	if err != nil {
+		return nil, err
+	}
+	delete(s.clusters[cluster].profiles, name)
+	return p, nil
+}

@@ -1,0 +1,91 @@
+package identity
+
+import (
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
+)
+
+// Identity is who a caller is.
+type Identity struct {
+	Account string // 12 digits
+	ARN     string // "arn:aws:sts::111122223333:assumed-role/node/i-0…"
+	UserID  string // "AROA…:i-0…"
+	Role    string // name of the role assumed; empty for a user
+}
+
+// Session is a set of access keys. Those of a role have a token and an end;
+// those of a user have neither.
+type Session struct {
+	AccessKey string // "ASIA…" or "AKIA…"
+	SecretKey string
+	Token     string
+	Expires   time.Time // zero: never
+	Identity  Identity
+}
+
+// Root returns the identity of an account's owner, who may do everything, as it calls from a region.
+func Root(account, region string) Identity {
+	return Identity{Account: account, ARN: "arn:" + site.Partition(region) + ":iam::" + account + ":root", UserID: account}
+}
+
+// CreateUser makes a user with one access key, which signs requests.
+func (a *IAM) CreateUser(name string) Session {
+	id := "AIDA" + a.ids.Letters("user", 17)
+	return a.sts.issue(Session{
+		AccessKey: "AKIA" + a.ids.Letters("key", 16),
+		SecretKey: a.ids.Hex("secret", 40),
+		Identity:  Identity{Account: a.ID, ARN: a.arn("iam", "user/"+name), UserID: id},
+	})
+}
+
+// AssumeRole opens a session of a role. Its trust policy is not looked at.
+func (a *IAM) AssumeRole(now time.Time, role, session string, life time.Duration) (Session, error) {
+	r := a.roles[role]
+	if r == nil {
+		return Session{}, failure.WithStatus(403, "AccessDenied", "not authorized to perform: sts:AssumeRole on resource: %s", a.arn("iam", "role/"+role))
+	}
+	return a.sts.issue(Session{
+		AccessKey: "ASIA" + a.ids.Letters("key", 16),
+		SecretKey: a.ids.Hex("secret", 40),
+		Token:     "IQoJ" + a.ids.Hex("token", 60),
+		Expires:   now.Add(life),
+		Identity: Identity{
+			Account: a.ID, Role: role,
+			ARN:    a.arn("sts", "assumed-role/"+role+"/"+session),
+			UserID: r.ID + ":" + session,
+		},
+	}), nil
+}
+
+// SessionByKey finds the session that an access key belongs to.
+func (s *STS) SessionByKey(accessKey string) (Session, bool) {
+	if found := s.sessions[accessKey]; found != nil {
+		return *found, true
+	}
+	return Session{}, false
+}
+
+// issue registers a session, so that its signature can be verified.
+func (s *STS) issue(issued Session) Session {
+	if s.sessions == nil {
+		s.sessions = map[string]*Session{}
+	}
+	s.sessions[issued.AccessKey] = &issued
+	return issued
+}
+
+// Forget drops a session whose keys have been replaced, once they have expired. nil is no session.
+func (s *STS) Forget(due *site.Timetable, old *Session) {
+	if old == nil {
+		return
+	}
+	due.Enter(old.Expires, func(time.Time) { delete(s.sessions, old.AccessKey) })
+}
+
+// RoleName returns the name of a role from its name or ARN.
+func RoleName(nameOrARN string) string {
+	return nameOrARN[strings.LastIndexByte(nameOrARN, '/')+1:]
+}

@@ -1,0 +1,108 @@
+package identity
+
+import (
+	"slices"
+	"time"
+	"unicode"
+
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+)
+
+// Policy is a managed policy that the account has made itself.
+type Policy struct {
+	Name, Path string // Path "/" unless given
+	ID         string // "ANPA…"
+	ARN        string
+	Document   string // JSON, as given
+	CreatedAt  time.Time
+
+	read iampolicy.Policy
+}
+
+// maxPolicy is how many characters a managed policy may have, white space not counted.
+const maxPolicy = 6144
+
+// CreatePolicy makes a managed policy. An empty path is "/".
+func (a *IAM) CreatePolicy(now time.Time, p Policy) (Policy, error) {
+	if !validName(p.Name, 128) {
+		return Policy{}, failure.New("ValidationError", "The specified value for policyName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
+	}
+	if p.Path == "" {
+		p.Path = "/"
+	}
+	p.ARN = a.arn("iam", "policy"+p.Path+p.Name)
+	if a.policies[p.ARN] != nil {
+		return Policy{}, failure.WithStatus(409, "EntityAlreadyExists", "A policy called %s already exists. Duplicate names are not allowed.", p.Name)
+	}
+	size := 0
+	for _, r := range p.Document {
+		if !unicode.IsSpace(r) {
+			size++
+		}
+	}
+	if size > maxPolicy {
+		return Policy{}, failure.WithStatus(409, "LimitExceeded", "Cannot exceed quota for PolicySize: %d", maxPolicy)
+	}
+	var err error
+	if p.read, err = iampolicy.Read([]byte(p.Document)); err != nil {
+		return Policy{}, failure.New("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
+	}
+	p.ID, p.CreatedAt = "ANPA"+a.ids.Letters("policy", 17), now
+	if a.policies == nil {
+		a.policies = map[string]*Policy{}
+	}
+	a.policies[p.ARN] = &p
+	return p, nil
+}
+
+// Policy returns a managed policy of the account by its ARN.
+func (a *IAM) Policy(arn string) (Policy, error) {
+	if p := a.policies[arn]; p != nil {
+		return *p, nil
+	}
+	return Policy{}, failure.WithStatus(404, "NoSuchEntity", "Policy %s was not found.", arn)
+}
+
+// DeletePolicy removes a managed policy that is attached to no role.
+func (a *IAM) DeletePolicy(arn string) error {
+	if _, err := a.Policy(arn); err != nil {
+		return err
+	}
+	for _, r := range a.roles {
+		if slices.Contains(r.Policies, arn) {
+			return failure.WithStatus(409, "DeleteConflict", "Cannot delete a policy attached to entities.")
+		}
+	}
+	delete(a.policies, arn)
+	return nil
+}
+
+// Judged says whether the policies of a role are looked at: as soon as one of the account's own is attached, or it has one
+// of its own. A role that has
+// none, or only AWS's, whose texts this world does not know, may do everything; in life it is the other way round.
+func (a *IAM) Judged(role string) bool {
+	r := a.roles[role]
+	return r != nil && (len(r.inline) > 0 || slices.ContainsFunc(r.Policies, func(arn string) bool { return a.policies[arn] != nil }))
+}
+
+// Judge says what the policies of a role, which is Judged, say of a request.
+func (a *IAM) Judge(role string, r iampolicy.Request) iampolicy.Verdict {
+	var policies []iampolicy.Policy
+	for _, g := range a.scps {
+		if iampolicy.Judge([]iampolicy.Policy{g.read}, r).Denied {
+			return iampolicy.Verdict{Denied: true}
+		}
+	}
+	if known := a.roles[role]; known != nil {
+		for _, arn := range known.Policies {
+			if p := a.policies[arn]; p != nil {
+				policies = append(policies, p.read)
+			}
+		}
+		for _, name := range known.Inline() {
+			policies = append(policies, known.inline[name])
+		}
+	}
+	return iampolicy.Judge(policies, r)
+}

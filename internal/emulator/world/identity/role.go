@@ -1,0 +1,197 @@
+package identity
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
+)
+
+// Role is an IAM role.
+type Role struct {
+	Name, Path  string // Path "/" unless given
+	ID          string // "AROA…"
+	ARN         string
+	TrustPolicy string // JSON, as given
+	Description string
+	CreatedAt   time.Time
+	Tags        map[string]string
+	Policies    []string // ARNs of the managed policies attached, sorted
+
+	inline map[string]iampolicy.Policy // policies of its own, by name
+}
+
+// Inline returns the names of the role's own policies, sorted.
+func (r Role) Inline() []string { return slices.Sorted(maps.Keys(r.inline)) }
+
+// ForInstances reports whether EC2 may give the role to instances, by its trust policy. An empty policy allows every
+// caller.
+func (r Role) ForInstances() bool {
+	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) || strings.Contains(r.TrustPolicy, `"*"`)
+}
+
+// Profile is an instance profile: what gives an instance its role.
+type Profile struct {
+	Name, Path string
+	ID         string // "AIPA…"
+	ARN        string
+	CreatedAt  time.Time
+	Tags       map[string]string
+	Role       string // name of the role in it; empty without one
+}
+
+// CreateRole makes a role. An empty path is "/".
+func (a *IAM) CreateRole(now time.Time, role Role) (Role, error) {
+	if !validName(role.Name, 64) {
+		return Role{}, failure.New("ValidationError", "The specified value for roleName is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-")
+	}
+	if a.roles[role.Name] != nil {
+		return Role{}, failure.WithStatus(409, "EntityAlreadyExists", "Role with name %s already exists.", role.Name)
+	}
+	if role.Path == "" {
+		role.Path = "/"
+	}
+	role.ID = "AROA" + a.ids.Letters("role", 17)
+	role.ARN = a.arn("iam", "role"+role.Path+role.Name)
+	role.CreatedAt = now
+	role.Tags = maps.Clone(role.Tags)
+	if a.roles == nil {
+		a.roles = map[string]*Role{}
+	}
+	a.roles[role.Name] = &role
+	return role, nil
+}
+
+// CreateSpotRole creates the service-linked role for spot instances.
+func (a *IAM) CreateSpotRole(now time.Time) (Role, error) {
+	const name = "AWSServiceRoleForEC2Spot"
+	if a.roles[name] != nil {
+		return Role{}, failure.New("InvalidInput", "Service role name %s has been taken in this account, please try a different suffix.", name)
+	}
+	a.NoSpotRole = false
+	return a.CreateRole(now, Role{Name: name, Path: "/aws-service-role/spot.amazonaws.com/", Description: "Default EC2 Spot Service Linked Role",
+		TrustPolicy: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"spot.amazonaws.com"},"Action":"sts:AssumeRole"}]}`})
+}
+
+// Role returns a role by name.
+func (a *IAM) Role(name string) (Role, error) {
+	if r := a.roles[name]; r != nil {
+		return *r, nil
+	}
+	return Role{}, noRole(name)
+}
+
+// Roles returns the roles under a path, sorted by name.
+func (a *IAM) Roles(pathPrefix string) []Role {
+	var out []Role
+	for _, name := range slices.Sorted(maps.Keys(a.roles)) {
+		if strings.HasPrefix(a.roles[name].Path, pathPrefix) {
+			out = append(out, *a.roles[name])
+		}
+	}
+	return out
+}
+
+// DeleteRole removes a role that nothing uses.
+func (a *IAM) DeleteRole(name string) error {
+	r := a.roles[name]
+	if r == nil {
+		return noRole(name)
+	}
+	if len(r.Policies) > 0 {
+		return failure.WithStatus(409, "DeleteConflict", "Cannot delete entity, must detach all policies first.")
+	}
+	if len(a.ProfilesOfRole(name)) > 0 {
+		return failure.WithStatus(409, "DeleteConflict", "Cannot delete entity, must remove roles from instance profile first.")
+	}
+	delete(a.roles, name)
+	return nil
+}
+
+// AttachPolicy attaches a managed policy to a role. One of AWS's is attached by name alone: what it allows is not known.
+func (a *IAM) AttachPolicy(role, policyARN string) error {
+	r := a.roles[role]
+	if r == nil {
+		return noRole(role)
+	}
+	if !slices.Contains(r.Policies, policyARN) {
+		policies := append(slices.Clone(r.Policies), policyARN)
+		slices.Sort(policies)
+		r.Policies = policies
+	}
+	return nil
+}
+
+// DetachPolicy undoes AttachPolicy.
+func (a *IAM) DetachPolicy(role, policyARN string) error {
+	r := a.roles[role]
+	if r == nil {
+		return noRole(role)
+	}
+	if !slices.Contains(r.Policies, policyARN) {
+		return failure.WithStatus(404, "NoSuchEntity", "Policy %s was not found.", policyARN)
+	}
+	r.Policies = slices.DeleteFunc(slices.Clone(r.Policies), func(p string) bool { return p == policyARN })
+	return nil
+}
+
+// PutRolePolicy gives a role a policy of its own, in place of an older one of that name.
+func (a *IAM) PutRolePolicy(role, name, document string) error {
+	r := a.roles[role]
+	if r == nil {
+		return noRole(role)
+	}
+	read, err := iampolicy.Read([]byte(document))
+	if err != nil {
+		return failure.New("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
+	}
+	inline := maps.Clone(r.inline)
+	if inline == nil {
+		inline = map[string]iampolicy.Policy{}
+	}
+	inline[name] = read
+	r.inline = inline
+	return nil
+}
+
+// UpdateTrust replaces the trust policy of a role.
+func (a *IAM) UpdateTrust(role, document string) error {
+	r := a.roles[role]
+	if r == nil {
+		return noRole(role)
+	}
+	r.TrustPolicy = document
+	return nil
+}
+
+// TagRole adds tags to a role and takes some away.
+func (a *IAM) TagRole(name string, add map[string]string, remove []string) error {
+	r := a.roles[name]
+	if r == nil {
+		return noRole(name)
+	}
+	r.Tags = site.WithTags(r.Tags, add, remove)
+	return nil
+}
+
+func noRole(name string) error {
+	return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
+}
+
+// validName says whether IAM allows the name.
+func validName(name string, longest int) bool {
+	if name == "" || len(name) > longest {
+		return false
+	}
+	for _, c := range name {
+		alphanumeric := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alphanumeric && !strings.ContainsRune("+=,.@_-", c) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,62 @@
+package identity
+
+import (
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+)
+
+// ServiceControlPolicy is a service control policy of the account's organization. It allows nothing by itself; what it denies, no principal of
+// the account may do.
+type ServiceControlPolicy struct {
+	ID  string // "p-…"
+	ARN string
+
+	read iampolicy.Policy
+}
+
+// AttachServiceControlPolicy attaches a service control policy to the account. The document is JSON; only its denials count.
+func (a *IAM) AttachServiceControlPolicy(document string) (ServiceControlPolicy, error) {
+	read, err := iampolicy.Read([]byte(document))
+	if err != nil {
+		return ServiceControlPolicy{}, failure.New("MalformedPolicyDocumentException", "The provided policy document does not meet the requirements of the specified policy type: %v", err)
+	}
+	g := ServiceControlPolicy{ID: "p-" + a.ids.Hex("scp", 8), read: read}
+	g.ARN = "arn:" + a.Partition() + ":organizations::" + a.ID + ":policy/o-exampleorg/service_control_policy/" + g.ID
+	a.scps = append(a.scps, g)
+	return g, nil
+}
+
+// ServiceControlPolicies returns those that the account is under, oldest first.
+func (a *IAM) ServiceControlPolicies() []ServiceControlPolicy { return slices.Clone(a.scps) }
+
+// DetachServiceControlPolicy detaches a service control policy by its ID.
+func (a *IAM) DetachServiceControlPolicy(id string) error {
+	i := slices.IndexFunc(a.scps, func(g ServiceControlPolicy) bool { return g.ID == id })
+	if i < 0 {
+		return failure.New("PolicyNotAttachedException", "The policy isn't attached to the specified target in the specified root.")
+	}
+	a.scps = slices.Delete(slices.Clone(a.scps), i, i+1)
+	return nil
+}
+
+// Denier returns which policy denies a request that Judge denies: "a service control policy" or "an identity-based policy",
+// and its ARN. Both are empty where none does.
+func (a *IAM) Denier(role string, q iampolicy.Request) (kind, arn string) {
+	for _, g := range a.scps {
+		if iampolicy.Judge([]iampolicy.Policy{g.read}, q).Denied {
+			return "a service control policy", g.ARN
+		}
+	}
+	known := a.roles[role]
+	if known == nil {
+		return "", ""
+	}
+	for _, arn := range known.Policies {
+		if p := a.policies[arn]; p != nil && iampolicy.Judge([]iampolicy.Policy{p.read}, q).Denied {
+			return "an identity-based policy", arn
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,145 @@
+package identity
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+)
+
+// IdentityProvider is an IAM OIDC identity provider: an account's word that it believes the tokens of an issuer. Without one, no service
+// account of a cluster can assume a role.
+type IdentityProvider struct {
+	ARN       string
+	Issuer    string   // URL: "https://oidc.eks.us-east-1.amazonaws.com/id/…"
+	Audiences []string // whom its tokens may be meant for: sts.amazonaws.com
+}
+
+// CreateIdentityProvider makes the account believe an issuer, as far as its tokens are meant for one of the audiences.
+func (a *IAM) CreateIdentityProvider(issuer string, audiences ...string) (IdentityProvider, error) {
+	host, ok := strings.CutPrefix(issuer, "https://")
+	if !ok {
+		return IdentityProvider{}, failure.New("InvalidInput", "Invalid Open ID Connect Provider URL")
+	}
+	p := IdentityProvider{ARN: a.arn("iam", "oidc-provider/"+host), Issuer: issuer, Audiences: slices.Clone(audiences)}
+	if a.providers[issuer] != nil {
+		return IdentityProvider{}, failure.WithStatus(409, "EntityAlreadyExists", "Provider with url %s already exists.", issuer)
+	}
+	if a.providers == nil {
+		a.providers = map[string]*IdentityProvider{}
+	}
+	a.providers[issuer] = &p
+	return p, nil
+}
+
+// DeleteIdentityProvider makes the account believe an issuer no more.
+func (a *IAM) DeleteIdentityProvider(issuer string) { delete(a.providers, issuer) }
+
+// IdentityProviders returns those of the account, sorted by issuer.
+func (a *IAM) IdentityProviders() []IdentityProvider {
+	var out []IdentityProvider
+	for _, issuer := range slices.Sorted(maps.Keys(a.providers)) {
+		out = append(out, *a.providers[issuer])
+	}
+	return out
+}
+
+// WebIdentity is who a token of an issuer is about.
+type WebIdentity struct {
+	Provider string // ARN of the identity provider that the account has for its issuer
+	Subject  string // "system:serviceaccount:kube-system:joiner"
+	Audience string // of those that it is meant for, the one that the provider knows
+}
+
+// AssumeRoleWithWebIdentity opens a session of a role for who has a token that an identity provider of the account vouches for and that the
+// role's trust policy names. The answers are those of
+// https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html.
+func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token string, life time.Duration) (Session, WebIdentity, error) {
+	who, issuer, err := a.believe(now, token)
+	if err != nil {
+		return Session{}, WebIdentity{}, err
+	}
+	r := a.roles[role]
+	if r == nil || !trustsWeb(r.TrustPolicy, who, issuer) {
+		return Session{}, WebIdentity{}, failure.WithStatus(403, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")
+	}
+	opened, err := a.AssumeRole(now, role, session, life)
+	return opened, who, err
+}
+
+// believe reads a token and says who it is about, or why it is not believed.
+func (a *IAM) believe(now time.Time, token string) (who WebIdentity, issuer string, err error) {
+	t, err := readToken(token)
+	if err != nil {
+		return WebIdentity{}, "", invalidIdentity("The ID Token provided is not a valid JWT. (You may see this error if you sent an Access Token)")
+	}
+	provider := a.providers[t.claims.Issuer]
+	if provider == nil {
+		return WebIdentity{}, "", invalidIdentity("No OpenIDConnect provider found in your account for " + t.claims.Issuer)
+	}
+	key := a.sts.issuers[t.claims.Issuer][t.key]
+	if key == nil || !t.signedBy(key) {
+		return WebIdentity{}, "", invalidIdentity("Couldn't retrieve verification key from your identity provider,  please reference AssumeRoleWithWebIdentity documentation for requirements")
+	}
+	if ends := time.Unix(t.claims.Expires, 0); !now.Before(ends) {
+		return WebIdentity{}, "", failure.New("ExpiredTokenException", "Token expired: current date/time %d must be before the expiration date/time%d", now.Unix(), ends.Unix())
+	}
+	at := slices.IndexFunc(t.claims.Audiences, func(audience string) bool { return slices.Contains(provider.Audiences, audience) })
+	if at < 0 {
+		return WebIdentity{}, "", invalidIdentity("Incorrect token audience")
+	}
+	return WebIdentity{provider.ARN, t.claims.Subject, t.claims.Audiences[at]}, t.claims.Issuer, nil
+}
+
+func invalidIdentity(message string) error { return failure.New("InvalidIdentityToken", "%s", message) }
+
+// trustsWeb reports whether a trust policy allows the web identity to assume its role. A policy that package iampolicy cannot parse
+// allows no one.
+func trustsWeb(policy string, who WebIdentity, issuer string) bool {
+	var document struct {
+		Version   string
+		Statement []map[string]any
+	}
+	if json.Unmarshal([]byte(policy), &document) != nil {
+		return false
+	}
+	var about []map[string]any
+	for _, s := range document.Statement {
+		principal, _ := s["Principal"].(map[string]any)
+		if !names(principal["Federated"], who.Provider) {
+			continue
+		}
+		one := maps.Clone(s)
+		delete(one, "Principal") // permit judges what an identity may do to a resource
+		one["Resource"] = "*"
+		about = append(about, one)
+	}
+	text, err := json.Marshal(map[string]any{"Version": document.Version, "Statement": about})
+	if err != nil {
+		return false
+	}
+	read, err := iampolicy.Read(text)
+	if err != nil {
+		return false
+	}
+	host := strings.TrimPrefix(issuer, "https://")
+	return iampolicy.Judge([]iampolicy.Policy{read}, iampolicy.Request{
+		Action: "sts:AssumeRoleWithWebIdentity", Resource: "*",
+		Keys: iampolicy.Keys{host + ":sub": {who.Subject}, host + ":aud": {who.Audience}},
+	}).Allowed
+}
+
+// names reports whether a text of a policy, or a list of them, has the name.
+func names(texts any, name string) bool {
+	switch texts := texts.(type) {
+	case string:
+		return texts == name
+	case []any:
+		return slices.Contains(texts, any(name))
+	}
+	return false
+}

@@ -1,0 +1,60 @@
+package network
+
+import (
+	"cmp"
+	"slices"
+)
+
+// NetworkACL is a list of rules for the packets of subnets, in both directions and each packet by itself: it knows no connections.
+type NetworkACL struct {
+	ID        string // "acl-0…"
+	VPCID     string
+	Default   bool // of the subnets that no other one names
+	SubnetIDs []string
+	Entries   []ACLEntry
+}
+
+// ACLEntry lets packets through or not. The one with the lowest number that fits decides; what none fits is dropped.
+type ACLEntry struct {
+	Number   int64
+	Out      bool // of what leaves the subnet, not of what comes
+	Deny     bool
+	Protocol string // "-1" is all, "6" TCP, "17" UDP
+	CIDR     string
+	From, To int64 // ports; 0 with protocol "-1"
+}
+
+// fits says whether the entry is about TCP packets to a port of the world.
+func (e ACLEntry) fits(out bool, port int64) bool {
+	return e.Out == out && e.CIDR == "0.0.0.0/0" && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
+}
+
+// Lets says whether TCP packets to a port get through, on their way out or in.
+func (n *NetworkACL) Lets(out bool, port int64) bool {
+	entries := slices.SortedFunc(slices.Values(n.Entries), func(a, b ACLEntry) int { return cmp.Compare(a.Number, b.Number) })
+	i := slices.IndexFunc(entries, func(e ACLEntry) bool { return e.fits(out, port) })
+	return i >= 0 && !entries[i].Deny
+}
+
+// CreateNetworkACL makes a network ACL for some subnets of a VPC.
+func (net *Network) CreateNetworkACL(n NetworkACL) *NetworkACL {
+	n.ID = net.site.IDs.New("acl")
+	net.acls = append(net.acls, &n)
+	return &n
+}
+
+// NetworkACLs returns the network ACLs of the region, oldest first.
+func (net *Network) NetworkACLs() []*NetworkACL { return net.acls }
+
+// NetworkACL returns the network ACL of a subnet: the one that names it, else its VPC's default; nil if there is none, which lets
+// everything through.
+func (net *Network) NetworkACL(s *Subnet) *NetworkACL {
+	named := func(n *NetworkACL) bool { return slices.Contains(n.SubnetIDs, s.ID) }
+	if i := slices.IndexFunc(net.acls, named); i >= 0 {
+		return net.acls[i]
+	}
+	if i := slices.IndexFunc(net.acls, func(n *NetworkACL) bool { return n.Default && n.VPCID == s.VPCID }); i >= 0 {
+		return net.acls[i]
+	}
+	return nil
+}

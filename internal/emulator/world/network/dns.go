@@ -1,0 +1,62 @@
+package network
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+)
+
+// AmazonDNS is the resolver of a VPC, as DHCP options name it.
+const AmazonDNS = "AmazonProvidedDNS"
+
+// DHCPOptions are the DHCP options of a VPC.
+type DHCPOptions struct {
+	ID      string   // "dopt-0…"
+	Servers []string // domain-name-servers: AmazonDNS or addresses
+}
+
+// CreateDHCPOptions makes options that no VPC has yet.
+func (net *Network) CreateDHCPOptions(servers ...string) DHCPOptions {
+	o := DHCPOptions{ID: net.site.IDs.New("dopt"), Servers: servers}
+	net.dhcp = append(net.dhcp, o)
+	return o
+}
+
+// AssociateDHCPOptions gives a VPC other options.
+func (net *Network) AssociateDHCPOptions(vpc, id string) error {
+	i := slices.IndexFunc(net.dhcp, func(o DHCPOptions) bool { return o.ID == id })
+	if i < 0 {
+		return failure.New("InvalidDhcpOptionID.NotFound", "The dhcpOption ID '%s' does not exist", id)
+	}
+	for _, v := range net.VPCs() {
+		if v.ID == vpc {
+			v.NameServers = net.dhcp[i].Servers
+			return nil
+		}
+	}
+	return failure.New("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpc)
+}
+
+// Resolves reports whether instances of a VPC find AWS's names, and the private names of clusters in it.
+func (v *VPC) Resolves() bool {
+	return !v.NoDNSSupport && (len(v.NameServers) == 0 || slices.Contains(v.NameServers, AmazonDNS))
+}
+
+// GatewayAddress is the public address of a NAT gateway, always the same one, of a range reserved for documentation.
+func GatewayAddress(id string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return netip.AddrFrom4([4]byte{198, 18, byte(h.Sum32() >> 8), byte(h.Sum32())}).String()
+}
+
+// PrivateName returns the name that VPC DNS gives an address.
+func PrivateName(region, address string) string {
+	domain := region + ".compute.internal"
+	if region == "us-east-1" {
+		domain = "ec2.internal"
+	}
+	return "ip-" + strings.ReplaceAll(address, ".", "-") + "." + domain
+}

@@ -1,0 +1,35 @@
+package network
+
+import (
+	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
+	"github.com/joiner-sh/joiner/internal/emulator/world/site"
+)
+
+// FargatePlace is the host of one Fargate pod, which is no instance of the account.
+type FargatePlace struct {
+	SubnetID string
+	Zone     site.Zone
+	IP       string
+	Name     string // private DNS name of the address: "ip-10-0-0-12.ec2.internal"
+}
+
+// TakeFargatePlace takes an address for a pod's host in the first of the subnets that has a free one.
+func (net *Network) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
+	for _, id := range subnetIDs {
+		s := net.Subnet(id)
+		if s == nil {
+			continue
+		}
+		if a, ok := s.TakeAddress(); ok {
+			return FargatePlace{SubnetID: id, Zone: s.Zone, IP: a.String(), Name: PrivateName(net.site.Region, a.String())}, nil
+		}
+	}
+	return FargatePlace{}, failure.New("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")
+}
+
+// GiveFargatePlace releases the address of a host that is gone.
+func (net *Network) GiveFargatePlace(p FargatePlace) {
+	if s := net.Subnet(p.SubnetID); s != nil {
+		s.GiveAddress(p.IP)
+	}
+}

@@ -1,0 +1,59 @@
+package site
+
+import (
+	"strings"
+
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// Zone is an availability zone.
+type Zone = catalog.Zone
+
+// ZonesOf returns the first three zones of a region. In life the ids are dealt
+// out differently to each account; here zone a is always az1.
+func ZonesOf(region string) []Zone {
+	code := regionCode(region)
+	zones := make([]Zone, 0, 3)
+	for i, letter := range []string{"a", "b", "c"} {
+		zones = append(zones, Zone{Name: region + letter, ID: code + "-az" + string(rune('1'+i))})
+	}
+	return zones
+}
+
+// regionCode shortens a region's name as zone ids do: "us-east-1" is "use1",
+// "ap-southeast-2" is "apse2", "us-gov-west-1" is "usgw1".
+func regionCode(region string) string {
+	parts := strings.Split(region, "-")
+	var b strings.Builder
+	for i, p := range parts {
+		if i == 0 {
+			b.WriteString(p)
+			continue
+		}
+		b.WriteString(direction(p))
+	}
+	return b.String()
+}
+
+func direction(word string) string {
+	for _, first := range []string{"north", "south"} {
+		if rest, ok := strings.CutPrefix(word, first); ok && rest != "" {
+			return first[:1] + rest[:1]
+		}
+	}
+	if strings.Trim(word, "0123456789") == "" {
+		return word
+	}
+	return word[:1]
+}
+
+// Partition returns the part of AWS that a region belongs to: "aws", "aws-cn" or "aws-us-gov".
+func Partition(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}

@@ -1,0 +1,105 @@
+package bundle
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does with required
+// affinity. If not all preferences of a pod can be satisfied, those of the lowest weight are
+// dropped first. It returns the bundles, which are new classes.
+func (bu Bundler) ColocatePreferred() []int {
+	from := len(bu.queue.Classes)
+	for _, c := range slices.Clone(bu.queue.Order) {
+		class := &bu.queue.Classes[c]
+		if bu.queue.Left[c] == 0 || class.Members != nil || bu.queue.Profile(class).HasRequiredHostAffinity() || len(class.Stages) == 0 {
+			continue
+		}
+		rules := bu.colocationPreferences(c)
+		for n := len(rules); n > 0 && bu.queue.Left[c] > 0; n-- {
+			groups, self := groupsOf(rules[:n])
+			if self {
+				bu.groupSelfAffine(c, groups)
+			} else {
+				bu.bundleWithTargets(c, groups, true)
+			}
+		}
+	}
+	var out []int
+	for c := from; c < len(bu.queue.Classes); c++ {
+		out = append(out, c)
+	}
+	if len(out) > 0 {
+		bu.queue.SortClasses()
+	}
+	return out
+}
+
+// colocationPreferences returns the class's preferred host affinities, the highest weight first.
+func (bu Bundler) colocationPreferences(c int) []topology.Rule {
+	var out []topology.Rule
+	for _, r := range bu.queue.Profile(&bu.queue.Classes[c]).Host {
+		if r.Kind == topology.Affinity && r.Weight > bu.queue.DroppedWeight[c] {
+			out = append(out, r)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b topology.Rule) int { return cmp.Compare(b.Weight, a.Weight) })
+	return out
+}
+
+// groupsOf returns the groups of the rules, sorted, and whether all of them select the pods
+// themselves.
+func groupsOf(rules []topology.Rule) (groups []int, self bool) {
+	self = true
+	for _, r := range rules {
+		groups = append(groups, r.Group)
+		self = self && r.Self
+	}
+	slices.Sort(groups)
+	return groups, self
+}
+
+// groupSelfAffine bundles the pods of all classes with the same preferences for one another. If
+// they do not fit on one node, the pods of the class are put into as few bundles as possible.
+func (bu Bundler) groupSelfAffine(c int, groups []int) {
+	var members []pending.Member
+	for _, o := range bu.queue.Order {
+		other := &bu.queue.Classes[o]
+		if bu.queue.Left[o] == 0 || other.Members != nil || len(other.Stages) == 0 || bu.queue.Profile(other).HasRequiredHostAffinity() {
+			continue
+		}
+		if theirs, self := groupsOf(bu.colocationPreferences(o)); self && slices.Equal(theirs, groups) {
+			members = append(members, pending.Member{Class: o, N: bu.queue.Left[o]})
+		}
+	}
+	if len(members) > 1 && bu.addBundles(members, 1, true) {
+		return
+	}
+	for n := bu.queue.Left[c]; n > 1; n = min(n-max(n/10, 1), bu.queue.Left[c]) {
+		bu.addBundles([]pending.Member{{Class: c, N: n}}, bu.queue.Left[c]/n, true)
+	}
+}
+
+// RelaxColocation drops the colocation preference, and lighter ones, of pods that could not be
+// placed with it. It returns their classes.
+func (bu Bundler) RelaxColocation() []int {
+	var out []int
+	for c := range bu.queue.Classes {
+		b := &bu.queue.Classes[c]
+		if !b.Preferred || bu.queue.Left[c] == 0 {
+			continue
+		}
+		for _, m := range b.Members {
+			if rules := bu.colocationPreferences(m.Class); len(rules) > 0 {
+				bu.queue.DroppedWeight[m.Class] = rules[0].Weight
+			}
+			bu.queue.Stage[m.Class] = 0
+			out = append(out, m.Class)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

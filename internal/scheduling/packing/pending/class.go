@@ -1,0 +1,79 @@
+package pending
+
+import (
+	"math"
+
+	"github.com/joiner-sh/joiner/internal/model/bitset"
+	"github.com/joiner-sh/joiner/internal/model/hashkey"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+)
+
+// Class is a pod group: units with the same requests, rules and priority, any of which can replace
+// any other. A unit is one pod, or the pods of one bundle.
+type Class struct {
+	podgroup.Class     // requests of a unit; pods in the order of placement
+	PodsPerUnit    int // 1 or more
+	InitialUnits   int // number of units before the class was split into parts
+
+	Base        int        // of a part: the whole class; else the class itself
+	Domains     []int      // of a part: its topology domains, by key of the profile
+	Nodes       bitset.Set // of a part: the existing nodes in its domains; nil means all
+	Members     []Member   // of a bundle: the members of one unit
+	OneNodeOnly bool       // of a bundle: no plan can put its pods on more than one node
+	Preferred   bool       // of a bundle: its pods prefer to share a node but need not
+
+	HardSet    int // the accept set without preferences, of offerings available now
+	FirstStage int // the first stage before the class was split; -1 if none
+
+	// Stages are the accept sets to try in order. The softest preference is dropped first, and
+	// NodePools of higher weight come first.
+	Stages []int
+	Bulk   float64 // weighted size of a unit's requests; see BulkOf
+}
+
+// Member is a number of units of a class in each unit of a bundle.
+type Member struct {
+	Class int // number of the class
+	N     int // units of it in each unit of the bundle; 1 or more
+}
+
+// Units returns how many units the class has.
+func (c *Class) Units() int { return len(c.Pods) / c.PodsPerUnit }
+
+// MinimalPrice is the dual price of pods that cost nothing, so that they are placed too, the larger
+// first. A thousand cores get a billionth of a dollar.
+func (c *Class) MinimalPrice() float64 {
+	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
+}
+
+// AppendProportion appends the proportion of the class's requests, in steps of half an octave. The
+// number of pods counts in steps of four octaves, because nodes rarely reach their maximum.
+func (c *Class) AppendProportion(b []byte, dims resources.Dimensions) []byte {
+	first := 0.0
+	for r, n := range c.Ask {
+		switch {
+		case n <= 0:
+			b = append(b, 0)
+		case first == 0:
+			first = float64(n)
+			b = append(b, 1)
+		default:
+			steps := 2.0
+			if dims[r] == resources.Pods {
+				steps = 0.25
+			}
+			b = hashkey.Int(append(b, 2), int(math.Floor(steps*math.Log2(float64(n)/first)))*8+r)
+		}
+	}
+	return b
+}
+
+// AcceptedNodes returns those of the existing nodes that pods of the class accept.
+func (c *Class) AcceptedNodes(rooms *existing.Rooms) bitset.Set {
+	if c.Nodes == nil {
+		return rooms.Hard[c.Sig]
+	}
+	return rooms.Hard[c.Sig].Both(c.Nodes)
+}

@@ -1,0 +1,38 @@
+package pending
+
+import "github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
+
+// DemandOf returns the class and the accept set by which the lower bound counts a class. A part
+// that could have been assigned to any domain counts as its whole class. The plan chose the
+// domains, and the bound must hold for every plan.
+func (q *Queue) DemandOf(c int) (class, set int) {
+	p := &q.Classes[c]
+	if whole := &q.Classes[p.Base]; p.Domains != nil && q.Stage[c] == 0 && whole.FirstStage == whole.HardSet {
+		return p.Base, whole.HardSet
+	}
+	return c, q.CurrentSet(c)
+}
+
+// Demands returns the unplaced units of the active classes, as the lower bound counts them.
+func (q *Queue) Demands(active []int) []dualprice.Demand {
+	units := map[dualprice.Demand]int{}
+	for _, c := range active {
+		class, set := q.DemandOf(c)
+		dualprice.Add(units, class, set, q.Left[c])
+	}
+	return dualprice.Sorted(units)
+}
+
+// AddBaseDemand adds n units of the whole class that a part belongs to, or of the members of a
+// bundle. A bundle that fits no plan on more than one node stays one demand.
+func (q *Queue) AddBaseDemand(units map[dualprice.Demand]int, class, n int) {
+	c := &q.Classes[class]
+	if c.Members == nil || c.OneNodeOnly {
+		base := &q.Classes[c.Base]
+		dualprice.Add(units, c.Base, base.HardSet, n)
+		return
+	}
+	for _, m := range c.Members {
+		q.AddBaseDemand(units, m.Class, n*m.N)
+	}
+}

@@ -1,0 +1,97 @@
+package pending
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// CurrentSet returns the accept set that the class tries now, or -1 after the last one.
+func (q *Queue) CurrentSet(c int) int {
+	stages := q.Classes[c].Stages
+	if q.Stage[c] >= len(stages) {
+		return -1
+	}
+	return stages[q.Stage[c]]
+}
+
+// DropPreference advances the class to its next option: the next stage, or all stages again without
+// its lightest preference about hosts.
+func (q *Queue) DropPreference(c int) {
+	q.Stage[c]++
+	class := &q.Classes[c]
+	if q.Stage[c] < len(class.Stages) {
+		return
+	}
+	if weight := q.nextPreferenceWeight(c, q.DroppedWeight[c]); weight > 0 {
+		q.DroppedWeight[c], q.Stage[c] = weight, 0
+	}
+}
+
+// nextPreferenceWeight returns the lowest weight above the given one among the class's preferences
+// about hosts; 0 if there is none.
+func (q *Queue) nextPreferenceWeight(c int, above int) int {
+	least := 0
+	q.EachProfile(c, func(p *topology.Profile) {
+		for _, r := range p.Host {
+			if r.Weight > above && (least == 0 || r.Weight < least) {
+				least = r.Weight
+			}
+		}
+	})
+	return least
+}
+
+// PreferenceWeights returns the weights up to which the classes' preferences about hosts are
+// dropped, in order: 0 for none, then all weights but the highest.
+func (q *Queue) PreferenceWeights(classes []int) []int {
+	seen := map[int]bool{0: true}
+	for _, c := range classes {
+		q.EachProfile(c, func(p *topology.Profile) {
+			for _, r := range p.Host {
+				seen[r.Weight] = true
+			}
+		})
+	}
+	out := slices.Sorted(maps.Keys(seen))
+	out = out[:max(len(out)-1, 1)]
+	if len(out) <= maxPreferenceSteps {
+		return out
+	}
+	steps := make([]int, maxPreferenceSteps) // several weights per step; includes none, and all but the highest
+	for i := range steps {
+		steps[i] = out[i*(len(out)-1)/(maxPreferenceSteps-1)]
+	}
+	return steps
+}
+
+// maxPreferenceSteps bounds in how many steps preferences about hosts are dropped while existing
+// nodes are filled.
+const maxPreferenceSteps = 12
+
+// DropAllPreferences advances the class to its last option, without preferences. If that was tried,
+// no option is left.
+func (q *Queue) DropAllPreferences(c int) {
+	last := len(q.Classes[c].Stages) - 1
+	if q.DroppedWeight[c] == math.MaxInt && q.Stage[c] >= last {
+		q.Stage[c] = last + 1
+		return
+	}
+	q.DroppedWeight[c], q.Stage[c] = math.MaxInt, last
+}
+
+// InitialDroppedWeight returns the weight up to which a whole class starts with its preferences
+// about hosts dropped.
+func (q *Queue) InitialDroppedWeight(c int) int {
+	if q.WithoutHostPreferences[c] {
+		return math.MaxInt
+	}
+	return 0
+}
+
+// HasHostPreferences reports whether the class has preferences about hosts.
+func (q *Queue) HasHostPreferences(c *Class) bool {
+	return slices.ContainsFunc(q.Profile(c).Host, func(r topology.Rule) bool { return r.Weight > 0 })
+}

@@ -1,0 +1,43 @@
+package pending
+
+import (
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+)
+
+// Problem is the input of one call of Solve. Nothing in it changes while a solution is computed,
+// except that accepts numbers further sets on demand.
+type Problem struct {
+	Stock   *offering.Stock      // the offerings
+	Accepts *offering.Acceptance // which offerings the pods accept
+	Queue   *Queue               // the pending pods, none of them placed
+	Rooms   *existing.Rooms      // the existing nodes, without pods of the solution
+	Effort  int                  // the limit for the work, in steps
+	Weight  []float64            // by resource: its weight in the bulk of an amount
+}
+
+// BulkOf returns the weighted size of an amount, for comparisons. What fits into a room has no more
+// bulk than the room.
+func (pr *Problem) BulkOf(v resources.Vector) float64 {
+	sum := 0.0
+	for i, x := range v {
+		sum += float64(max(x, 0)) * pr.Weight[i]
+	}
+	return sum
+}
+
+// BulkWeights returns the weight of each resource in the bulk of an amount. One core weighs as much
+// as 4 GiB of memory, other resources nothing.
+func BulkWeights(dims resources.Dimensions) []float64 {
+	out := make([]float64, len(dims))
+	for i, name := range dims {
+		switch name {
+		case resources.CPU:
+			out[i] = 1e-3
+		case resources.Memory:
+			out[i] = 1.0 / (4 << 30)
+		}
+	}
+	return out
+}

@@ -1,0 +1,292 @@
+package pending
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/scheduling/existing"
+	"github.com/joiner-sh/joiner/internal/scheduling/offering"
+	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
+	"github.com/joiner-sh/joiner/internal/scheduling/topology"
+)
+
+// Queue is the pending pods, grouped into classes, and the progress of each class.
+type Queue struct {
+	Pods       *podgroup.Queue
+	Classes    []Class // by priority, then the larger first; parts and bundles follow the whole classes
+	Whole      int     // number of classes before parts and bundles were added
+	DaemonPods *existing.DaemonPods
+
+	Order                  []int        // the classes by priority, then the larger first
+	Left                   []int        // by class: units that are not placed
+	Stage                  []int        // by class: index of the stage to try
+	DroppedWeight          []int        // by class: its preferences about hosts up to this weight are dropped
+	Assigned               map[int]int  // by part: units assigned to its domains
+	WithoutHostPreferences map[int]bool // by whole class: drop all preferences about hosts
+}
+
+func NewQueue(pods *podgroup.Queue) *Queue {
+	q := &Queue{Pods: pods, Whole: len(pods.Classes)}
+	for c, of := range pods.Classes {
+		q.Classes = append(q.Classes, Class{Class: of, PodsPerUnit: 1, Base: c, InitialUnits: len(of.Pods)})
+	}
+	return q
+}
+
+// Start returns a copy of the queue in which no unit is placed.
+func (q *Queue) Start(pr *Problem) *Queue {
+	own := *q
+	own.Classes = slices.Clone(q.Classes)
+	own.Assigned, own.WithoutHostPreferences = map[int]int{}, map[int]bool{}
+	for i := range own.Classes {
+		own.Classes[i].Bulk = pr.BulkOf(own.Classes[i].Ask)
+		own.Left = append(own.Left, own.Classes[i].Units())
+	}
+	return &own
+}
+
+// SetAccepted sets the accept sets of the classes.
+func (q *Queue) SetAccepted(a *offering.Acceptance) {
+	for i := range q.Classes {
+		c := &q.Classes[i]
+		c.HardSet, c.FirstStage = a.Hard[c.Sig], -1
+		c.Stages = a.Stages(&c.Class)
+		if len(c.Stages) > 0 {
+			c.FirstStage = c.Stages[0]
+		}
+	}
+}
+
+// ApplyDaemonPods removes the offerings from the accept sets whose DaemonSet pods a class must
+// avoid, or that avoid the class.
+func (q *Queue) ApplyDaemonPods(g *existing.DaemonPods, a *offering.Acceptance) {
+	if g == nil {
+		return
+	}
+	q.DaemonPods = g
+	for i := range q.Classes {
+		c := &q.Classes[i]
+		forbidden := g.Forbidden(q.Pods.Topology, q.Profile(c))
+		if forbidden == nil {
+			continue
+		}
+		without := func(set int) int {
+			left := a.Sets[set].Clone()
+			left.AndNot(forbidden)
+			return a.Number(left)
+		}
+		c.HardSet = without(c.HardSet)
+		var stages []int
+		for _, stage := range c.Stages {
+			if n := without(stage); !slices.Contains(stages, n) && a.AnyTakes(a.Sets[n], &c.Class) {
+				stages = append(stages, n)
+			}
+		}
+		if c.Stages, c.FirstStage = stages, -1; len(stages) > 0 {
+			c.FirstStage = stages[0]
+		}
+	}
+}
+
+// Profile returns the topology rules of the class's pods.
+func (q *Queue) Profile(c *Class) *topology.Profile { return &q.Pods.Topology.Profiles[c.Profile] }
+
+// EachProfile visits the topology profile of the class, or those of the members of a bundle.
+func (q *Queue) EachProfile(class int, visit func(*topology.Profile)) {
+	c := &q.Classes[class]
+	if c.Members == nil {
+		visit(q.Profile(c))
+	}
+	for _, m := range c.Members {
+		visit(q.Profile(&q.Classes[m.Class]))
+	}
+}
+
+// Active returns the classes with unplaced pods and an accept set left to try.
+func (q *Queue) Active() []int {
+	var out []int
+	for _, c := range q.Order {
+		if q.Left[c] > 0 && q.CurrentSet(c) >= 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Unplaced returns how many units are not placed.
+func (q *Queue) Unplaced() int {
+	n := 0
+	for _, left := range q.Left {
+		n += left
+	}
+	return n
+}
+
+// CountWaiting returns how many of the classes have unplaced units.
+func (q *Queue) CountWaiting(classes []int) int {
+	n := 0
+	for _, c := range classes {
+		if q.Left[c] > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// HasShortDomain reports whether some domain took fewer pods than were assigned to it.
+func (q *Queue) HasShortDomain() bool {
+	for c := range q.Classes {
+		if q.Classes[c].Domains != nil && q.Left[c] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// TiersOf splits classes, which are in order, by priority.
+func (q *Queue) TiersOf(classes []int) [][]int {
+	var out [][]int
+	for _, c := range classes {
+		last := len(out) - 1
+		if last < 0 || q.Classes[out[last][0]].Priority != q.Classes[c].Priority {
+			out = append(out, nil)
+			last++
+		}
+		out[last] = append(out[last], c)
+	}
+	return out
+}
+
+// SortClasses orders the classes by priority, then the larger first.
+func (q *Queue) SortClasses() {
+	for len(q.Stage) < len(q.Classes) {
+		c := len(q.Stage)
+		q.Stage, q.DroppedWeight = append(q.Stage, 0), append(q.DroppedWeight, q.InitialDroppedWeight(q.Classes[c].Base))
+	}
+	q.Order = q.Order[:0]
+	for c := range q.Classes {
+		q.Order = append(q.Order, c)
+	}
+	slices.SortStableFunc(q.Order, func(a, b int) int {
+		x, y := &q.Classes[a], &q.Classes[b]
+		return cmp.Or(
+			cmp.Compare(y.Priority, x.Priority), y.Amounts.Compare(x.Amounts), cmp.Compare(x.Base, y.Base), cmp.Compare(a, b),
+		)
+	})
+}
+
+// CompareUnplaced compares the numbers of unplaced pods, the highest priority first.
+func (q *Queue) CompareUnplaced(a, b []int, active []int) int {
+	diff := 0
+	for i, c := range active {
+		if i > 0 && diff != 0 && q.Classes[c].Priority != q.Classes[active[i-1]].Priority {
+			break
+		}
+		diff += a[c] - b[c]
+	}
+	return diff
+}
+
+// LeavesPods reports whether an outcome leaves pods of the active classes unplaced. left is, by class,
+// how many of its units the outcome does not place.
+func (q *Queue) LeavesPods(left, active []int) bool {
+	return slices.ContainsFunc(active, func(c int) bool { return left[c] > 0 })
+}
+
+// UnitCount returns how many units the class has, including those in bundles.
+func (q *Queue) UnitCount(c int) int {
+	if q.Classes[c].Domains == nil {
+		return q.Classes[c].Units()
+	}
+	return q.Assigned[c]
+}
+
+// PlacedByPart returns how many units of each part are placed, for parts with any.
+func (q *Queue) PlacedByPart() map[string]int {
+	out := map[string]int{}
+	for c := range q.Classes {
+		p := &q.Classes[c]
+		if n := q.UnitCount(c) - q.Left[c]; p.Domains != nil && n > 0 {
+			out[PartKey(p.Base, p.Domains)] = n
+		}
+	}
+	return out
+}
+
+// AssignedByPart returns how many units were assigned to each part.
+func (q *Queue) AssignedByPart() map[string]int {
+	out := map[string]int{}
+	for c, n := range q.Assigned {
+		p := &q.Classes[c]
+		out[PartKey(p.Base, p.Domains)] = n
+	}
+	return out
+}
+
+// SoleClasses returns, by group, the only whole class that the group concerns, or -1.
+func (q *Queue) SoleClasses() []int {
+	const none, many = -2, -1
+	out := slices.Repeat([]int{none}, len(q.Pods.Topology.Groups))
+	note := func(group, base int) {
+		if out[group] != base && out[group] != none {
+			base = many
+		}
+		out[group] = base
+	}
+	for i := range q.Classes {
+		c := &q.Classes[i]
+		p := q.Profile(c)
+		for r := range p.Host {
+			note(p.Host[r].Group, c.Base)
+		}
+		for _, g := range p.HostIn {
+			note(g, c.Base)
+		}
+	}
+	return out
+}
+
+// HasPortConflict reports whether the class has a host port that is in one of the lists.
+func (q *Queue) HasPortConflict(c *Class, lists []int) bool {
+	return slices.ContainsFunc(c.Lists, func(list int) bool { return q.Pods.Ports.ClashAny(list, lists) })
+}
+
+// AffinityFollowers returns the classes with unplaced pods that have required host affinity.
+func (q *Queue) AffinityFollowers() []int {
+	var out []int
+	for _, c := range q.Order {
+		if q.Left[c] > 0 && q.Profile(&q.Classes[c]).HasRequiredHostAffinity() {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// MayFollow reports whether pods that were just placed may have made room for others, through host
+// rules.
+func (q *Queue) MayFollow(classes []int) bool {
+	return slices.ContainsFunc(classes, func(c int) bool {
+		return q.Left[c] > 0 && len(q.Profile(&q.Classes[c]).Host) > 0
+	})
+}
+
+// IsInHostSpread reports whether a host spread applies to pods of the class or selects them.
+func (q *Queue) IsInHostSpread(c int) bool {
+	p := q.Profile(&q.Classes[c])
+	spread := func(r topology.Rule) bool { return r.Kind == topology.Spread && r.Weight == 0 }
+	return slices.ContainsFunc(p.Host, spread) ||
+		slices.ContainsFunc(p.HostIn, func(g int) bool { return q.Pods.Topology.Groups[g].Kind == topology.Spread })
+}
+
+// AddToTally adds n units of the class to the counts of a host.
+func (q *Queue) AddToTally(t *topology.HostCounts, c *Class, n int) {
+	if c.Members == nil {
+		if p := q.Profile(c); len(p.Host) > 0 || len(p.HostIn) > 0 {
+			t.Add(p, n)
+		}
+		return
+	}
+	for _, m := range c.Members {
+		t.Add(q.Profile(&q.Classes[m.Class]), n*m.N)
+	}
+}
