@@ -152,7 +152,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 	sum.worlds++
 	sum.pods += len(w.pending)
 	sum.placed += len(where)
-	sum.instances += len(x.plan.Machines)
+	sum.instances += len(x.plan.PlannedNodes)
 	sum.refused += len(x.plan.Refusals)
 	sum.extra += extra
 	if rounds > 0 {
@@ -162,7 +162,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 		sum.later++
 	}
 	s.Logf("%d pods, %d DaemonSets and %d nodes: %d placed, %d instances launched, %d refused; %d more rounds, %d more instances",
-		len(w.pending), len(w.daemons), len(w.nodes), len(where), len(x.plan.Machines), len(x.plan.Refusals), rounds, extra)
+		len(w.pending), len(w.daemons), len(w.nodes), len(where), len(x.plan.PlannedNodes), len(x.plan.Refusals), rounds, extra)
 }
 
 // solve plans, and has the checker judge the plan.
@@ -226,8 +226,8 @@ func (x *trial) launch(plan packing.Plan) map[string]string {
 	x.Helper()
 	names, attachable := map[string]string{}, map[string]int64{}
 	var nodes []*corev1.Node
-	for i := range plan.Machines {
-		m := &plan.Machines[i]
+	for i := range plan.PlannedNodes {
+		m := &plan.PlannedNodes[i]
 		pool := x.pools[slices.IndexFunc(x.pools, func(p *karpenterv1.NodePool) bool { return p.Name == m.Pool })]
 		claim, err := kube.ClaimFor(*m, pool)
 		x.must(err)
@@ -275,7 +275,7 @@ func (x *trial) launchedNode(name string, claim *karpenterv1.NodeClaim, choice p
 // placesOf is where the plan puts each pod: the name of a Node.
 func placesOf(plan packing.Plan, names map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, m := range plan.Machines {
+	for _, m := range plan.PlannedNodes {
 		for _, id := range m.Pods {
 			out[id] = names[m.Name]
 		}
@@ -347,7 +347,7 @@ func (x *trial) refuses() (later bool) {
 	}
 	objects := x.read(waiting)
 	after := x.solve(objects.Snapshot(kube.View{Now: time.Now().Add(time.Minute), Market: x.market}))
-	for _, m := range after.Machines {
+	for _, m := range after.PlannedNodes {
 		if !slices.ContainsFunc(m.Pods, func(id string) bool { return isOpen(why[id]) }) {
 			x.wrong("a second plan launches an instance for %v, refused at first: %v", m.Pods, why[m.Pods[0]])
 		}
@@ -361,7 +361,7 @@ func (x *trial) refuses() (later bool) {
 	if len(bound) == 0 && len(after.Placements) > 0 {
 		x.wrong("a second plan places %v, which the scheduler leaves Pending", after.Placements)
 	}
-	return len(bound)+len(after.Machines) > 0
+	return len(bound)+len(after.PlannedNodes) > 0
 }
 
 // isOpen reports whether the reasons may change once the instances of a plan are known:
@@ -386,17 +386,17 @@ func (x *trial) converge() (rounds, extra int) {
 		if got := len(snapshot.Pods); got != len(left) {
 			x.wrong("%d pods are Pending, but the snapshot has %d", len(left), got)
 		}
-		if len(plan.Machines) == 0 {
+		if len(plan.PlannedNodes) == 0 {
 			for _, p := range plan.Placements {
 				x.wrong("a later plan puts %s onto %s, which is there, but the scheduler leaves %v", p.Pod, p.Node, left)
 			}
 			return rounds, extra
 		}
 		if rounds == mostRounds {
-			x.wrong("after %d rounds %d pods are left, and the plan launches %d instances for some of them", rounds, len(left), len(plan.Machines))
+			x.wrong("after %d rounds %d pods are left, and the plan launches %d instances for some of them", rounds, len(left), len(plan.PlannedNodes))
 			return rounds, extra
 		}
-		extra += len(plan.Machines)
+		extra += len(plan.PlannedNodes)
 		x.Logf("left to itself, the scheduler leaves %d pods; for them:\n%s", len(left), scenario.PlanText(plan))
 		var pods []*corev1.Pod
 		for _, p := range x.pending {

@@ -73,7 +73,7 @@ func (o *Outcome) read(plan packing.Plan) {
 	if !better {
 		return
 	}
-	o.Machines, o.Placed, o.Refused, o.Price = len(plan.Machines), len(plan.Placements), len(plan.Refusals), plan.Price
+	o.Machines, o.Placed, o.Refused, o.Price = len(plan.PlannedNodes), len(plan.Placements), len(plan.Refusals), plan.Price
 	o.Why = often(plan.Refusals)
 }
 

@@ -59,7 +59,7 @@ func (o *ours) pass() (bool, error) {
 
 // decision is the result of one scan.
 type decision struct {
-	buy   []packing.Machine // for pending pods
+	buy   []packing.PlannedNode // for pending pods
 	empty []string          // nodes without pods
 	moves []consolidation.Move
 }
@@ -73,7 +73,7 @@ func (o *ours) decide() (decision, error) {
 	o.steady.Observe(snapshot, o.fleet.Now())
 	o.closer = o.steady.IsLow(o.fleet.Now())
 	plan := packing.Solve(snapshot, o.fleet.Market, packing.Usual)
-	d := decision{buy: plan.Machines}
+	d := decision{buy: plan.PlannedNodes}
 	in := disruption.Input{
 		Snapshot: snapshot, Plan: plan, Policies: map[string]disruption.Policy{}, Records: map[string]disruption.Record{}, Now: o.fleet.Now(),
 	}
@@ -150,7 +150,7 @@ func (o *ours) act(d decision) error {
 			continue
 		}
 		u := &underway{nodes: m.Nodes, turns: m.EvictionOrder}
-		for _, machine := range m.Machines {
+		for _, machine := range m.PlannedNodes {
 			name, err := o.launch(machine)
 			if err != nil {
 				return err
@@ -166,7 +166,7 @@ func (o *ours) act(d decision) error {
 	return o.finish()
 }
 
-func (o *ours) launch(m packing.Machine) (string, error) {
+func (o *ours) launch(m packing.PlannedNode) (string, error) {
 	order, err := workload.OrderOf(o.fleet.Market, m)
 	if err != nil {
 		return "", err

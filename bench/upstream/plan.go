@@ -52,10 +52,10 @@ func (r Results) Plan() (packing.Plan, error) {
 		if err != nil {
 			return plan, err
 		}
-		plan.Machines = append(plan.Machines, m)
+		plan.PlannedNodes = append(plan.PlannedNodes, m)
 		plan.Price += m.Price()
 	}
-	slices.SortStableFunc(plan.Machines, func(a, b packing.Machine) int { return cmp.Compare(a.Price(), b.Price()) })
+	slices.SortStableFunc(plan.PlannedNodes, func(a, b packing.PlannedNode) int { return cmp.Compare(a.Price(), b.Price()) })
 	for _, n := range r.ExistingNodes {
 		for _, p := range n.Pods {
 			plan.Placements = append(plan.Placements, packing.Placement{Pod: p.Namespace + "/" + p.Name, Node: n.Name()})
@@ -71,9 +71,9 @@ func (r Results) Plan() (packing.Plan, error) {
 	return plan, nil
 }
 
-func machine(claim *scheduling.NodeClaim, n int) (packing.Machine, error) {
+func machine(claim *scheduling.NodeClaim, n int) (packing.PlannedNode, error) {
 	class := claim.Spec.NodeClassRef.Name
-	m := packing.Machine{
+	m := packing.PlannedNode{
 		Name: fmt.Sprintf("%s-%d", claim.NodePoolName, n), Pool: claim.NodePoolName, NodeClass: class,
 		Requests: kube.Amounts(claim.Spec.Resources.Requests), Labels: claim.Labels,
 	}

@@ -99,7 +99,7 @@ func TestPlanHolds(t *testing.T) {
 			before := text(t, c.Objects)
 			plan := solve(t, c, 1)
 			placed := len(plan.Placements)
-			for _, m := range plan.Machines {
+			for _, m := range plan.PlannedNodes {
 				placed += len(m.Pods)
 			}
 			if placed != c.Pending || len(plan.Refusals) > 0 || plan.Pods != c.Pending {
@@ -120,11 +120,11 @@ func TestNodesAreSeen(t *testing.T) {
 	t.Parallel()
 	c := build(t, "onto-1000-plain", 50)
 	plan := solve(t, c, 5)
-	if len(plan.Placements) != 50 || len(plan.Machines) > 0 {
-		t.Errorf("%d pods on nodes and %d machines, want all 50 on nodes", len(plan.Placements), len(plan.Machines))
+	if len(plan.Placements) != 50 || len(plan.PlannedNodes) > 0 {
+		t.Errorf("%d pods on nodes and %d machines, want all 50 on nodes", len(plan.Placements), len(plan.PlannedNodes))
 	}
 	full := build(t, "existing-250", 150)
-	if plan := solve(t, full, 1); len(plan.Machines) == 0 {
+	if plan := solve(t, full, 1); len(plan.PlannedNodes) == 0 {
 		t.Errorf("nothing is bought for %d pods, though the nodes are full", full.Pending)
 	}
 }

@@ -131,10 +131,10 @@ func (s stock) fill(f *fleet.Fleet) error {
 		objects := podsOf(deployments)
 		o := kube.Objects{Pools: f.Pools, Pods: objects}
 		plan := packing.Solve(o.Snapshot(kube.View{Now: fleet.Start, Market: s.market}), s.market, packing.Usual)
-		if len(plan.Machines) < s.count {
+		if len(plan.PlannedNodes) < s.count {
 			continue
 		}
-		return s.place(f, plan.Machines[len(plan.Machines)-s.count:], objects)
+		return s.place(f, plan.PlannedNodes[len(plan.PlannedNodes)-s.count:], objects)
 	}
 	return fmt.Errorf("make a fleet: no number of pods gives %d nodes", s.count)
 }
@@ -148,7 +148,7 @@ func renamed(d deployment, prefix string) deployment {
 	return renamed
 }
 
-func (s stock) place(f *fleet.Fleet, machines []packing.Machine, objects []*corev1.Pod) error {
+func (s stock) place(f *fleet.Fleet, machines []packing.PlannedNode, objects []*corev1.Pod) error {
 	byID := make(map[string]*corev1.Pod, len(objects))
 	for _, p := range objects {
 		byID[p.Namespace+"/"+p.Name] = p
@@ -172,7 +172,7 @@ func (s stock) place(f *fleet.Fleet, machines []packing.Machine, objects []*core
 }
 
 // OrderOf returns the launch of a planned node with its cheapest offering, at the market's price.
-func OrderOf(market catalog.Market, m packing.Machine) (fleet.Order, error) {
+func OrderOf(market catalog.Market, m packing.PlannedNode) (fleet.Order, error) {
 	c := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
 		for _, o := range t.Offerings {

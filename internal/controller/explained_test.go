@@ -25,7 +25,7 @@ func TestExplained(t *testing.T) {
 	if want := now.Add(20 * time.Minute); !until.Equal(want) || !again.Equal(want) || !isNews || isNewsAgain {
 		t.Fatalf("waits until %s and %s, want %s; news %t, %t", until, again, want, isNews, isNewsAgain)
 	}
-	machines := []packing.Machine{{Pool: "apps"}, {Pool: "other"}, {Pool: "apps"}}
+	machines := []packing.PlannedNode{{Pool: "apps"}, {Pool: "other"}, {Pool: "apps"}}
 	held, why := h.Held(until.Add(-time.Second), "apps")
 	if !held.Equal(until) || len(h.Canaries(until, machines)) != 2 {
 		t.Errorf("held until %s, want %s", held, until)

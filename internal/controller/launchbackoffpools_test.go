@@ -39,8 +39,8 @@ func TestOneMachineIsACanary(t *testing.T) {
 	var h poolhealth.LaunchBackoff
 	now := time.Now()
 	until, _ := h.Explained(now, "a", poolhealth.Explained{Check: "AUTH-5", Bought: now, Over: now})
-	two := []packing.Machine{{Pool: "a"}, {Pool: "a"}}
-	if h.Allows(two[:1], now) || !h.Allows([]packing.Machine{{Pool: "b"}, {Pool: "b"}}, now) || !h.Allows(nil, now) {
+	two := []packing.PlannedNode{{Pool: "a"}, {Pool: "a"}}
+	if h.Allows(two[:1], now) || !h.Allows([]packing.PlannedNode{{Pool: "b"}, {Pool: "b"}}, now) || !h.Allows(nil, now) {
 		t.Error("it is not pool a alone that waits")
 	}
 	if h.Allows(two, until) || !h.Allows(two[:1], until) || h.Allows(two[:1], until) {

@@ -230,7 +230,7 @@ func TestOmissionsAreLoggedOnce(t *testing.T) {
 	r.pending(t, "a", "1", "1Gi")
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		plan := provisioner.Plan(s, m)
-		plan.Machines = nil // so that the pod stays pending
+		plan.PlannedNodes = nil // so that the pod stays pending
 		plan.Omissions = []packing.Omission{{Pod: "ns/a", Preferences: 50}}
 		return plan
 	}

@@ -122,7 +122,7 @@ func TestLatePlanAndNewNodes(t *testing.T) {
 	}
 	pools := []cluster.Pool{{Name: "apps", UID: "1"}}
 	before := cluster.Snapshot{Pools: pools, Pods: []cluster.Pod{pod("a", 1000)}, Nodes: []cluster.Node{node("claim-1", "claim-1", 100)}}
-	plan := packing.Plan{Machines: []packing.Machine{{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}}}
+	plan := packing.Plan{PlannedNodes: []packing.PlannedNode{{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}}}
 	for name, c := range map[string]struct {
 		nodes  []cluster.Node
 		isLate bool
@@ -139,8 +139,8 @@ func TestLatePlanAndNewNodes(t *testing.T) {
 			now := before
 			now.Nodes = c.nodes
 			got, lost := provisioner.Review{Before: before, Now: now, IsLate: c.isLate}.Revalidated(plan)
-			if len(got.Machines) != c.want || (lost.Claims[provisioner.StaleRoom] == 1) != (c.want == 0) {
-				t.Errorf("%d machines are left, want %d; lost: %s", len(got.Machines), c.want, lost)
+			if len(got.PlannedNodes) != c.want || (lost.Claims[provisioner.StaleRoom] == 1) != (c.want == 0) {
+				t.Errorf("%d machines are left, want %d; lost: %s", len(got.PlannedNodes), c.want, lost)
 			}
 		})
 	}
@@ -154,13 +154,13 @@ func TestLatePlanAndLimits(t *testing.T) {
 		return []cluster.Pool{{Name: "apps", UID: "1", Nodes: nodes, Limits: cluster.Limits{Nodes: &two}}}
 	}
 	pods := []cluster.Pod{{Namespace: "ns", Name: "a", UID: "a"}, {Namespace: "ns", Name: "b", UID: "b"}}
-	plan := packing.Plan{Machines: []packing.Machine{
+	plan := packing.Plan{PlannedNodes: []packing.PlannedNode{
 		{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}, {Pool: "apps", Pods: []string{"ns/b"}, Offerings: []packing.Choice{{}}},
 	}}
 	for nodes, want := range map[int]int{0: 2, 1: 1, 2: 0} {
 		r := provisioner.Review{Before: cluster.Snapshot{Pools: pool(0), Pods: pods}, Now: cluster.Snapshot{Pools: pool(nodes), Pods: pods}}
-		if got, _ := r.Revalidated(plan); len(got.Machines) != want {
-			t.Errorf("with %d nodes more %d machines are left, want %d", nodes, len(got.Machines), want)
+		if got, _ := r.Revalidated(plan); len(got.PlannedNodes) != want {
+			t.Errorf("with %d nodes more %d machines are left, want %d", nodes, len(got.PlannedNodes), want)
 		}
 	}
 }

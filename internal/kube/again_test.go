@@ -43,10 +43,10 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 			r := &Reader{Cache: c, Ledger: &Ledger{}}
 			w := &Writer{Client: c, Ledger: r.Ledger}
 			plan := replan(t, r, market)
-			if len(plan.Machines) == 0 || len(plan.Refusals) > 0 {
-				t.Fatalf("the first plan buys %d machines and refuses %v", len(plan.Machines), plan.Refusals)
+			if len(plan.PlannedNodes) == 0 || len(plan.Refusals) > 0 {
+				t.Fatalf("the first plan buys %d machines and refuses %v", len(plan.PlannedNodes), plan.Refusals)
 			}
-			created := w.CreateClaims(t.Context(), plan.Machines)
+			created := w.CreateClaims(t.Context(), plan.PlannedNodes)
 			for _, made := range created {
 				if made.Err != nil {
 					t.Fatal(made.Err)
@@ -85,7 +85,7 @@ func packingWithout(t *testing.T, r *Reader, market catalog.Market) packing.Plan
 
 func expectNoPurchase(t *testing.T, when string, plan packing.Plan) {
 	t.Helper()
-	for _, m := range plan.Machines {
+	for _, m := range plan.PlannedNodes {
 		t.Errorf("%s: a %s is bought for %v, which ask for %v", when, m.Offerings[0].InstanceType, m.Pods, m.Requests)
 	}
 	for _, r := range plan.Refusals {

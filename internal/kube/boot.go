@@ -39,7 +39,7 @@ func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, bought packing
 	if pool != nil {
 		v := poolValue(pool)
 		var err error
-		claim, err = ClaimFor(packing.Machine{
+		claim, err = ClaimFor(packing.PlannedNode{
 			Pool: v.Name, NodeClass: v.NodeClass, Labels: v.Labels, Taints: v.Taints, StartupTaints: v.StartupTaints,
 			Requirements: v.Requirements, Offerings: []packing.Choice{bought},
 		}, pool)

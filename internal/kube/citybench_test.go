@@ -142,8 +142,8 @@ func benchPlan(b *testing.B, w *world, market catalog.Market, workloads int) {
 		}
 		snapshot := w.state.snapshot(noon, market, nil)
 		plan := packing.Solve(snapshot, market, packing.Usual)
-		if len(snapshot.Pods) != 100 || len(plan.Refusals) > 0 || len(plan.Machines) == 0 {
-			b.Fatalf("%d pods, %d machines, refused %v", len(snapshot.Pods), len(plan.Machines), plan.Refusals)
+		if len(snapshot.Pods) != 100 || len(plan.Refusals) > 0 || len(plan.PlannedNodes) == 0 {
+			b.Fatalf("%d pods, %d machines, refused %v", len(snapshot.Pods), len(plan.PlannedNodes), plan.Refusals)
 		}
 		for _, pod := range pods {
 			feed.drop(pod)

@@ -24,7 +24,7 @@ const maxTypes = 600
 
 // ClaimFor returns the NodeClaim of a planned node, from the template of its NodePool. The error is errStale if the NodePool
 // changed since the plan.
-func ClaimFor(m packing.Machine, pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
+func ClaimFor(m packing.PlannedNode, pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	spec := pool.Spec.Template.Spec
 	ref := spec.NodeClassRef
 	switch {
@@ -67,7 +67,7 @@ func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	if all == nil {
 		all = karpv1.Requirements{}
 	}
-	m := packing.Machine{Pool: pool.Name, Labels: template.Labels}
+	m := packing.PlannedNode{Pool: pool.Name, Labels: template.Labels}
 	return newClaim(pool, claimLabels(m, ref, all), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
 		Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints, Requirements: all,
 	}), nil
@@ -102,7 +102,7 @@ func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec
 }
 
 // claimRequirements are those of the planned node, with exactly the instance types, zones and capacity types of its offerings.
-func claimRequirements(m packing.Machine) karpv1.Requirements {
+func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
 	var types, zones, ways []string
 	for _, o := range m.Offerings {
 		if !slices.Contains(types, o.InstanceType) && len(types) < maxTypes {
@@ -140,7 +140,7 @@ func claimRequirements(m packing.Machine) karpv1.Requirements {
 
 // claimLabels are the labels of the planned node, its NodePool and its EC2NodeClass, and one value for each custom key that is
 // required: nothing else sets that label on the Node. Keys that EC2 defines get their value at launch.
-func claimLabels(m packing.Machine, ref *karpv1.NodeClassReference, reqs karpv1.Requirements) map[string]string {
+func claimLabels(m packing.PlannedNode, ref *karpv1.NodeClassReference, reqs karpv1.Requirements) map[string]string {
 	labels := maps.Clone(m.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -164,7 +164,7 @@ func claimLabels(m packing.Machine, ref *karpv1.NodeClassReference, reqs karpv1.
 	return labels
 }
 
-func claimAnnotations(m packing.Machine, pool *karpv1.NodePool) map[string]string {
+func claimAnnotations(m packing.PlannedNode, pool *karpv1.NodePool) map[string]string {
 	out := maps.Clone(pool.Spec.Template.Annotations)
 	if out == nil {
 		out = map[string]string{}

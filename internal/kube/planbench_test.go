@@ -118,8 +118,8 @@ func benchArrival(b *testing.B, w *world, market catalog.Market, pods []*corev1.
 		for _, pod := range pods {
 			feed.drop(pod)
 		}
-		if len(snapshot.Pods) != len(pods) || len(plan.Refusals) > 0 || bought != (len(plan.Machines) > 0) {
-			b.Fatalf("%d pods, %d machines, refused %v", len(snapshot.Pods), len(plan.Machines), plan.Refusals)
+		if len(snapshot.Pods) != len(pods) || len(plan.Refusals) > 0 || bought != (len(plan.PlannedNodes) > 0) {
+			b.Fatalf("%d pods, %d machines, refused %v", len(snapshot.Pods), len(plan.PlannedNodes), plan.Refusals)
 		}
 	}
 	b.ReportMetric(float64(plan.Steps), "steps")

@@ -68,7 +68,7 @@ func TestReadYourWrites(t *testing.T) {
 	}
 
 	expect("before", 0, "bought-for", "later")
-	made := w.CreateClaims(t.Context(), []packing.Machine{machine("default/bought-for")})
+	made := w.CreateClaims(t.Context(), []packing.PlannedNode{machine("default/bought-for")})
 	if made[0].Err != nil {
 		t.Fatal(made[0].Err)
 	}

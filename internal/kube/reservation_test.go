@@ -42,7 +42,7 @@ func TestReservations(t *testing.T) {
 func TestReservedClaim(t *testing.T) {
 	t.Parallel()
 	pool := generalPool()
-	m := packing.Machine{
+	m := packing.PlannedNode{
 		Name: "general-1", Pool: "general", NodeClass: "default", Pods: []string{"default/a"},
 		Requirements: []requirements.Requirement{
 			{Key: catalog.LabelReservationID, Operator: requirements.In, Values: []string{"cr-1"}},

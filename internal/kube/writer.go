@@ -32,7 +32,7 @@ type Writer struct {
 
 // Created is the outcome for one planned machine: its claim, or why there is none.
 type Created struct {
-	Machine packing.Machine
+	Machine packing.PlannedNode
 	Claim   *karpv1.NodeClaim // nil if Err is set
 	At      time.Time         // when the server had answered
 	Err     error
@@ -46,17 +46,17 @@ const parallelWrites = 32
 // outcome for each, in the order of machines. It reads each pool again first: a
 // machine whose pool is gone, being deleted or has another node class by now
 // gets an error that WhatNext answers with Reread. One failure stops no other.
-func (w *Writer) CreateClaims(ctx context.Context, machines []packing.Machine) []Created {
+func (w *Writer) CreateClaims(ctx context.Context, machines []packing.PlannedNode) []Created {
 	return w.createAll(ctx, machines, nil)
 }
 
 // CreateReplacements is CreateClaims for machines that are to take the place of others: their claims bear the annotations from
 // the start.
-func (w *Writer) CreateReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) []Created {
+func (w *Writer) CreateReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []Created {
 	return w.createAll(ctx, machines, annotations)
 }
 
-func (w *Writer) createAll(ctx context.Context, machines []packing.Machine, annotations map[string]string) []Created {
+func (w *Writer) createAll(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []Created {
 	out := make([]Created, len(machines))
 	pools := map[string]poolRead{}
 	for i, m := range machines {
@@ -93,7 +93,7 @@ func (w *Writer) readPool(ctx context.Context, name string) poolRead {
 	return poolRead{pool, err}
 }
 
-func (w *Writer) createClaim(ctx context.Context, m packing.Machine, read poolRead, annotations map[string]string) (*karpv1.NodeClaim, error) {
+func (w *Writer) createClaim(ctx context.Context, m packing.PlannedNode, read poolRead, annotations map[string]string) (*karpv1.NodeClaim, error) {
 	if read.err != nil {
 		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", m.Pool, read.err)
 	}

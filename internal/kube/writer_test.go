@@ -74,8 +74,8 @@ func generalPool() *karpv1.NodePool {
 	}
 }
 
-func machine(pods ...string) packing.Machine {
-	return packing.Machine{
+func machine(pods ...string) packing.PlannedNode {
+	return packing.PlannedNode{
 		Name: "general-1", Pool: "general", NodeClass: "default",
 		Requirements: []requirements.Requirement{
 			{Key: "custom", Operator: requirements.In, Values: []string{"b", "a"}},
@@ -105,7 +105,7 @@ func TestCreateClaims(t *testing.T) {
 	c := server(t, interceptor.Funcs{}, generalPool())
 	ledger := &Ledger{}
 	w := &Writer{Client: c, Ledger: ledger, ClusterUID: "cluster-1", Now: func() time.Time { return noon }}
-	out := w.CreateClaims(t.Context(), []packing.Machine{machine("default/a", "default/b")})
+	out := w.CreateClaims(t.Context(), []packing.PlannedNode{machine("default/a", "default/b")})
 	if len(out) != 1 || out[0].Err != nil {
 		t.Fatalf("outcome: %+v", out)
 	}
@@ -138,17 +138,17 @@ func TestCreateClaimsChecksAgain(t *testing.T) {
 		return c.Create(ctx, o, opts...)
 	}}
 	w := &Writer{Client: server(t, hooks, generalPool(), deleted), Ledger: &Ledger{}}
-	change := func(f func(*packing.Machine)) packing.Machine {
+	change := func(f func(*packing.PlannedNode)) packing.PlannedNode {
 		m := machine()
 		f(&m)
 		return m
 	}
-	out := w.CreateClaims(t.Context(), []packing.Machine{
-		change(func(m *packing.Machine) { m.Pool = "gone" }),
-		change(func(m *packing.Machine) { m.Pool = "deleted" }),
-		change(func(m *packing.Machine) { m.NodeClass = "another" }),
-		change(func(m *packing.Machine) { m.Offerings = nil }),
-		change(func(m *packing.Machine) { m.Labels = requirements.Labels{"fail": "yes"} }),
+	out := w.CreateClaims(t.Context(), []packing.PlannedNode{
+		change(func(m *packing.PlannedNode) { m.Pool = "gone" }),
+		change(func(m *packing.PlannedNode) { m.Pool = "deleted" }),
+		change(func(m *packing.PlannedNode) { m.NodeClass = "another" }),
+		change(func(m *packing.PlannedNode) { m.Offerings = nil }),
+		change(func(m *packing.PlannedNode) { m.Labels = requirements.Labels{"fail": "yes"} }),
 		machine(),
 	})
 	want := []Next{Reread, Reread, Reread, Reread, Tell, GoOn}

@@ -29,13 +29,13 @@ import (
 // NodeClaims that differ only in their pods' names are written together.
 func PlanText(p packing.Plan) string {
 	var w writer
-	for i := 0; i < len(p.Machines); {
+	for i := 0; i < len(p.PlannedNodes); {
 		n := i + 1
-		for n < len(p.Machines) && machineText(p.Machines[n]) == machineText(p.Machines[i]) &&
-			p.Machines[n].Requests.Equal(p.Machines[i].Requests) {
+		for n < len(p.PlannedNodes) && machineText(p.PlannedNodes[n]) == machineText(p.PlannedNodes[i]) &&
+			p.PlannedNodes[n].Requests.Equal(p.PlannedNodes[i].Requests) {
 			n++
 		}
-		w.machines(p.Machines[i:n])
+		w.machines(p.PlannedNodes[i:n])
 		i = n
 	}
 	for i := 0; i < len(p.Placements); {
@@ -58,7 +58,7 @@ func PlanText(p packing.Plan) string {
 	return w.String()
 }
 
-func (w *writer) machines(machines []packing.Machine) {
+func (w *writer) machines(machines []packing.PlannedNode) {
 	w.printf("buy ")
 	if len(machines) > 1 {
 		w.printf("%d x ", len(machines))
@@ -71,7 +71,7 @@ func (w *writer) machines(machines []packing.Machine) {
 }
 
 // machineText returns the text of a planned NodeClaim without its pods.
-func machineText(m packing.Machine) string {
+func machineText(m packing.PlannedNode) string {
 	var w writer
 	first := m.Offerings[0]
 	w.printf("%s: %s %s %s %s", m.Pool, first.InstanceType, first.Zone, first.CapacityType, first.Price)

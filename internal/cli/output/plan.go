@@ -85,7 +85,7 @@ func PlanOf(p packing.Plan, seconds float64, more Context) Plan {
 		PricePerHour: p.Price.Dollars(), LowerBoundPerHour: p.LowerBound.Dollars(), SolveSeconds: seconds,
 		Pods: p.Pods, PodClasses: p.Classes, Context: more,
 	}
-	for _, m := range p.Machines {
+	for _, m := range p.PlannedNodes {
 		machine := NodeClaim{
 			Name: m.Name, NodePool: m.Pool, PricePerHour: m.Price().Dollars(), Pods: m.Pods,
 			Requests: m.Requests.Map(), Labels: m.Labels,

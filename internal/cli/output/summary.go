@@ -25,10 +25,10 @@ func Summary(p packing.Plan, seconds float64, more Context, width int) string {
 	if len(p.Refusals) > 0 {
 		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusals(p.Refusals)))
 	}
-	if len(p.Machines) > 0 {
+	if len(p.PlannedNodes) > 0 {
 		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(NodeClaims(p).Fit(within(width))))
 	}
-	b.WriteString(relaxed(p.Machines))
+	b.WriteString(relaxed(p.PlannedNodes))
 	if len(p.Placements) > 0 {
 		fmt.Fprintf(&b, "\nOnto existing nodes: %s\n%s", Count(len(p.Placements), "pod"), indent(nodes(p).Fit(within(width))))
 	}
@@ -40,8 +40,8 @@ func headline(p packing.Plan, seconds float64) string {
 	if p.Classes > 0 { // pods that cannot be planned are in no class
 		pods += " in " + Count(p.Classes, "class")
 	}
-	text := fmt.Sprintf("%s, planned in %s: %s to launch", pods, duration(seconds), Count(len(p.Machines), "node"))
-	if len(p.Machines) > 0 {
+	text := fmt.Sprintf("%s, planned in %s: %s to launch", pods, duration(seconds), Count(len(p.PlannedNodes), "node"))
+	if len(p.PlannedNodes) > 0 {
 		text += fmt.Sprintf(" for $%s per hour ($%s per month)", dollars(p.Price), number(int(p.Price.Dollars()*hoursPerMonth+0.5)))
 	}
 	if p.LowerBound > 0 {
@@ -73,7 +73,7 @@ func within(width int) int {
 }
 
 // relaxed lists the minValues that planned nodes do not meet.
-func relaxed(machines []packing.Machine) string {
+func relaxed(machines []packing.PlannedNode) string {
 	counts := map[packing.Relaxation]int{}
 	var order []packing.Relaxation
 	for _, m := range machines {
@@ -105,8 +105,8 @@ func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 // NodeClaims returns the rows of the nodes to launch, equal ones together, what
 // costs most first.
 func NodeClaims(p packing.Plan) Table {
-	groups := grouped(p.Machines)
-	slices.SortStableFunc(groups, func(a, b []packing.Machine) int { return cmp.Compare(sum(b), sum(a)) })
+	groups := grouped(p.PlannedNodes)
+	slices.SortStableFunc(groups, func(a, b []packing.PlannedNode) int { return cmp.Compare(sum(b), sum(a)) })
 	t := Table{
 		Header: []string{"COUNT", "TYPE", "ZONE", "CAPACITY", "NODEPOOL", "PODS", "CPU", "MEMORY", "$/HOUR", "OR"},
 		Right:  []int{0, 5, 6, 7, 8},
@@ -136,9 +136,9 @@ func way(c packing.Choice) string {
 }
 
 // grouped groups planned nodes by NodePool, instance type, zone and capacity type.
-func grouped(machines []packing.Machine) [][]packing.Machine {
+func grouped(machines []packing.PlannedNode) [][]packing.PlannedNode {
 	index := map[string]int{}
-	var out [][]packing.Machine
+	var out [][]packing.PlannedNode
 	for _, m := range machines {
 		first := m.Offerings[0]
 		key := strings.Join([]string{m.Pool, first.InstanceType, first.Zone, way(first)}, "\x00")
@@ -153,7 +153,7 @@ func grouped(machines []packing.Machine) [][]packing.Machine {
 	return out
 }
 
-func sum(machines []packing.Machine) catalog.Price {
+func sum(machines []packing.PlannedNode) catalog.Price {
 	var total catalog.Price
 	for _, m := range machines {
 		total += m.Price()
@@ -162,7 +162,7 @@ func sum(machines []packing.Machine) catalog.Price {
 }
 
 // alternatives counts the other offerings that the node may be launched with.
-func alternatives(m packing.Machine) string {
+func alternatives(m packing.PlannedNode) string {
 	types := map[string]bool{}
 	for _, o := range m.Offerings {
 		types[o.InstanceType] = true

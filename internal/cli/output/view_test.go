@@ -25,15 +25,15 @@ func plan() packing.Plan {
 		{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: catalog.OnDemand, Price: 96 * d / 1000},
 		{InstanceType: "m5a.large", Zone: "us-east-1b", CapacityType: catalog.OnDemand, Price: 99 * d / 1000},
 	}
-	machine := func(name string, pods ...string) packing.Machine {
-		return packing.Machine{
+	machine := func(name string, pods ...string) packing.PlannedNode {
+		return packing.PlannedNode{
 			Name: name, Pool: "general", NodeClass: "default", Pods: pods, Offerings: large,
 			Labels:   map[string]string{"karpenter.sh/nodepool": "general"},
 			Requests: resources.Amounts{CPU: 1500, Memory: 3 << 29, Pods: int64(len(pods))},
 		}
 	}
 	return packing.Plan{
-		Machines: []packing.Machine{machine("general-1", "default/web-1"), machine("general-2", "default/web-2", "default/web-3"), {
+		PlannedNodes: []packing.PlannedNode{machine("general-1", "default/web-1"), machine("general-2", "default/web-2", "default/web-3"), {
 			Name: "spot-1", Pool: "spot", Pods: []string{"default/db-1"}, Requests: resources.Amounts{CPU: 8000, Memory: 64 << 30, Pods: 1},
 			Offerings: []packing.Choice{{InstanceType: "r5.2xlarge", Zone: "us-east-1c", CapacityType: catalog.Spot, Price: 504 * d / 1000}},
 		}},
@@ -107,11 +107,11 @@ func golden(t *testing.T, name, got string) {
 func TestReservedAndRelaxed(t *testing.T) {
 	t.Parallel()
 	p := plan()
-	p.Machines[0].Offerings = []packing.Choice{
+	p.PlannedNodes[0].Offerings = []packing.Choice{
 		{InstanceType: "m5.large", Zone: "us-east-1a", CapacityType: catalog.Reserved, Price: 10, Reservation: "cr-1"},
 	}
 	for _, i := range []int{1, 2} {
-		p.Machines[i].Relaxed = []packing.Relaxation{{Key: catalog.LabelInstanceType, Asked: 5, Have: 2}}
+		p.PlannedNodes[i].Relaxed = []packing.Relaxation{{Key: catalog.LabelInstanceType, Asked: 5, Have: 2}}
 	}
 	text := output.Summary(p, 0, output.Context{}, 0)
 	for _, want := range []string{"reserved cr-1", "With fewer choices than minValues asks for:\n  2 nodes: 2 of 5 values of " + catalog.LabelInstanceType + "\n"} {
@@ -148,7 +148,7 @@ func TestSummaryIsHarmless(t *testing.T) {
 	t.Parallel()
 	named := func(name string) string {
 		p := plan()
-		p.Machines[0].Pool, p.Machines[0].Offerings[0].Zone = name, name
+		p.PlannedNodes[0].Pool, p.PlannedNodes[0].Offerings[0].Zone = name, name
 		p.Placements[0].Pod, p.Placements[1].Node = name, name
 		p.Refusals[0].Pod, p.Refusals[0].Hint, p.Refusals[0].Reasons[0].Detail = name, name, name
 		return output.Summary(p, 0, output.Context{}, 0)

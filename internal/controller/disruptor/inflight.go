@@ -185,8 +185,8 @@ func homeless(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) ma
 			lost[p.Pod] = "has its next place on a node that is not ready"
 		}
 	}
-	for i := range plan.Machines {
-		for _, id := range plan.Machines[i].Pods {
+	for i := range plan.PlannedNodes {
+		for _, id := range plan.PlannedNodes[i].Pods {
 			lost[id] = "has room on no existing node, only on a node that would be launched"
 		}
 	}

@@ -36,7 +36,7 @@ func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving 
 }
 
 // createReplacements creates the planned NodeClaims.
-func (m *Disruptor) createReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) error {
+func (m *Disruptor) createReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) error {
 	for _, created := range m.Claims.CreateReplacements(ctx, machines, annotations) {
 		if created.Err != nil {
 			return created.Err

@@ -27,7 +27,7 @@ import (
 
 // replacementMaker creates replacement NodeClaims.
 type replacementMaker interface {
-	CreateReplacements(ctx context.Context, machines []packing.Machine, annotations map[string]string) []kube.Created
+	CreateReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []kube.Created
 	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
 }
 

@@ -349,7 +349,7 @@ func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason dis
 	}
 	by, usual := nodestate.NodesByName(s.In.Snapshot), loop.UsualJoin(s.objects.Claims)
 	for _, move := range moves {
-		if !m.Holds.Allows(move.Machines, now) {
+		if !m.Holds.Allows(move.PlannedNodes, now) {
 			m.release(s, move.Nodes, nil)
 			continue
 		}
@@ -363,12 +363,12 @@ func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason dis
 			}
 		}
 		mark := nodestate.MoveMark{
-			ID: nodestate.MoveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.Machines), Pods: move.Pods, Turns: move.EvictionOrder,
+			ID: nodestate.MoveID(claims, now), Reason: reason, Begun: now.UTC(), Nodes: len(claims), Claims: len(move.PlannedNodes), Pods: move.Pods, Turns: move.EvictionOrder,
 		}
 		if reason == disruption.Underutilized {
 			mark.Saving, mark.PaysBack = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usual).Seconds()))
 		}
-		m.complain(m.begin(ctx, mark, claims, nodes, func(a map[string]string) error { return m.createReplacements(ctx, move.Machines, a) }, now))
+		m.complain(m.begin(ctx, mark, claims, nodes, func(a map[string]string) error { return m.createReplacements(ctx, move.PlannedNodes, a) }, now))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes
 		case nodestate.NodeLimit(pool) != nil && claims[pool.Name] >= *nodestate.NodeLimit(pool):
 			m.holdStuck(claim, "limits.nodes of its NodePool leaves no room for its replacement", now)
 			continue
-		case !m.Holds.Allows([]packing.Machine{{Pool: pool.Name}}, now):
+		case !m.Holds.Allows([]packing.PlannedNode{{Pool: pool.Name}}, now):
 			m.Gate.Forget(claim.UID)
 			continue // launches for its pool are backed off, which is reported elsewhere
 		}

@@ -24,7 +24,7 @@ type Markets interface {
 type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
 
 // TypesOf returns the first instance types of the planned NodeClaim, at most the given number.
-func TypesOf(m packing.Machine, most int) []string {
+func TypesOf(m packing.PlannedNode, most int) []string {
 	var out []string
 	for _, o := range m.Offerings {
 		if !slices.Contains(out, o.InstanceType) && len(out) < most {

@@ -105,8 +105,8 @@ func (h *LaunchBackoff) IsCanaryDue(now time.Time, pool string) bool {
 // Canaries returns the planned nodes that may be launched: one for each pool whose instances have not joined for a known
 // cause, and all for the other pools. Pods of the planned nodes that are left out stay pending, and are planned again when
 // the canary has joined.
-func (h *LaunchBackoff) Canaries(now time.Time, machines []packing.Machine) []packing.Machine {
-	var out []packing.Machine
+func (h *LaunchBackoff) Canaries(now time.Time, machines []packing.PlannedNode) []packing.PlannedNode {
+	var out []packing.PlannedNode
 	sent := map[string]bool{}
 	for _, m := range machines {
 		if h.IsCanaryDue(now, m.Pool) {

@@ -23,7 +23,7 @@ func (h *LaunchBackoff) Marked(pools []cluster.Pool, now time.Time) []cluster.Po
 
 // Allows reports whether all of the planned nodes may be launched at now. For a pool whose canary is due, no more than one
 // may. If they may, they count as launched.
-func (h *LaunchBackoff) Allows(machines []packing.Machine, now time.Time) bool {
+func (h *LaunchBackoff) Allows(machines []packing.PlannedNode, now time.Time) bool {
 	wanted := map[string]int{}
 	for i := range machines {
 		wanted[machines[i].Pool]++

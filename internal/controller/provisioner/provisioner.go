@@ -23,7 +23,7 @@ import (
 
 // claimMaker creates the NodeClaims of a plan.
 type claimMaker interface {
-	CreateClaims(ctx context.Context, machines []packing.Machine) []kube.Created
+	CreateClaims(ctx context.Context, machines []packing.PlannedNode) []kube.Created
 }
 
 // ledger counts the NodeClaims that are not initialized yet; their pods are checked again.
@@ -194,10 +194,10 @@ const lateAfter = time.Second
 func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kube.Created, bool) {
 	plan, isWhole := m.plan, true
 	p.tellOmissions(plan.Omissions)
-	if len(plan.Machines) > 0 {
+	if len(plan.PlannedNodes) > 0 {
 		newest, err := p.see(ctx, p.Now.Now(), m.market)
 		if err != nil {
-			plan.Machines = nil
+			plan.PlannedNodes = nil
 			return plan, nil, false
 		}
 		r := Review{Before: m.of, Now: newest, market: m.market, IsLate: m.took > lateAfter && p.postponed < mostPostponed}
@@ -207,8 +207,8 @@ func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kub
 		isWhole = !lost.isAgain
 	}
 	begun := p.Now.Now()
-	plan.Machines = p.Holds.Canaries(begun, plan.Machines)
-	created := p.Claims.CreateClaims(ctx, plan.Machines)
+	plan.PlannedNodes = p.Holds.Canaries(begun, plan.PlannedNodes)
+	created := p.Claims.CreateClaims(ctx, plan.PlannedNodes)
 	return plan, created, isWhole && !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil })
 }
 

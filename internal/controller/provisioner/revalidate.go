@@ -66,9 +66,9 @@ type Review struct {
 // Revalidated returns the part of the plan for the snapshot r.before that is still valid in r.now.
 func (r Review) Revalidated(plan packing.Plan) (packing.Plan, StaleParts) {
 	r.index()
-	machines := make([]packing.Machine, 0, len(plan.Machines))
+	machines := make([]packing.PlannedNode, 0, len(plan.PlannedNodes))
 	plan.Price = 0
-	for _, m := range plan.Machines {
+	for _, m := range plan.PlannedNodes {
 		kept, cause := r.keep(m)
 		if cause != "" {
 			r.stale.Claims[cause]++
@@ -78,7 +78,7 @@ func (r Review) Revalidated(plan packing.Plan) (packing.Plan, StaleParts) {
 		machines = append(machines, kept)
 		plan.Price += kept.Price()
 	}
-	plan.Machines = machines
+	plan.PlannedNodes = machines
 	nodes := map[string]bool{}
 	for i := range r.Now.Nodes {
 		nodes[r.Now.Nodes[i].Name] = !r.Now.Nodes[i].Leaving
@@ -137,7 +137,7 @@ func (r *Review) waits(id string) bool {
 }
 
 // keep returns the planned node with the pods that still need it, or why it must not be created.
-func (r *Review) keep(m packing.Machine) (packing.Machine, string) {
+func (r *Review) keep(m packing.PlannedNode) (packing.PlannedNode, string) {
 	pool := r.pools[m.Pool]
 	var kept []string
 	all, left := resources.Amounts{}, resources.Amounts{}
@@ -179,7 +179,7 @@ func isSamePool(old, now *cluster.Pool) bool {
 
 // isWithinLimits reports whether the planned node fits the current limits of the pool. If the pool has not grown and its limits
 // have not changed, the plan has checked that already.
-func (r *Review) isWithinLimits(m packing.Machine, pool *cluster.Pool) bool {
+func (r *Review) isWithinLimits(m packing.PlannedNode, pool *cluster.Pool) bool {
 	old := r.old[m.Pool]
 	if reflect.DeepEqual(old.Limits, pool.Limits) && old.Nodes >= pool.Nodes && pool.Usage.Fits(old.Usage) {
 		return true

@@ -60,10 +60,10 @@ func (p *problem) unplaceable(plan packing.Plan) map[int]bool {
 // move. Planned nodes for pending pods only are in no move: they are launched in any case.
 func (p *problem) splitIntoMoves(t attempt) []Move {
 	sets := newDisjointSets(len(p.candidates))
-	owner := make([]int, len(t.plan.Machines)) // of each planned node: one of its candidates, or -1
-	for i := range t.plan.Machines {
+	owner := make([]int, len(t.plan.PlannedNodes)) // of each planned node: one of its candidates, or -1
+	for i := range t.plan.PlannedNodes {
 		owner[i] = -1
-		for _, id := range t.plan.Machines[i].Pods {
+		for _, id := range t.plan.PlannedNodes[i].Pods {
 			c, ok := p.byPod[id]
 			switch {
 			case !ok:
@@ -92,7 +92,7 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 	for i, c := range owner {
 		if c >= 0 {
 			m := &out[at[sets.find(c)]]
-			m.Machines = append(m.Machines, t.plan.Machines[i])
+			m.PlannedNodes = append(m.PlannedNodes, t.plan.PlannedNodes[i])
 		}
 	}
 	for _, placed := range t.plan.Placements {
@@ -102,7 +102,7 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 		}
 	}
 	for i := range out {
-		out[i].Saving = out[i].Price - priceOf(out[i].Machines)
+		out[i].Saving = out[i].Price - priceOf(out[i].PlannedNodes)
 	}
 	return out
 }
@@ -116,9 +116,9 @@ func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
 	}
 	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !goes(p.Pod) })
 	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !goes(r.Pod) })
-	for _, m := range t.plan.Machines {
+	for _, m := range t.plan.PlannedNodes {
 		if goes(m.Pods[0]) {
-			out.Machines = append(out.Machines, m)
+			out.PlannedNodes = append(out.PlannedNodes, m)
 			out.Price += m.Price()
 		}
 	}
@@ -126,7 +126,7 @@ func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
 }
 
 // priceOf returns the price of the planned nodes, each at its cheapest offering.
-func priceOf(machines []packing.Machine) catalog.Price {
+func priceOf(machines []packing.PlannedNode) catalog.Price {
 	var sum catalog.Price
 	for i := range machines {
 		sum += machines[i].Price()

@@ -43,8 +43,8 @@ func (p *problem) bestTogether(moves []Move) []Move {
 			switch m := &moves[i]; {
 			case !fails[i]:
 				saved, with, without = saved+m.Saving, append(with, i), append(without, i)
-			case len(m.Machines) > 0: // without planned nodes it gives no room to other moves
-				saved, with = saved-priceOf(m.Machines), append(with, i)
+			case len(m.PlannedNodes) > 0: // without planned nodes it gives no room to other moves
+				saved, with = saved-priceOf(m.PlannedNodes), append(with, i)
 			}
 		}
 		if saved > most {

@@ -12,7 +12,7 @@ func (s *search) decline(m *Move) {
 		return
 	}
 	one := *m
-	one.Machines, one.Placements = nil, nil
+	one.PlannedNodes, one.Placements = nil, nil
 	s.declined[m.Nodes[0]] = one
 }
 

@@ -29,8 +29,8 @@ func TestDeclined(t *testing.T) {
 		t.Fatalf("%d moves, %d were declined, want one that was", len(out.Moves), len(out.Declined))
 	}
 	isWorth(out.Declined[0])
-	if m := out.Declined[0]; m.Saving != cent || m.Machines != nil || m.Placements != nil {
-		t.Errorf("it saves %s with %d machines, want %s and none", m.Saving, len(m.Machines), cent)
+	if m := out.Declined[0]; m.Saving != cent || m.PlannedNodes != nil || m.Placements != nil {
+		t.Errorf("it saves %s with %d machines, want %s and none", m.Saving, len(m.PlannedNodes), cent)
 	}
 	out = consolidation.Find(fleet())
 	if len(out.Moves) != 1 || len(out.Declined) != 0 {

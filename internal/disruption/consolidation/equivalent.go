@@ -13,14 +13,14 @@ import (
 const maxEquivalentRounds = 4
 
 // isEquivalent reports whether the planned node at its cheapest offering equals the candidate and is not cheaper. Then the candidate can stay instead.
-func (p *problem) isEquivalent(c *candidate, m *packing.Machine) bool {
+func (p *problem) isEquivalent(c *candidate, m *packing.PlannedNode) bool {
 	o, has := &m.Offerings[0], c.node.Labels
 	return c.price > 0 && c.price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
 		has[catalog.LabelInstanceType] == o.InstanceType && has[catalog.LabelZone] == o.Zone && has[catalog.LabelCapacityType] == o.CapacityType
 }
 
 // equivalentNode returns the candidate among the nodes of the move that is equivalent to the planned node, -1 if there is none. Taken ones are ignored.
-func (p *problem) equivalentNode(m *Move, machine *packing.Machine, taken map[int]bool) int {
+func (p *problem) equivalentNode(m *Move, machine *packing.PlannedNode, taken map[int]bool) int {
 	for _, name := range m.Nodes {
 		if c := p.byNode[name]; !taken[c] && p.isEquivalent(&p.candidates[c], machine) {
 			return c
@@ -34,8 +34,8 @@ func (s *search) withoutEquivalents(t attempt) attempt {
 	taken := map[int]bool{}
 	for i := range t.moves {
 		m := &t.moves[i]
-		for k := range m.Machines {
-			if c := s.p.equivalentNode(m, &m.Machines[k], taken); c >= 0 && len(m.Nodes) > 1 {
+		for k := range m.PlannedNodes {
+			if c := s.p.equivalentNode(m, &m.PlannedNodes[k], taken); c >= 0 && len(m.Nodes) > 1 {
 				taken[c] = true
 			}
 		}
@@ -104,8 +104,8 @@ func (s *search) firstUnschedulable(moves []Move) int {
 // keepEquivalentOf returns the move without the nodes that it would replace with equivalent ones, and whether there are any.
 func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 	out := *m
-	for k := len(out.Machines) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
-		machine := &out.Machines[k]
+	for k := len(out.PlannedNodes) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
+		machine := &out.PlannedNodes[k]
 		c := s.p.equivalentNode(&out, machine, nil)
 		if c < 0 || !s.p.hasRoomForAll(&s.p.candidates[c], machine) {
 			continue
@@ -119,21 +119,21 @@ func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 				out.Placements = append(out.Placements, packing.Placement{Pod: id, Node: stays.node.Name})
 			}
 		}
-		out.Machines = slices.Delete(slices.Clone(out.Machines), k, k+1)
+		out.PlannedNodes = slices.Delete(slices.Clone(out.PlannedNodes), k, k+1)
 	}
 	if len(out.Nodes) == len(m.Nodes) {
 		return *m, false
 	}
 	slices.SortFunc(out.Placements, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
 	out.EvictionOrder = nil // the pods of the nodes that stay are among them
-	out.Saving = out.Price - priceOf(out.Machines)
+	out.Saving = out.Price - priceOf(out.PlannedNodes)
 	_, ok := s.evaluate(&out, nil)
 	return out, ok
 }
 
 // hasRoomForAll reports whether all pods of the candidate are on the planned node, and the candidate has room for the other pods there. It returns false
 // if a pod is constrained.
-func (p *problem) hasRoomForAll(c *candidate, m *packing.Machine) bool {
+func (p *problem) hasRoomForAll(c *candidate, m *packing.PlannedNode) bool {
 	asked, own := c.node.Requested, 0
 	for _, id := range m.Pods {
 		from, known := p.byPod[id]

@@ -269,17 +269,17 @@ func (x *extension) result() []Move { return x.s.verified(x.base, x.moves) }
 func (s *search) verified(base attempt, moves []Move) []Move {
 	for ; len(moves) > 0; moves = moves[:len(moves)/2] {
 		gone, plan := slices.Clone(base.removed), base.plan
-		plan.Machines, plan.Placements = slices.Clone(plan.Machines), slices.Clone(plan.Placements)
+		plan.PlannedNodes, plan.Placements = slices.Clone(plan.PlannedNodes), slices.Clone(plan.Placements)
 		for i := range moves {
 			for _, name := range moves[i].Nodes {
 				gone[s.p.byNode[name]] = true
 			}
 			plan.Placements = append(plan.Placements, moves[i].Placements...)
-			plan.Machines = append(plan.Machines, moves[i].Machines...)
-			plan.Price += priceOf(moves[i].Machines)
+			plan.PlannedNodes = append(plan.PlannedNodes, moves[i].PlannedNodes...)
+			plan.Price += priceOf(moves[i].PlannedNodes)
 		}
-		for i := range plan.Machines { // each plan numbers its nodes from one
-			plan.Machines[i].Name = fmt.Sprint("~", i)
+		for i := range plan.PlannedNodes { // each plan numbers its nodes from one
+			plan.PlannedNodes[i].Name = fmt.Sprint("~", i)
 		}
 		if len(verify.Check(s.snapshotWithout(gone), s.p.in.Market, plan)) == 0 {
 			return moves

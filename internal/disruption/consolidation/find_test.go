@@ -142,7 +142,7 @@ func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 			pods += len(nodeIn(&in, name).Pods)
 		}
 		worst, best := catalog.Price(0), catalog.Price(0)
-		for _, machine := range m.Machines {
+		for _, machine := range m.PlannedNodes {
 			best += machine.Price()
 			worst += slices.MaxFunc(machine.Offerings, func(a, b packing.Choice) int { return int(a.Price - b.Price) }).Price
 		}
@@ -177,7 +177,7 @@ func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move
 		}
 		goes = append(goes, m.Nodes...)
 		plan.Placements = append(plan.Placements, m.Placements...)
-		for _, machine := range m.Machines {
+		for _, machine := range m.PlannedNodes {
 			machine.Name = "new-" + machine.Name
 			s.Nodes = append(s.Nodes, nodeOf(tb, machine, in.Market))
 			for _, id := range machine.Pods {
@@ -192,7 +192,7 @@ func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move
 		switch {
 		case !isLost:
 			saved += m.Saving
-		case len(m.Machines) == 0:
+		case len(m.PlannedNodes) == 0:
 			tb.Fatalf("%s could not go: %v have no place", m.Nodes[0], lost)
 		default:
 			saved -= m.Price - m.Saving
@@ -208,8 +208,8 @@ func moved(in consolidation.Input, moves []consolidation.Move) (cluster.Snapshot
 	s, plan := in.Snapshot, packing.Plan{}
 	s.Nodes, s.Pods = slices.Clone(s.Nodes), slices.Clone(s.Pods)
 	for _, m := range moves {
-		plan.Machines, plan.Placements = append(plan.Machines, m.Machines...), append(plan.Placements, m.Placements...)
-		for _, machine := range m.Machines {
+		plan.PlannedNodes, plan.Placements = append(plan.PlannedNodes, m.PlannedNodes...), append(plan.Placements, m.Placements...)
+		for _, machine := range m.PlannedNodes {
 			plan.Price += machine.Price()
 		}
 		for i := range s.Nodes {
@@ -249,7 +249,7 @@ func done(tb rapid.TB, in consolidation.Input, moves []consolidation.Move, round
 		for _, p := range m.Placements {
 			target[p.Pod] = p.Node
 		}
-		for _, machine := range m.Machines {
+		for _, machine := range m.PlannedNodes {
 			machine.Name = fmt.Sprintf("round%d-%s", round, machine.Name)
 			n := nodeOf(tb, machine, in.Market)
 			nodes[n.Name] = &n

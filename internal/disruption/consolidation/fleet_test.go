@@ -65,7 +65,7 @@ func fleet(tb rapid.TB, pools []cluster.Pool, pods []cluster.Pod, market catalog
 	for i := range pods {
 		byID[pods[i].ID()] = &pods[i]
 	}
-	for _, m := range plan.Machines {
+	for _, m := range plan.PlannedNodes {
 		n := nodeOf(tb, m, market)
 		for _, id := range m.Pods {
 			n.Pods = append(n.Pods, *byID[id])
@@ -79,7 +79,7 @@ func fleet(tb rapid.TB, pools []cluster.Pool, pods []cluster.Pod, market catalog
 }
 
 // nodeOf returns the planned node as a node, at its cheapest offering.
-func nodeOf(tb rapid.TB, m packing.Machine, market catalog.Market) cluster.Node {
+func nodeOf(tb rapid.TB, m packing.PlannedNode, market catalog.Market) cluster.Node {
 	tb.Helper()
 	types, c := market.Types(m.NodeClass, m.Pool), m.Offerings[0]
 	i, ok := slices.BinarySearchFunc(types, c.InstanceType, func(t catalog.Type, name string) int { return compare(t.Name, name) })

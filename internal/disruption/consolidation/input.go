@@ -65,8 +65,8 @@ const (
 type Move struct {
 	Nodes []string // names of the cluster.Nodes to remove, sorted
 	// The planned nodes are launched first, each for less than the move saves. They are as in packing.Plan, with other names: "<pool>-1".
-	Machines   []packing.Machine
-	Placements []packing.Placement // of pods of Nodes on nodes that stay, sorted by pod
+	PlannedNodes []packing.PlannedNode
+	Placements   []packing.Placement // of pods of Nodes on nodes that stay, sorted by pod
 	// EvictionOrder are the pods, as "namespace/name", in the order in which kube-scheduler places all of them if each is evicted after the one
 	// before is scheduled. Empty: they may be evicted together. A move with an EvictionOrder is the only one of its result.
 	EvictionOrder []string
@@ -86,7 +86,7 @@ func (m *Move) PaybackTime(together time.Duration) time.Duration {
 	if m.Saving <= 0 {
 		return 0
 	}
-	return time.Duration(float64(together) * float64(priceOf(m.Machines)) / float64(m.Saving))
+	return time.Duration(float64(together) * float64(priceOf(m.PlannedNodes)) / float64(m.Saving))
 }
 
 // Result has the moves, and the numbers that they were judged by.

@@ -146,8 +146,8 @@ func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	for i := range p.pods {
 		pods[p.pods[i].pod.ID()] = &p.pods[i]
 	}
-	for i := range fresh.Machines {
-		m := &fresh.Machines[i]
+	for i := range fresh.PlannedNodes {
+		m := &fresh.PlannedNodes[i]
 		total := 0.0
 		parts := make([]float64, len(m.Pods))
 		for n, id := range m.Pods {
@@ -176,7 +176,7 @@ func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 
 // requestShare returns the pod's share of the planned node's requests: the mean over all resources except the number of pods, which is rarely
 // the limit.
-func requestShare(p *cluster.Pod, m *packing.Machine) float64 {
+func requestShare(p *cluster.Pod, m *packing.PlannedNode) float64 {
 	sum, n := 0.0, 0
 	for _, name := range m.Requests.Names() {
 		if total := m.Requests.Of(name); total > 0 && name != resources.Pods {
@@ -194,7 +194,7 @@ func (p *problem) planLimit(nodes, few, most int) int {
 
 // isSettled reports whether no pods are in transit: no pod is pending, and no terminating node has pods. Stale nodes do not count.
 func (p *problem) isSettled() bool {
-	return len(p.pendingPlan.Placements)+len(p.pendingPlan.Machines) == 0 && !slices.ContainsFunc(p.in.Snapshot.Nodes, func(n cluster.Node) bool {
+	return len(p.pendingPlan.Placements)+len(p.pendingPlan.PlannedNodes) == 0 && !slices.ContainsFunc(p.in.Snapshot.Nodes, func(n cluster.Node) bool {
 		return n.Leaving && len(n.Pods) > 0 && !p.in.Stale[n.Name]
 	})
 }
@@ -254,8 +254,8 @@ func (p *problem) incomingOf(m *Move, name func(machine int) string) incoming {
 			out.pods = append(out.pods, incomingPod{pod: &n.Pods[i], from: node, planned: planned[n.Pods[i].ID()]})
 		}
 	}
-	for k := range m.Machines {
-		machine := m.Machines[k]
+	for k := range m.PlannedNodes {
+		machine := m.PlannedNodes[k]
 		machine.Name = name(k)
 		var theirs resources.Amounts
 		for _, id := range machine.Pods {
@@ -287,7 +287,7 @@ func (p *problem) reservePending(sim *simulation) {
 // schedule adds the move's planned nodes and pods to the simulation. If a pod cannot be scheduled, it returns false and the simulation is unchanged.
 // With one pod at a time, it sets the move's EvictionOrder, unless the move has one.
 func (p *problem) schedule(sim *simulation, m *Move) bool {
-	before, all := len(sim.nodes), p.incomingOf(m, func(k int) string { return m.Machines[k].Name })
+	before, all := len(sim.nodes), p.incomingOf(m, func(k int) string { return m.PlannedNodes[k].Name })
 	for _, machine := range all.nodes {
 		sim.add(machine.name, machine)
 	}

@@ -100,8 +100,8 @@ func (e headroom) restoreRequests(plan *packing.Plan, known map[string]*cluster.
 	if e == (headroom{}) {
 		return
 	}
-	for i := range plan.Machines {
-		m := &plan.Machines[i]
+	for i := range plan.PlannedNodes {
+		m := &plan.PlannedNodes[i]
 		for _, id := range m.Pods {
 			if p := known[id]; p != nil {
 				m.Requests = m.Requests.Sub(e.extra(p))

@@ -52,7 +52,7 @@ func TestRemoveSingle(t *testing.T) {
 				}
 				return
 			}
-			if len(out.Moves) != 1 || !slices.Equal(out.Moves[0].Nodes, []string{"n1"}) || len(out.Moves[0].Machines) != c.buys || out.Saving != cent {
+			if len(out.Moves) != 1 || !slices.Equal(out.Moves[0].Nodes, []string{"n1"}) || len(out.Moves[0].PlannedNodes) != c.buys || out.Saving != cent {
 				t.Fatalf("moves %+v save %s; want that of n1, which buys %d", out.Moves, out.Saving, c.buys)
 			}
 			if again := consolidation.Find(done(t, in, out.Moves, 0)); len(again.Moves) > 0 {

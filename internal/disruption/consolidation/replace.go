@@ -55,7 +55,7 @@ func Replace(in Input, nodes []string) Result {
 	nameNodes(out.Moves)
 	for i := range out.Moves {
 		out.Saving += out.Moves[i].Saving
-		out.Target += priceOf(out.Moves[i].Machines)
+		out.Target += priceOf(out.Moves[i].PlannedNodes)
 	}
 	out.Plans = s.plans
 	return out
@@ -65,8 +65,8 @@ func Replace(in Input, nodes []string) Result {
 func nameNodes(moves []Move) {
 	count := map[string]int{}
 	for i := range moves {
-		for n := range moves[i].Machines {
-			m := &moves[i].Machines[n]
+		for n := range moves[i].PlannedNodes {
+			m := &moves[i].PlannedNodes[n]
 			count[m.Pool]++
 			m.Name = fmt.Sprintf("%s-%d", m.Pool, count[m.Pool])
 		}

@@ -124,7 +124,7 @@ func TestReplace(t *testing.T) {
 			out := consolidation.Replace(c.in, c.goes)
 			var moves []string
 			for _, m := range out.Moves {
-				moves = append(moves, fmt.Sprintf("%s: %d bought, %d placed", strings.Join(m.Nodes, " "), len(m.Machines), len(m.Placements)))
+				moves = append(moves, fmt.Sprintf("%s: %d bought, %d placed", strings.Join(m.Nodes, " "), len(m.PlannedNodes), len(m.Placements)))
 			}
 			stuck := map[string]packing.Code{}
 			for _, s := range out.Stuck {
@@ -158,7 +158,7 @@ func TestReplaceMany(t *testing.T) {
 		if len(m.Nodes) > 3 {
 			t.Errorf("%d nodes are one move", len(m.Nodes))
 		}
-		for _, machine := range m.Machines {
+		for _, machine := range m.PlannedNodes {
 			names[machine.Name] = true
 		}
 	}

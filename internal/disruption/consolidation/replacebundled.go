@@ -191,12 +191,12 @@ func (b *bundles) unbundle(plan *packing.Plan, all []candidate) {
 	for i := range plan.Refusals {
 		plan.Refusals[i].Pod = pods(plan.Refusals[i].Pod)[0]
 	}
-	for i := range plan.Machines {
+	for i := range plan.PlannedNodes {
 		var ids []string
-		for _, id := range plan.Machines[i].Pods {
+		for _, id := range plan.PlannedNodes[i].Pods {
 			ids = append(ids, pods(id)...)
 		}
 		slices.Sort(ids)
-		plan.Machines[i].Pods = ids
+		plan.PlannedNodes[i].Pods = ids
 	}
 }

@@ -55,8 +55,8 @@ func TestReplaceOneByOne(t *testing.T) {
 			if len(out.Moves) > 0 != c.goes {
 				t.Fatalf("moves: %+v", out.Moves)
 			}
-			if c.goes && (len(out.Moves[0].Machines) != 1 || out.Saving != cent) {
-				t.Errorf("%d machines are bought, which saves %s", len(out.Moves[0].Machines), out.Saving)
+			if c.goes && (len(out.Moves[0].PlannedNodes) != 1 || out.Saving != cent) {
+				t.Errorf("%d machines are bought, which saves %s", len(out.Moves[0].PlannedNodes), out.Saving)
 			}
 		})
 	}

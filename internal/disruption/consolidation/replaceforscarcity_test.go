@@ -78,8 +78,8 @@ func TestScarceCapacity(t *testing.T) {
 			var cores int64
 			for _, m := range out.Moves {
 				goes = append(goes, m.Nodes...)
-				for k := range m.Machines {
-					cores += int64(m.Machines[k].Price() / cent)
+				for k := range m.PlannedNodes {
+					cores += int64(m.PlannedNodes[k].Price() / cent)
 				}
 			}
 			if !slices.Equal(goes, c.goes) || cores != c.buys {

@@ -109,9 +109,9 @@ func TestRules(t *testing.T) {
 			}
 			out := consolidation.Find(c.in)
 			var goes []string
-			var machines []packing.Machine
+			var machines []packing.PlannedNode
 			for _, m := range out.Moves {
-				goes, machines = append(goes, m.Nodes...), append(machines, m.Machines...)
+				goes, machines = append(goes, m.Nodes...), append(machines, m.PlannedNodes...)
 				twice := m.Price - m.Saving // the price of the planned nodes
 				if got, want := m.PaybackTime(time.Hour).Hours(), float64(twice)/float64(m.Saving); math.Abs(got-want) > 1e-6 {
 					t.Errorf("it pays back after %v hours, want %v", got, want)

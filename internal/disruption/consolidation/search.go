@@ -88,10 +88,10 @@ func (s *search) planAll() {
 		all[i] = true
 	}
 	s.all = s.plan(all)
-	s.target = max(priceOf(s.all.plan.Machines)-priceOf(s.p.pendingPlan.Machines), 0)
+	s.target = max(priceOf(s.all.plan.PlannedNodes)-priceOf(s.p.pendingPlan.PlannedNodes), 0)
 	s.scarce = s.isScarce()
-	for i := range s.all.plan.Machines {
-		s.bestTypes = append(s.bestTypes, s.all.plan.Machines[i].Offerings[0].InstanceType)
+	for i := range s.all.plan.PlannedNodes {
+		s.bestTypes = append(s.bestTypes, s.all.plan.PlannedNodes[i].Offerings[0].InstanceType)
 	}
 }
 

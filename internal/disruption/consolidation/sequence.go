@@ -82,8 +82,8 @@ func (r *sequence) apply(t attempt) {
 			n.Residents = addResident(slices.Clone(n.Residents), pod, from)
 		}
 	}
-	for i := range t.plan.Machines {
-		r.launch(&t.plan.Machines[i])
+	for i := range t.plan.PlannedNodes {
+		r.launch(&t.plan.PlannedNodes[i])
 	}
 }
 
@@ -96,7 +96,7 @@ func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
 }
 
 // launch adds the planned node as a node.
-func (r *sequence) launch(m *packing.Machine) {
+func (r *sequence) launch(m *packing.PlannedNode) {
 	r.launched++
 	n := cluster.Node{
 		Name: fmt.Sprintf("~%d", r.launched), // not a valid name of a Node, and sorted last
@@ -124,7 +124,7 @@ func (r *sequence) launch(m *packing.Machine) {
 }
 
 // commonLabels returns the labels that the planned node has with each of its offerings.
-func commonLabels(m *packing.Machine) requirements.Labels {
+func commonLabels(m *packing.PlannedNode) requirements.Labels {
 	out := requirements.Labels{}
 	maps.Copy(out, m.Labels)
 	for _, r := range m.Requirements {

@@ -90,7 +90,7 @@ func (sim *simulation) setFree(at int, free resources.Amounts) {
 }
 
 // simNodeOf returns the planned node at its cheapest offering, with room for its pods. It returns false if the market has no such instance type.
-func simNodeOf(m *packing.Machine, market catalog.Market, pods resources.Amounts) (simNode, bool) {
+func simNodeOf(m *packing.PlannedNode, market catalog.Market, pods resources.Amounts) (simNode, bool) {
 	first := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
 		if t.Name != first.InstanceType {

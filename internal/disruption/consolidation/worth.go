@@ -40,7 +40,7 @@ func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) 
 
 // minWorth returns the least worth of the move, whatever the rules of its pools.
 func (p *problem) minWorth(m *Move) float64 {
-	if len(m.Nodes) == 1 && len(m.Machines) == 1 && len(m.Placements) == 0 {
+	if len(m.Nodes) == 1 && len(m.PlannedNodes) == 1 && len(m.Placements) == 0 {
 		return MinWorthExchange * p.churnFactor()
 	}
 	return p.lowestThreshold()
@@ -73,9 +73,9 @@ func (p *problem) meetsRules(m *Move) bool {
 // saves with any of the remaining offerings. It reports whether each planned node keeps enough offerings.
 func (p *problem) keepSavingOfferings(m *Move) bool {
 	spot := p.isSpotToSpot(m)
-	for i := range m.Machines {
-		machine := &m.Machines[i]
-		limit := machine.Price() + m.Saving/catalog.Price(len(m.Machines))
+	for i := range m.PlannedNodes {
+		machine := &m.PlannedNodes[i]
+		limit := machine.Price() + m.Saving/catalog.Price(len(m.PlannedNodes))
 		kept := slices.DeleteFunc(slices.Clone(machine.Offerings), func(c packing.Choice) bool {
 			return c.Price >= limit || spot && c.CapacityType == catalog.Spot && !p.in.SpotToSpot
 		})
@@ -104,7 +104,7 @@ func (p *problem) isSpotToSpot(m *Move) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(m.Machines, func(p packing.Machine) bool {
+	return slices.ContainsFunc(m.PlannedNodes, func(p packing.PlannedNode) bool {
 		return slices.ContainsFunc(p.Offerings, func(c packing.Choice) bool { return c.CapacityType == catalog.Spot })
 	})
 }
@@ -131,7 +131,7 @@ func cheapest(choices []packing.Choice, types int) []packing.Choice {
 }
 
 // narrow returns the planned node with these offerings only. It returns false if they are too few for a minValues of its pool.
-func narrow(m packing.Machine, kept []packing.Choice) (packing.Machine, bool) {
+func narrow(m packing.PlannedNode, kept []packing.Choice) (packing.PlannedNode, bool) {
 	values := map[string]map[string]bool{catalog.LabelInstanceType: {}, catalog.LabelZone: {}, catalog.LabelCapacityType: {}}
 	for i := range kept {
 		values[catalog.LabelInstanceType][kept[i].InstanceType] = true

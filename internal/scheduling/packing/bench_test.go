@@ -133,7 +133,7 @@ func benchSolve(b *testing.B, market catalog.Market) {
 				b.Fatalf("%d refusals, first %+v", len(plan.Refusals), plan.Refusals[0])
 			}
 			b.ReportMetric(100*(float64(plan.Price)/float64(plan.LowerBound)-1), "%gap")
-			b.ReportMetric(float64(len(plan.Machines)), "machines")
+			b.ReportMetric(float64(len(plan.PlannedNodes)), "machines")
 			b.ReportMetric(float64(plan.Steps), "steps")
 		})
 	}

@@ -183,7 +183,7 @@ func BenchmarkHostile(b *testing.B) {
 				for b.Loop() {
 					plan = packing.Solve(s, market, packing.Usual)
 				}
-				b.ReportMetric(float64(len(plan.Machines)), "machines")
+				b.ReportMetric(float64(len(plan.PlannedNodes)), "machines")
 				b.ReportMetric(float64(len(plan.Refusals)), "refusals")
 				b.ReportMetric(float64(len(plan.Omissions)), "omissions")
 				b.ReportMetric(float64(plan.Steps), "steps")

@@ -57,7 +57,7 @@ func TestHostileGrowth(t *testing.T) { //nolint:paralleltest // it counts what a
 
 func onMachines(p packing.Plan) int {
 	n := 0
-	for _, m := range p.Machines {
+	for _, m := range p.PlannedNodes {
 		n += len(m.Pods)
 	}
 	return n

@@ -201,8 +201,8 @@ func TestThousandsOfDomains(t *testing.T) {
 	if broken := verify.Check(s, market, plan); len(broken) > 0 {
 		t.Errorf("%d rules broken, the first: %s", len(broken), broken[0])
 	}
-	if len(plan.Machines) > 0 || len(plan.Refusals) != 19 {
-		t.Errorf("%d new nodes, %d refusals, want none and 19: one of the odd pods fits on the rack", len(plan.Machines), len(plan.Refusals))
+	if len(plan.PlannedNodes) > 0 || len(plan.Refusals) != 19 {
+		t.Errorf("%d new nodes, %d refusals, want none and 19: one of the odd pods fits on the rack", len(plan.PlannedNodes), len(plan.Refusals))
 	}
 	for _, r := range plan.Refusals {
 		if !strings.HasPrefix(r.Pod, "default/odd") || len(r.Reasons) == 0 {

@@ -10,10 +10,10 @@ import (
 // Plan assigns every pod of a snapshot to a new node, to an existing node, or to none with the
 // reason. It is complete enough to print, store, compare and replay.
 type Plan struct {
-	Machines   []Machine   // in launch order: nodes with device-requesting pods last, then by price
-	Placements []Placement // sorted by pod
-	Refusals   []Refusal   // sorted by pod
-	Omissions  []Omission  // sorted by pod; empty in nearly all plans
+	PlannedNodes []PlannedNode // in launch order: nodes with device-requesting pods last, then by price
+	Placements   []Placement   // sorted by pod
+	Refusals     []Refusal     // sorted by pod
+	Omissions    []Omission    // sorted by pod; empty in nearly all plans
 
 	Price      catalog.Price // of all new nodes per hour, each at its cheapest offering
 	LowerBound catalog.Price // no plan for the pods on the new nodes costs less
@@ -24,8 +24,8 @@ type Plan struct {
 	Effort  Effort // the limit of Steps
 }
 
-// Machine is a node to launch, as the input of a NodeClaim.
-type Machine struct {
+// PlannedNode is a node to launch, as the input of a NodeClaim.
+type PlannedNode struct {
 	Name      string // "<pool>-1", unique in the plan; the NodeClaim gets a name of its own
 	Pool      string
 	NodeClass string
@@ -49,7 +49,7 @@ type Machine struct {
 }
 
 // Price returns the price of the cheapest offering, per hour.
-func (m Machine) Price() catalog.Price { return m.Offerings[0].Price }
+func (m PlannedNode) Price() catalog.Price { return m.Offerings[0].Price }
 
 // Choice is one offering of an instance type.
 type Choice struct {

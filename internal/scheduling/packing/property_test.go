@@ -103,7 +103,7 @@ func TestArbitraryValues(t *testing.T) {
 		}
 		plan := packing.Solve(s, market, packing.Usual)
 		places := len(plan.Placements) + len(plan.Refusals)
-		for _, m := range plan.Machines {
+		for _, m := range plan.PlannedNodes {
 			places += len(m.Pods)
 		}
 		if places != len(s.Pods) {

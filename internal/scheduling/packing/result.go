@@ -54,7 +54,7 @@ func (pb planBuilder) buildPlan() Plan {
 	nodes := pb.inLaunchOrder()
 	pods := pb.distributePods(nodes, next)
 	names, labels := map[string]int{}, map[*offering.Variant]requirements.Labels{}
-	p.Machines = make([]Machine, 0, pb.plannedCount())
+	p.PlannedNodes = make([]PlannedNode, 0, pb.plannedCount())
 	for i := range nodes {
 		v := pb.problem.Stock.VariantOf(nodes[i].node.offer)
 		if labels[v] == nil {
@@ -66,7 +66,7 @@ func (pb planBuilder) buildPlan() Plan {
 			m.Name = m.Pool + "-" + strconv.Itoa(names[m.Pool])
 			m.Pods = pods[i][n]
 			p.Price += m.Price()
-			p.Machines = append(p.Machines, m)
+			p.PlannedNodes = append(p.PlannedNodes, m)
 		}
 	}
 	return p
@@ -281,9 +281,9 @@ func podIDs(pods []*cluster.Pod) []string {
 
 // describe returns what all copies of the node have in common. Nodes of one variant share the
 // labels.
-func (pb planBuilder) describe(dn *describedNode, labels requirements.Labels) Machine {
+func (pb planBuilder) describe(dn *describedNode, labels requirements.Labels) PlannedNode {
 	p := pb.problem.Stock.PoolOf(dn.node.offer)
-	return Machine{
+	return PlannedNode{
 		Pool: p.Name, NodeClass: p.NodeClass,
 		Taints: p.Taints, StartupTaints: p.StartupTaints,
 		Labels:    labels,

@@ -42,8 +42,8 @@ func TestFullNodesCost(t *testing.T) {
 		large.Name, large.Requests.CPU = "large", 20_000
 		s.Pods = append(s.Pods, small, large)
 		plan := packing.Solve(s, market, packing.Usual)
-		if len(plan.Placements) != len(s.Pods)-1 || len(plan.Machines) != 1 {
-			t.Fatalf("%d pods get %d placements and %d new nodes", len(s.Pods), len(plan.Placements), len(plan.Machines))
+		if len(plan.Placements) != len(s.Pods)-1 || len(plan.PlannedNodes) != 1 {
+			t.Fatalf("%d pods get %d placements and %d new nodes", len(s.Pods), len(plan.Placements), len(plan.PlannedNodes))
 		}
 		return plan.Steps
 	}

@@ -57,8 +57,8 @@ func mixedWorld(deployments int) *world {
 			}
 		}
 	}
-	for i := range w.plan.Machines {
-		m := &w.plan.Machines[i]
+	for i := range w.plan.PlannedNodes {
+		m := &w.plan.PlannedNodes[i]
 		slices.SortStableFunc(m.Offerings, func(a, b packing.Choice) int { return cmp.Compare(a.Price, b.Price) })
 	}
 	each := deployments / 3
@@ -73,7 +73,7 @@ func mixedWorld(deployments int) *world {
 				z = d / 5 % 3
 			}
 			p := w.pod(fmt.Sprintf("%s-%d", name, k), rule...)
-			m := &w.plan.Machines[z+3*((d*20+k)%each)]
+			m := &w.plan.PlannedNodes[z+3*((d*20+k)%each)]
 			m.Pods = append(m.Pods, p.ID())
 		}
 	}

@@ -15,8 +15,8 @@ func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []strin
 	c := newChecker(s, market)
 
 	// 1. Each planned node and each existing node by itself.
-	for i := range plan.Machines {
-		c.plannedNode(&plan.Machines[i])
+	for i := range plan.PlannedNodes {
+		c.plannedNode(&plan.PlannedNodes[i])
 	}
 	c.placements(plan.Placements)
 
@@ -126,7 +126,7 @@ func (c *checker) answers() {
 // price checks the plan's sums.
 func (c *checker) price(plan packing.Plan) {
 	var sum catalog.Price
-	for _, m := range plan.Machines {
+	for _, m := range plan.PlannedNodes {
 		if len(m.Offerings) > 0 {
 			sum += m.Offerings[0].Price
 		}

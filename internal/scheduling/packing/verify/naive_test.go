@@ -62,7 +62,7 @@ func (w *world) String() string {
 	for _, d := range w.Daemons {
 		s += fmt.Sprintf("daemon required=%v %s avoids=%v\n", d.Required, d.Kind.Labels["app"], d.Kind.Avoids)
 	}
-	for _, m := range w.plan.Machines {
+	for _, m := range w.plan.PlannedNodes {
 		s += fmt.Sprint(m.Name, m.Offerings, m.Pods, "\n")
 	}
 	s += fmt.Sprint(w.plan.Placements, "\n")
@@ -122,7 +122,7 @@ func drawWorld(t *rapid.T) *world {
 			}
 			w.place(n.Name, p.Name)
 		} else {
-			m := &w.plan.Machines[at-len(w.Nodes)]
+			m := &w.plan.PlannedNodes[at-len(w.Nodes)]
 			for _, o := range m.Offerings {
 				zones = append(zones, o.Zone)
 			}
@@ -135,7 +135,7 @@ func drawWorld(t *rapid.T) *world {
 		p.Required = nil
 		w.Pods = append(w.Pods, p)
 	}
-	w.plan.Machines = slices.Clip(w.plan.Machines)
+	w.plan.PlannedNodes = slices.Clip(w.plan.PlannedNodes)
 	return w
 }
 
@@ -202,7 +202,7 @@ func naiveWorlds(w *world) []*naive {
 			}
 		}
 	}
-	for i, m := range w.plan.Machines {
+	for i, m := range w.plan.PlannedNodes {
 		for _, p := range m.Pods {
 			to[p] = len(w.Nodes) + i
 		}

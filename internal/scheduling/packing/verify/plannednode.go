@@ -14,7 +14,7 @@ import (
 const maxTypes = 60
 
 // plannedNode checks one node of the plan by itself, and makes a place of it.
-func (c *checker) plannedNode(m *packing.Machine) {
+func (c *checker) plannedNode(m *packing.PlannedNode) {
 	at := place{name: "planned node " + m.Name}
 	for _, id := range m.Pods {
 		if p := c.take(id, at.name); p != nil {
@@ -69,7 +69,7 @@ func (c *checker) plannedNode(m *packing.Machine) {
 
 // promises checks that the NodeClaim has the labels, taints and requirements of the pool, and allows
 // the offerings of the planned node.
-func (c *checker) promises(m *packing.Machine, pool *cluster.Pool, offers []*offer) {
+func (c *checker) promises(m *packing.PlannedNode, pool *cluster.Pool, offers []*offer) {
 	if m.NodeClass != pool.NodeClass {
 		c.broken("planned node %s is of node class %q, its pool is of %q", m.Name, m.NodeClass, pool.NodeClass)
 	}

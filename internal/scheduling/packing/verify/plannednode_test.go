@@ -35,32 +35,32 @@ func TestMachines(t *testing.T) {
 	run(t, map[string]verdict{
 		"nothing": right(plan(func(*world) {})),
 
-		"a pod is left out":        wrong("pod default/db-1 has 0 places and refusals", plan(func(w *world) { w.plan.Machines[1].Pods = nil })),
+		"a pod is left out":        wrong("pod default/db-1 has 0 places and refusals", plan(func(w *world) { w.plan.PlannedNodes[1].Pods = nil })),
 		"a pod is placed twice":    wrong("pod default/db-1 has 2", plan(func(w *world) { w.place("n1", "db-1") })),
 		"placed, and refused too":  wrong("pod default/db-1 has 2; default/db-1 is refused", plan(func(w *world) { w.refuse(packing.TooSmall, "db-1") })),
 		"a pod that nobody wants":  wrong("is not in the snapshot", plan(func(w *world) { w.place("n1", "who-1") })),
 		"a refusal nobody wants":   wrong("is not in the snapshot", plan(func(w *world) { w.refuse(packing.TooSmall, "who-1") })),
 		"a node that is not there": wrong("node n9, which there is not", plan(func(w *world) { w.plan.Placements[0].Node = "n9" })),
 		"a pod that cannot be":     wrong("cannot be planned for: odd", plan(func(w *world) { w.Pods[0].Unplannable = "odd" })),
-		"a machine of no pool":     wrong("which there is not", plan(func(w *world) { w.plan.Machines[1].Pool = "x" })),
+		"a machine of no pool":     wrong("which there is not", plan(func(w *world) { w.plan.PlannedNodes[1].Pool = "x" })),
 		"a pool that is unusable":  wrong("is of pool general, which may not be used: no", plan(func(w *world) { pool(w).Unusable = "no" })),
-		"two machines of one name": wrong("general-1 is there twice", plan(func(w *world) { w.plan.Machines[1].Name = "general-1" })),
-		"no offering at all":       wrong("keeps 0 instance types", plan(func(w *world) { w.plan.Machines[1].Offerings = nil })),
-		"an offering that is not":  wrong("there is no offering small d", plan(func(w *world) { w.plan.Machines[1].Offerings[0].Zone = "d" })),
-		"a type that is not":       wrong("there is no offering huge b", plan(func(w *world) { w.plan.Machines[1].Offerings[0].InstanceType = "huge" })),
+		"two machines of one name": wrong("general-1 is there twice", plan(func(w *world) { w.plan.PlannedNodes[1].Name = "general-1" })),
+		"no offering at all":       wrong("keeps 0 instance types", plan(func(w *world) { w.plan.PlannedNodes[1].Offerings = nil })),
+		"an offering that is not":  wrong("there is no offering small d", plan(func(w *world) { w.plan.PlannedNodes[1].Offerings[0].Zone = "d" })),
+		"a type that is not":       wrong("there is no offering huge b", plan(func(w *world) { w.plan.PlannedNodes[1].Offerings[0].InstanceType = "huge" })),
 		"an offering twice":        wrong("offering 4 is there twice", plan(func(w *world) { w.keep(0, choice("small", "a", catalog.OnDemand)) })),
 		"the dear one first":       wrong("offering 4 is cheaper", plan(func(w *world) { w.keep(0, choice("small", "c", catalog.Spot)) })),
-		"another price":            wrong("it costs 0.0800, not 0.0700", plan(func(w *world) { w.plan.Machines[1].Offerings[0].Price = 7 * catalog.Dollar / 100 })),
+		"another price":            wrong("it costs 0.0800, not 0.0700", plan(func(w *world) { w.plan.PlannedNodes[1].Offerings[0].Price = 7 * catalog.Dollar / 100 })),
 		"sold out": wrong("b on-demand: it is not available", plan(func(w *world) {
 			w.sellOut("small", "b")
-			w.plan.Machines[0].Offerings = w.plan.Machines[0].Offerings[:1]
+			w.plan.PlannedNodes[0].Offerings = w.plan.PlannedNodes[0].Offerings[:1]
 		})),
-		"another node class":        wrong("general-2 is of node class", plan(func(w *world) { w.plan.Machines[1].NodeClass = "x" })),
-		"without the pool's taint":  wrong("general-2 has other taints", plan(func(w *world) { w.plan.Machines[1].Taints = taint("x") })),
+		"another node class":        wrong("general-2 is of node class", plan(func(w *world) { w.plan.PlannedNodes[1].NodeClass = "x" })),
+		"without the pool's taint":  wrong("general-2 has other taints", plan(func(w *world) { w.plan.PlannedNodes[1].Taints = taint("x") })),
 		"without the startup taint": wrong("general-1 has other; general-2 has other", plan(func(w *world) { pool(w).StartupTaints = taint("x") })),
-		"without the pool's label":  wrong("general-2 lacks the label team=red", plan(func(w *world) { w.team(); w.plan.Machines[1].Labels = nil })),
+		"without the pool's label":  wrong("general-2 lacks the label team=red", plan(func(w *world) { w.team(); w.plan.PlannedNodes[1].Labels = nil })),
 		"with the pool's label":     right(plan(func(w *world) { w.team() })),
-		"a label that cannot be":    wrong("label topology.kubernetes.io/zone is a, the offering has b", plan(func(w *world) { w.plan.Machines[1].Labels = requirements.Labels{zone: "a"} })),
+		"a label that cannot be":    wrong("label topology.kubernetes.io/zone is a, the offering has b", plan(func(w *world) { w.plan.PlannedNodes[1].Labels = requirements.Labels{zone: "a"} })),
 		"requirements that bite":    wrong("which rules out its own offering small b", plan(func(w *world) { w.require(1, zone, "a") })),
 		"requirements that hold":    right(plan(func(w *world) { w.require(1, zone, "a", "b") })),
 		"outside the pool":          wrong("requirement topology.kubernetes.io/zone In [a c] is not met", plan(func(w *world) { pool(w).Requirements = in(zone, 0, "a", "c") })),
@@ -73,7 +73,7 @@ func TestMachines(t *testing.T) {
 		"asking for a custom label": wrong("small a on-demand: pod default/web-1; small b on-demand: pod default/web-1; small c on-demand: pod default/web-1", plan(func(w *world) { selecting("team", "red")(&w.Pods[0]) })),
 		"the plan chose the label": right(plan(func(w *world) {
 			selecting("team", "red")(&w.Pods[2])
-			w.plan.Machines[1].Labels = requirements.Labels{"team": "red"}
+			w.plan.PlannedNodes[1].Labels = requirements.Labels{"team": "red"}
 		})),
 		"too much for some offering": wrong("as small a on-demand has too little [cpu]; as small b; as small c", plan(func(w *world) { w.Pods[0].Requests.CPU = 3500 })),
 		"too much of a device":       wrong("general-2 as small b on-demand has too little [gpu]", plan(func(w *world) { w.Pods[2].Requests = w.Pods[2].Requests.With("gpu", 1) })),
@@ -147,7 +147,7 @@ func TestSums(t *testing.T) {
 		t.Errorf("below the bound: %q", got)
 	}
 	w.plan.LowerBound = 0
-	w.plan.Machines[0].Offerings = append(w.plan.Machines[0].Offerings, choice("large", "a", catalog.OnDemand))
+	w.plan.PlannedNodes[0].Offerings = append(w.plan.PlannedNodes[0].Offerings, choice("large", "a", catalog.OnDemand))
 	w.plan.Price = 24 * catalog.Dollar / 100
 	if got := w.sums(); len(got) != 1 {
 		t.Errorf("another sum: %q", got)

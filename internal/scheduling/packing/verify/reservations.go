@@ -21,7 +21,7 @@ func isReserved(at *place) bool {
 
 // pinned checks that a planned node which takes an instance of a capacity reservation has no other
 // offerings, and that its NodeClaim requires the reservation.
-func (c *checker) pinned(m *packing.Machine, at *place) {
+func (c *checker) pinned(m *packing.PlannedNode, at *place) {
 	if !isReserved(at) {
 		return
 	}

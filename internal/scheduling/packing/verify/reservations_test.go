@@ -23,7 +23,7 @@ func (w *world) reserve(id, in string, left int) {
 }
 
 // hold puts pods on a planned node that takes an instance of the reservation.
-func (w *world) hold(id, in string, pods ...string) *packing.Machine {
+func (w *world) hold(id, in string, pods ...string) *packing.PlannedNode {
 	m := w.launch("", pods...)
 	m.Offerings = []packing.Choice{{InstanceType: "small", Zone: in, CapacityType: catalog.Reserved, Reservation: id}}
 	m.Requirements = []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.In, Values: []string{id}}}
@@ -125,7 +125,7 @@ func TestReservations(t *testing.T) {
 // TestRelaxed: minValues are relaxed where that is allowed and necessary, and the planned node lists them.
 func TestRelaxed(t *testing.T) {
 	t.Parallel()
-	relax := func(m *packing.Machine, have int) {
+	relax := func(m *packing.PlannedNode, have int) {
 		m.Relaxed = []packing.Relaxation{{Key: zone, Asked: 3, Have: have}}
 		m.Requirements = in(zone, have, "a", "b", "c")
 	}

@@ -151,12 +151,12 @@ func TestSpread(t *testing.T) {
 		"with the label in some offerings only": wrong("spread constraint needs the label rack", func(w *world) {
 			w.web(1, spread("rack", 1, "web"))
 			w.Market["default"].Types[0].Labels["rack"] = "r1"
-			w.launch("a", "web-1").Offerings = append(w.plan.Machines[0].Offerings, choice("large", "a", catalog.OnDemand))
+			w.launch("a", "web-1").Offerings = append(w.plan.PlannedNodes[0].Offerings, choice("large", "a", catalog.OnDemand))
 		}),
 		"by way of paying": wrong(skewed, func(w *world) {
 			w.web(4, spread(catalog.LabelCapacityType, 1, "web"))
 			w.launch("a", "web-1", "web-2", "web-3")
-			w.launch("", "web-4").Offerings = append(w.plan.Machines[1].Offerings, choice("small", "a", catalog.Spot))
+			w.launch("", "web-4").Offerings = append(w.plan.PlannedNodes[1].Offerings, choice("small", "a", catalog.Spot))
 		}),
 
 		"hosts: one each": right(func(w *world) {

@@ -11,7 +11,7 @@ import (
 // minValues checks that the planned node keeps as many values of a label as its pool requires, or
 // lists how many it keeps where minValues may be relaxed. A planned node on an instance of a capacity
 // reservation has only one offering.
-func (c *checker) minValues(m *packing.Machine, pool *cluster.Pool, at *place) {
+func (c *checker) minValues(m *packing.PlannedNode, pool *cluster.Pool, at *place) {
 	if isReserved(at) {
 		return
 	}
@@ -32,7 +32,7 @@ func (c *checker) minValues(m *packing.Machine, pool *cluster.Pool, at *place) {
 }
 
 // variety checks one label with minValues.
-func (c *checker) variety(m *packing.Machine, pool *cluster.Pool, at *place, key string, asked int) {
+func (c *checker) variety(m *packing.PlannedNode, pool *cluster.Pool, at *place, key string, asked int) {
 	have := values(at.offers, key)
 	i := slices.IndexFunc(m.Relaxed, func(r packing.Relaxation) bool { return r.Key == key })
 	switch {

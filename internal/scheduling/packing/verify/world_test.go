@@ -82,16 +82,16 @@ func (w *world) place(node string, pods ...string) {
 }
 
 // launch puts pods on a planned node that keeps small on-demand offerings of some zones: "a b".
-func (w *world) launch(zones string, pods ...string) *packing.Machine {
-	m := packing.Machine{Name: fmt.Sprintf("general-%d", len(w.plan.Machines)+1), Pool: "general", NodeClass: "default"}
+func (w *world) launch(zones string, pods ...string) *packing.PlannedNode {
+	m := packing.PlannedNode{Name: fmt.Sprintf("general-%d", len(w.plan.PlannedNodes)+1), Pool: "general", NodeClass: "default"}
 	for z := range strings.FieldsSeq(zones) {
 		m.Offerings = append(m.Offerings, choice("small", z, catalog.OnDemand))
 	}
 	for _, p := range pods {
 		m.Pods = append(m.Pods, "default/"+p)
 	}
-	w.plan.Machines = append(w.plan.Machines, m)
-	return &w.plan.Machines[len(w.plan.Machines)-1]
+	w.plan.PlannedNodes = append(w.plan.PlannedNodes, m)
+	return &w.plan.PlannedNodes[len(w.plan.PlannedNodes)-1]
 }
 
 func choice(typ, zone, way string) packing.Choice {
@@ -114,7 +114,7 @@ func (w *world) refuse(code packing.Code, pods ...string) {
 // check returns what the plan breaks, after adding up its price.
 func (w *world) check() []string {
 	w.plan.Price = 0
-	for _, m := range w.plan.Machines {
+	for _, m := range w.plan.PlannedNodes {
 		if len(m.Offerings) > 0 {
 			w.plan.Price += m.Offerings[0].Price
 		}
@@ -211,7 +211,7 @@ func stays(of string, n int, avoids ...cluster.Term) cluster.Resident {
 func (w *world) sums() []string { return verify.Check(w.Snapshot, w.Market, w.plan) }
 
 func (w *world) keep(machine int, c packing.Choice) {
-	w.plan.Machines[machine].Offerings = append(w.plan.Machines[machine].Offerings, c)
+	w.plan.PlannedNodes[machine].Offerings = append(w.plan.PlannedNodes[machine].Offerings, c)
 }
 
 func (w *world) sellOut(typ, in string) {
@@ -230,8 +230,8 @@ func taint(key string) []requirements.Taint {
 
 func (w *world) taintAll(key string) {
 	w.Pools[0].Taints = taint(key)
-	for i := range w.plan.Machines {
-		w.plan.Machines[i].Taints = taint(key)
+	for i := range w.plan.PlannedNodes {
+		w.plan.PlannedNodes[i].Taints = taint(key)
 	}
 }
 
@@ -243,8 +243,8 @@ func (w *world) tolerate(key string, pods ...int) {
 
 func (w *world) team() {
 	w.Pools[0].Labels = requirements.Labels{"team": "red"}
-	for i := range w.plan.Machines {
-		w.plan.Machines[i].Labels = requirements.Labels{"team": "red"}
+	for i := range w.plan.PlannedNodes {
+		w.plan.PlannedNodes[i].Labels = requirements.Labels{"team": "red"}
 	}
 }
 
@@ -253,7 +253,7 @@ func in(key string, least int, values ...string) []requirements.Requirement {
 }
 
 func (w *world) require(machine int, key string, values ...string) {
-	w.plan.Machines[machine].Requirements = in(key, 0, values...)
+	w.plan.PlannedNodes[machine].Requirements = in(key, 0, values...)
 }
 
 // daemon adds a DaemonSet that runs in some zones, in all if there are none.
