@@ -35,12 +35,12 @@ type searching struct {
 
 // DisruptionInput is the state of the cluster for one scan, with all that decides which nodes may be disrupted.
 type DisruptionInput struct {
-	In      disruption.Input
+	In      disruption.Input // input of the disruption rules
 	market  catalog.Market
 	objects kube.Objects
 	Claims  map[string]*karpv1.NodeClaim // by name
-	Flights []*InFlightMove
-	pods    map[string][]*corev1.Pod // by Node; nil until needed
+	Flights []*InFlightMove              // moves in progress; empty if there are none
+	pods    map[string][]*corev1.Pod     // by Node; nil until needed
 	// steady: no pod has come or gone for a while; restless: pods come and go all the time. See consolidation.ChurnDetector.
 	steady, restless bool
 }

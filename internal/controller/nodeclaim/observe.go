@@ -26,7 +26,7 @@ import (
 type View struct {
 	seen lifecycle.Seen
 
-	Claim    *karpv1.NodeClaim
+	Claim    *karpv1.NodeClaim   // the claim that is reconciled
 	Class    *awsv1.EC2NodeClass // nil if it does not exist or is not needed in this phase
 	nodes    []*corev1.Node      // of the instance
 	refused  []refusedNode       // with the same provider ID, but of another instance
