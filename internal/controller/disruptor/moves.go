@@ -40,7 +40,7 @@ type Disruptor struct {
 	Types     nodestate.TypeMarket      // instance types with their prices
 	Solve     nodestate.Solver          // computes plans
 	Claims    replacementMaker          // creates replacements
-	Ledger    *kube.Ledger              // claims written by this process that the informers may lack
+	Ledger    *kube.Ledger              // claims in flight that this process created
 	Holds     *poolhealth.LaunchBackoff // of the Provisioner: they hold back replacements too
 	Objects   loop.ObjectWriter         // writes objects to the API server
 	Diagnoses *diagnoser.Diagnoser      // finds claims that will not join; nil disables this

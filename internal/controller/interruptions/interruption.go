@@ -43,7 +43,7 @@ type Handler struct {
 	Troubles   StatusChecks                // nil: EC2 is not asked for status checks and scheduled events
 	Shortages  *ec2.Shortages              // offerings for which EC2 reported insufficient capacity
 	Departures *nodestate.PlannedEvictions // of the Provisioner
-	Ledger     *kube.Ledger                // claims written by this process that the informers may lack
+	Ledger     *kube.Ledger                // claims in flight that this process created
 	Batch      *loop.Batch                 // the pods that wait for the next plan
 	ClusterUID string                      // a claim with another one is not ours
 	Account    string                      // of the cluster; messages from other accounts are ignored. Empty: it is not known, and not compared

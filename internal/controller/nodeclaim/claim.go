@@ -43,7 +43,7 @@ type Reconciler struct {
 	Buyer    InstanceLauncher          // launches instances and finds earlier launches
 	Machines loop.InstanceClient       // describes and terminates instances
 	Offers   *offerings.RequestBuilder // builds launch requests
-	Ledger   *kube.Ledger              // claims written by this process that the informers may lack
+	Ledger   *kube.Ledger              // claims in flight that this process created
 	Batch    *loop.Batch               // ended at once when pods must be planned anew
 	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Unhelped *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable

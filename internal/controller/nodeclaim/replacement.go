@@ -28,7 +28,7 @@ type Replacements struct {
 	Cache      client.Reader               // reads objects from the informers
 	Cluster    loop.NodeReader             // reads cluster state from the informers
 	Departures *nodestate.PlannedEvictions // of the Provisioner
-	Ledger     *kube.Ledger                // claims written by this process that the informers may lack
+	Ledger     *kube.Ledger                // claims in flight that this process created
 	Batch      *loop.Batch                 // the pods that wait for the next plan
 	Statics    bool                        // static pools are kept at their number of replicas
 

@@ -33,7 +33,7 @@ type StaticReconciler struct {
 	Cluster loop.NodeReader           // reads cluster state from the informers
 	Claims  staticMaker               // creates claims of static pools
 	Objects loop.ObjectWriter         // writes objects to the API server
-	Ledger  *kube.Ledger              // claims written by this process that the informers may lack
+	Ledger  *kube.Ledger              // claims in flight that this process created
 	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Tell    loop.EventRecorder        // emits events
 	Metrics *metrics.Metrics          // the metrics of this process

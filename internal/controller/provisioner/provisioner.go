@@ -36,7 +36,7 @@ type Provisioner struct {
 	Market   nodestate.Markets         // offerings of EC2
 	Solve    nodestate.Solver          // computes plans
 	Claims   claimMaker                // creates NodeClaims
-	Ledger   ledger                    // claims written by this process that the informers may lack
+	Ledger   ledger                    // claims in flight that this process created
 	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Unhelped *poolhealth.PodBackoff    // shared with Claims
 	Watch    *Stopwatch
