@@ -113,7 +113,7 @@ func TestCheapestCounts(t *testing.T) {
 	t.Parallel()
 	plan := func(price catalog.Price, refusals int) packing.Plan {
 		return packing.Plan{
-			Machines: make([]packing.PlannedNode, 1), Price: price,
+			PlannedNodes: make([]packing.PlannedNode, 1), Price: price,
 			Refusals: make([]packing.Refusal, refusals),
 		}
 	}

@@ -60,7 +60,7 @@ func (o *ours) pass() (bool, error) {
 // decision is the result of one scan.
 type decision struct {
 	buy   []packing.PlannedNode // for pending pods
-	empty []string          // nodes without pods
+	empty []string              // nodes without pods
 	moves []consolidation.Move
 }
 

@@ -37,16 +37,16 @@ import (
 
 // Controllers holds all loops of the controller.
 type Controllers struct {
-	Provisioner *provisioner.Provisioner
-	Claims      *nodeclaim.Reconciler
-	Orphans     *nodeclaim.OrphanReconciler
-	NodeClasses *nodeclass.Reconciler
-	Pools       *nodepool.Reconciler
+	Provisioner *provisioner.Provisioner     // launches nodes for pending pods
+	Claims      *nodeclaim.Reconciler        // reconciles NodeClaims
+	Orphans     *nodeclaim.OrphanReconciler  // drains deleted Nodes that have no NodeClaim
+	NodeClasses *nodeclass.Reconciler        // reconciles EC2NodeClasses
+	Pools       *nodepool.Reconciler         // reconciles NodePools
 	Overlays    *offerings.OverlayReconciler // nil: NodeOverlays are ignored
-	Emptiness   *disruptor.Emptiness
-	Moves       *disruptor.Disruptor
-	Sweeper     *gc.Collector
-	Market      *offerings.Catalogs
+	Emptiness   *disruptor.Emptiness         // deletes empty nodes
+	Moves       *disruptor.Disruptor         // replaces drifted and underutilized nodes
+	Sweeper     *gc.Collector                // deletes orphaned objects
+	Market      *offerings.Catalogs          // reads the offerings of EC2
 	Pods        *nodestate.PodWatch
 	// Statics keeps static pools at spec.replicas; nil disables it.
 	Statics *nodepool.StaticReconciler

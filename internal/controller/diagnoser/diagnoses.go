@@ -31,21 +31,21 @@ import (
 // All share one report, so that a thousand late claims cost as many AWS calls as one. Its methods may be called
 // concurrently, and on nil, which knows nothing.
 type Diagnoser struct {
-	Clients collector.Clients // with a rate limit apart from that of launches; Late is set for each report
-	Cache   client.Reader
-	Cluster loop.NodeReader
-	Holds   *poolhealth.LaunchBackoff
-	Batch   *loop.Batch   // ended at once when a cause is fixed
-	After   time.Duration // a claim is late when its instance has no Node this long after its launch
-	Tell    loop.EventRecorder
+	Clients collector.Clients         // with a rate limit apart from that of launches; Late is set for each report
+	Cache   client.Reader             // reads objects from the informers
+	Cluster loop.NodeReader           // reads cluster state from the informers
+	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Batch   *loop.Batch               // ended at once when a cause is fixed
+	After   time.Duration             // a claim is late when its instance has no Node this long after its launch
+	Tell    loop.EventRecorder        // emits events
 	Drip    *loop.RateLimitedRecorder // for events on pods and claims, of which there may be thousands; nil: they are emitted at once
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
-	Now     loop.Clock
+	Metrics *metrics.Metrics          // the metrics of this process
+	Log     *slog.Logger              // the log of this process
+	Now     loop.Clock                // the clock; nil uses time.Now
 
 	mu       sync.Mutex
 	report   report
-	Verdicts map[types.UID]Verdict
+	Verdicts map[types.UID]Verdict   // latest verdict by UID of the late claim
 	cured    map[types.UID]time.Time // since when the cause that kept a late claim from joining is no longer found
 	waiting  map[string]time.Time    // by UID and generation: since when a class waits for its first report
 	Woken    chan event.GenericEvent // classes to be reconciled

@@ -23,9 +23,9 @@ const maxPodEvents = 20
 // Verdict is why a claim is late, as its condition reports it.
 type Verdict struct {
 	Check   string // "AUTH-5"; empty: no cause was found
-	Message string
-	Known   bool // the cause is certain, so that other instances of the pool will not join either
-	ahead   bool // and the check finds it without an instance
+	Message string // text for conditions and events
+	Known   bool   // the cause is certain, so that other instances of the pool will not join either
+	ahead   bool   // and the check finds it without an instance
 }
 
 // reason returns the check as the reason of a condition, which must not contain a hyphen.

@@ -22,9 +22,9 @@ import (
 // DisruptableConditionWriter records why each node is not disrupted, and after a while writes it to the Disruptable condition of its NodeClaim, which
 // joiner explain node reads. Its methods are safe for concurrent use, and accept a nil receiver, which records nothing.
 type DisruptableConditionWriter struct {
-	Objects loop.ObjectWriter
-	Tell    loop.EventRecorder
-	Metrics *metrics.Metrics
+	Objects loop.ObjectWriter  // writes objects to the API server
+	Tell    loop.EventRecorder // emits events
+	Metrics *metrics.Metrics   // the metrics of this process
 
 	mu     sync.Mutex
 	heard  map[staySource][]disruption.Stay

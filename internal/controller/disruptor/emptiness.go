@@ -24,20 +24,20 @@ type objectReader interface {
 
 // Emptiness removes nodes that run nothing but DaemonSet pods and other pods that run on every node.
 type Emptiness struct {
-	Cluster nodestate.Snapshots
+	Cluster nodestate.Snapshots // reads cluster state from the informers
 	Reader  objectReader
-	Live    loop.LiveReader
-	Market  nodestate.Markets
-	Solve   nodestate.Solver
-	Objects loop.ObjectWriter
+	Live    loop.LiveReader   // reads objects from the API server, not from the informers
+	Market  nodestate.Markets // offerings of EC2
+	Solve   nodestate.Solver  // computes plans
+	Objects loop.ObjectWriter // writes objects to the API server
 	Pods    *nodestate.PodWatch
-	Gate    *nodestate.DisruptionLock // shared with Moves
-	Ledger  *kube.Ledger              // of the Provisioner
-	Pauses  *loop.Pauses
-	Staying *DisruptableConditionWriter
-	Tell    loop.EventRecorder
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
+	Gate    *nodestate.DisruptionLock   // shared with Moves
+	Ledger  *kube.Ledger                // of the Provisioner
+	Pauses  *loop.Pauses                // pauses of voluntary disruption
+	Staying *DisruptableConditionWriter // shared with Disruptor
+	Tell    loop.EventRecorder          // emits events
+	Metrics *metrics.Metrics            // the metrics of this process
+	Log     *slog.Logger                // the log of this process
 
 	// proposed are the nodes of the last proposal. A node is removed when it is proposed twice in a row, so that a pod that
 	// kube-scheduler is just binding to it is seen.

@@ -20,7 +20,7 @@ import (
 
 // InFlightMove is a move that is in progress, as the objects show it.
 type InFlightMove struct {
-	Mark    nodestate.MoveMark
+	Mark    nodestate.MoveMark      // the annotation that all claims of the move have
 	Leaving []*karpv1.NodeClaim     // claims with the mark, sorted by name
 	coming  []*karpv1.NodeClaim     // their replacements, sorted by name
 	nodes   map[string]*corev1.Node // by claim: the Nodes of leaving

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 	"github.com/joiner-sh/joiner/internal/kube"
@@ -32,7 +33,7 @@ func (m *Disruptor) begin(ctx context.Context, mark nodestate.MoveMark, leaving 
 	if err := buy(map[string]string{nodestate.AnnotationReplaces: mark.ID}); err != nil {
 		return err
 	}
-	return m.onNodes(ctx, nodes, nodestate.CloseNode)
+	return onNodes(ctx, m.Objects, nodes, nodestate.CloseNode)
 }
 
 // createReplacements creates the planned NodeClaims.
@@ -55,7 +56,7 @@ func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.S
 		m.recordWait(f, step)
 		return nil
 	case replacement.Close:
-		return m.onNodes(ctx, f.open(), nodestate.CloseNode)
+		return onNodes(ctx, m.Objects, f.open(), nodestate.CloseNode)
 	case replacement.Commit:
 		if err := m.commit(ctx, f, now); err != nil {
 			return err
@@ -122,7 +123,7 @@ func (m *Disruptor) delete(ctx context.Context, f *InFlightMove, now time.Time) 
 // undo removes the taint from the nodes of a move, deletes the replacements that are of no use, and removes the annotations.
 // In this order a controller that restarts in between finds what is left to do.
 func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
-	if err := m.onNodes(ctx, f.closed(), nodestate.OpenNode); err != nil {
+	if err := onNodes(ctx, m.Objects, f.closed(), nodestate.OpenNode); err != nil {
 		return err
 	}
 	if err := m.deleteReplacements(ctx, f, step, now); err != nil {
@@ -208,12 +209,12 @@ func (m *Disruptor) onAll(ctx context.Context, claims []*karpv1.NodeClaim, chang
 }
 
 // onNodes patches Nodes in parallel. A Node that no longer exists is no error.
-func (m *Disruptor) onNodes(ctx context.Context, nodes []*corev1.Node, change func(*corev1.Node)) error {
+func onNodes(ctx context.Context, objects loop.ObjectWriter, nodes []*corev1.Node, change func(*corev1.Node)) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
 	for _, n := range nodes {
 		group.Go(func() error {
-			_, err := m.Objects.PatchNode(ctx, n, change)
+			_, err := objects.PatchNode(ctx, n, change)
 			if kube.WhatNext(err) == kube.Gone {
 				return nil
 			}

@@ -31,7 +31,7 @@ func (m *Disruptor) drifting(ctx context.Context, s *DisruptionInput, now time.T
 	granted = m.refreshStatic(ctx, s, granted, now)
 	moves, later := m.timely(s, consolidation.Replace(m.Weighing(s, granted), granted), now)
 	m.Staying.Note(stayDriftRoom, slices.Concat(others, later)...)
-	m.release(s, granted, moves)
+	s.release(m.Gate, granted, moves)
 	return moves
 }
 
@@ -52,7 +52,7 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 		nodestate.CountRooms(m.Metrics, rooms)
 		return nil, nil
 	}
-	m.oldestFirst(s, nodes)
+	s.oldestFirst(nodes)
 	sets := make([][]string, len(nodes))
 	for i, n := range nodes {
 		sets[i] = []string{n}
@@ -61,7 +61,7 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 	nodestate.CountRooms(m.Metrics, rooms)
 	granted, tired = m.settled(s, disruption.Drifted, granted, true)
 	m.Staying.Note(stayDriftRoom, slices.Concat(waiting, tired)...)
-	m.reserve(s, granted)
+	s.reserve(m.Gate, granted)
 	return granted, slices.Concat(waiting, tired)
 }
 
@@ -122,7 +122,7 @@ func (m *Disruptor) inWaves(s *DisruptionInput, nodes []string) (allowed []strin
 }
 
 // oldestFirst sorts nodes by when they drifted.
-func (m *Disruptor) oldestFirst(s *DisruptionInput, nodes []string) {
+func (s *DisruptionInput) oldestFirst(nodes []string) {
 	since := map[string]time.Time{}
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {

@@ -27,13 +27,13 @@ type tripStore interface {
 // MoveHistory records which workloads' pods were moved off which kind of node, and which nodes must stay because of it. Its methods
 // are safe for concurrent use, and accept a nil receiver, which records nothing and keeps no node.
 type MoveHistory struct {
-	Store tripStore
-	Log   *slog.Logger
+	Store tripStore    // keeps the trips across restarts
+	Log   *slog.Logger // the log of this process
 
 	mu      sync.Mutex
-	Trips   disruption.Trips
-	read    bool // the records of an earlier process were read
-	news    bool // there are unsaved records
+	Trips   disruption.Trips // past moves of pods
+	read    bool             // the records of an earlier process were read
+	news    bool             // there are unsaved records
 	written time.Time
 	told    string // the last logged error
 }

@@ -34,26 +34,26 @@ type replacementMaker interface {
 // Disruptor replaces drifted nodes and nodes whose pods cost less elsewhere, and completes the moves that it has started.
 // The replacements are initialized before the first pod is evicted. A move that cannot complete is undone.
 type Disruptor struct {
-	Cluster   nodestate.Snapshots
+	Cluster   nodestate.Snapshots // reads cluster state from the informers
 	Reader    objectReader
-	Market    nodestate.Markets
-	Types     nodestate.TypeMarket
-	Solve     nodestate.Solver
-	Claims    replacementMaker
-	Ledger    *kube.Ledger
+	Market    nodestate.Markets         // offerings of EC2
+	Types     nodestate.TypeMarket      // instance types with their prices
+	Solve     nodestate.Solver          // computes plans
+	Claims    replacementMaker          // creates replacements
+	Ledger    *kube.Ledger              // claims in flight that this process created
 	Holds     *poolhealth.LaunchBackoff // of the Provisioner: they hold back replacements too
-	Objects   loop.ObjectWriter
-	Diagnoses *diagnoser.Diagnoser // finds claims that will not join; nil disables this
+	Objects   loop.ObjectWriter         // writes objects to the API server
+	Diagnoses *diagnoser.Diagnoser      // finds claims that will not join; nil disables this
 	Pods      *nodestate.PodWatch
-	Pauses    *loop.Pauses
-	Travel    *MoveHistory
+	Pauses    *loop.Pauses                // pauses of voluntary disruption
+	Travel    *MoveHistory                // limits how often pods are moved
 	Staying   *DisruptableConditionWriter // shared with Emptiness
 	Gate      *nodestate.DisruptionLock   // shared with Emptiness
-	Batch     *loop.Batch
-	Tell      loop.EventRecorder
-	Metrics   *metrics.Metrics
-	Log       *slog.Logger
-	Now       loop.Clock
+	Batch     *loop.Batch                 // the pods that wait for the next plan
+	Tell      loop.EventRecorder          // emits events
+	Metrics   *metrics.Metrics            // the metrics of this process
+	Log       *slog.Logger                // the log of this process
+	Now       loop.Clock                  // the clock; nil uses time.Now
 
 	// Drift limits which drifted nodes may go now; nil: only the budgets do.
 	Drift *driftcheck.Reconciler
@@ -66,7 +66,7 @@ type Disruptor struct {
 	blocked map[string]blockage     // by ID of the move
 	told    map[string]string       // the logged reason why each move waits, by its ID
 	strays  map[types.UID]time.Time // tainted Nodes without a known cause, and since when
-	Search  searching
+	Search  searching               // state of the scans for moves; the zero value has none yet
 }
 
 // holding excludes a claim from moves for a while.

@@ -35,12 +35,12 @@ type searching struct {
 
 // DisruptionInput is the state of the cluster for one scan, with all that decides which nodes may be disrupted.
 type DisruptionInput struct {
-	In      disruption.Input
+	In      disruption.Input // input of the disruption rules
 	market  catalog.Market
 	objects kube.Objects
 	Claims  map[string]*karpv1.NodeClaim // by name
-	Flights []*InFlightMove
-	pods    map[string][]*corev1.Pod // by Node; nil until needed
+	Flights []*InFlightMove              // moves in progress; empty if there are none
+	pods    map[string][]*corev1.Pod     // by Node; nil until needed
 	// steady: no pod has come or gone for a while; restless: pods come and go all the time. See consolidation.ChurnDetector.
 	steady, restless bool
 }
@@ -252,7 +252,7 @@ func (m *Disruptor) Choose(ctx context.Context, moves []consolidation.Move) erro
 		confirmed = consolidation.Revalidate(m.Weighing(s, nodes), granted).Moves
 	}
 	nodestate.CountInvalid(m.Metrics, moves, loop.SetOf(nodes), granted, confirmed)
-	m.release(s, granted, confirmed)
+	s.release(m.Gate, granted, confirmed)
 	if len(confirmed) == 0 {
 		m.holdBest(s, moves, loop.SetOf(granted), now)
 	}
@@ -296,25 +296,25 @@ func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (
 	nodestate.CountRooms(m.Metrics, rooms)
 	granted, tired = m.settled(s, disruption.Underutilized, granted, true)
 	m.Staying.Note(staySavingRoom, slices.Concat(waiting, tired)...)
-	m.reserve(s, granted)
+	s.reserve(m.Gate, granted)
 	return nodes, granted
 }
 
-// reserve keeps others from choosing the nodes, or from using up what the budgets have granted to them. Only who has entered the gate may.
-func (m *Disruptor) reserve(s *DisruptionInput, nodes []string) {
+// reserve reserves the nodes and their share of the disruption budgets. The caller must hold the lock.
+func (s *DisruptionInput) reserve(lock *nodestate.DisruptionLock, nodes []string) {
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
-		m.Gate.Reserve(s.Claims[by[name].Claim].UID)
+		lock.Reserve(s.Claims[by[name].Claim].UID)
 	}
 }
 
 // release frees the reserved share of the budgets of nodes that are in none of the moves.
-func (m *Disruptor) release(s *DisruptionInput, nodes []string, moves []consolidation.Move) {
+func (s *DisruptionInput) release(lock *nodestate.DisruptionLock, nodes []string, moves []consolidation.Move) {
 	goes := nodestate.NodesOfMoves(moves)
 	by := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
 		if !goes[name] {
-			m.Gate.Forget(s.Claims[by[name].Claim].UID)
+			lock.Forget(s.Claims[by[name].Claim].UID)
 		}
 	}
 }
@@ -350,7 +350,7 @@ func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason dis
 	by, usual := nodestate.NodesByName(s.In.Snapshot), loop.UsualJoin(s.objects.Claims)
 	for _, move := range moves {
 		if !m.Holds.Allows(move.PlannedNodes, now) {
-			m.release(s, move.Nodes, nil)
+			s.release(m.Gate, move.Nodes, nil)
 			continue
 		}
 		var claims []*karpv1.NodeClaim

@@ -48,7 +48,7 @@ func (m *Disruptor) clear(ctx context.Context, o kube.Objects, now time.Time) er
 	if len(nodes) == 0 {
 		return nil
 	}
-	err := errors.Join(m.onNodes(ctx, nodes, nodestate.OpenNode), m.onAll(ctx, marked, nodestate.DropReason))
+	err := errors.Join(onNodes(ctx, m.Objects, nodes, nodestate.OpenNode), m.onAll(ctx, marked, nodestate.DropReason))
 	if err != nil {
 		for _, n := range nodes {
 			strays[n.UID] = now // a refused patch is not retried at once

@@ -2,6 +2,7 @@ package disruptor
 
 import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
@@ -13,7 +14,7 @@ func (m *Disruptor) off(f *InFlightMove, w userIntent) string {
 		}
 		why := w.against(c, f.Mark.Reason)
 		if why == "" && f.Mark.Reason == disruption.Drifted {
-			why = m.driftsNoMore(c, w)
+			why = w.driftsNoMore(m.Drift, c)
 		}
 		if why != "" {
 			return why
@@ -25,10 +26,10 @@ func (m *Disruptor) off(f *InFlightMove, w userIntent) string {
 	return ""
 }
 
-// driftsNoMore says why the claim's node is not to go for drift any more; empty if it is.
-func (m *Disruptor) driftsNoMore(c *karpv1.NodeClaim, w userIntent) string {
+// driftsNoMore returns why the claim's node must no longer be replaced for drift; empty if it still must.
+func (w userIntent) driftsNoMore(drift *driftcheck.Reconciler, c *karpv1.NodeClaim) string {
 	pool := c.Labels[karpv1.LabelNodePool]
-	switch held := m.Drift.Held(pool); {
+	switch held := drift.Held(pool); {
 	case w.policies[pool].ObserveDrift:
 		return "NodePool " + pool + " only observes drift now"
 	case held != "":

@@ -40,10 +40,10 @@ type instanceLister interface {
 // Reconciler finds the nodes that no longer match their NodePool and EC2NodeClass, sets conditions on their claims, and decides
 // which of them may be replaced now. It replaces none.
 type Reconciler struct {
-	Cache   client.Reader
-	Fleet   instanceLister
+	Cache   client.Reader  // reads objects from the informers
+	Fleet   instanceLister // lists the instances of the cluster
 	Market  *offerings.Catalogs
-	Objects driftWriter
+	Objects driftWriter // writes objects to the API server
 	// Authority is the cluster's certificate authority in base64, as it goes into drift hashes.
 	Authority string
 	// Reserves is true if capacity reservations are compared too.

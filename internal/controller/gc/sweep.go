@@ -17,12 +17,12 @@ import (
 // SweepInput is the state of EC2 and of the cluster. EC2 is read first, so that an instance launched in between is
 // missing from the list, and does not appear to have no claim.
 type SweepInput struct {
-	Instances []ec2.Instance
-	Claims    []*karpv1.NodeClaim
-	Nodes     map[string]bool // provider IDs of ready Nodes
-	Shifted   map[string]bool // IDs of zones with a zonal shift: EC2 may not return the instances there
+	Instances []ec2.Instance      // instances with the tags of this cluster's name
+	Claims    []*karpv1.NodeClaim // all NodeClaims
+	Nodes     map[string]bool     // provider IDs of ready Nodes
+	Shifted   map[string]bool     // IDs of zones with a zonal shift: EC2 may not return the instances there
 	Breaker   loop.Breaker
-	Now       time.Time
+	Now       time.Time // time of the pass
 }
 
 // SweepResult is what to remove, and the findings to report.

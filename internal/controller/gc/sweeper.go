@@ -37,22 +37,22 @@ type fleet interface {
 // Collector garbage-collects orphans: instances without claims, claims without instances, unused launch templates
 // and unused instance profiles. With it, resources left behind by a crash cost money for a minute or two at most.
 type Collector struct {
-	Cache    client.Reader
-	Live     client.Reader // the API server itself; nil: only the cache is read
-	Cluster  loop.NodeReader
-	Name     string // name of the cluster
-	Fleet    fleet
-	Profiles ProfileStore // nil: IAM cannot be reached
-	Machines loop.InstanceClient
-	Objects  loop.ObjectWriter
-	Batch    *loop.Batch
-	Holds    *poolhealth.LaunchBackoff
-	Breaker  loop.Breaker
-	Drift    *driftcheck.Reconciler // informed of instances that fail before they join; nil disables this
-	Market   *offerings.Catalogs    // for zones with a zonal shift; nil: there is none
-	Tell     loop.EventRecorder
-	Metrics  *metrics.Metrics
-	Log      *slog.Logger
+	Cache    client.Reader             // reads objects from the informers
+	Live     client.Reader             // the API server itself; nil: only the cache is read
+	Cluster  loop.NodeReader           // reads cluster state from the informers
+	Name     string                    // name of the cluster
+	Fleet    fleet                     // lists the instances of the cluster
+	Profiles ProfileStore              // nil: IAM cannot be reached
+	Machines loop.InstanceClient       // describes and terminates instances
+	Objects  loop.ObjectWriter         // writes objects to the API server
+	Batch    *loop.Batch               // the pods that wait for the next plan
+	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Breaker  loop.Breaker              // limits how many objects one pass deletes
+	Drift    *driftcheck.Reconciler    // informed of instances that fail before they join; nil disables this
+	Market   *offerings.Catalogs       // for zones with a zonal shift; nil: there is none
+	Tell     loop.EventRecorder        // emits events
+	Metrics  *metrics.Metrics          // the metrics of this process
+	Log      *slog.Logger              // the log of this process
 
 	failures loop.Backoff
 	told     map[string]bool // findings that were logged

@@ -35,23 +35,23 @@ type queue interface {
 // third handles messages that need an answer of EC2, so that no spot message waits behind a call that EC2 throttles. The
 // fourth asks EC2 for status checks and scheduled events: see trouble.go.
 type Handler struct {
-	Queue      queue         // nil: there is none; claims that are marked without it are drained all the same
-	Cache      client.Reader // informers
-	Cluster    loop.NodeReader
-	Objects    loop.ObjectWriter
-	Machines   loop.InstanceClient
-	Troubles   StatusChecks // nil: EC2 is not asked for status checks and scheduled events
-	Shortages  *ec2.Shortages
+	Queue      queue                       // nil: there is none; claims that are marked without it are drained all the same
+	Cache      client.Reader               // informers
+	Cluster    loop.NodeReader             // reads cluster state from the informers
+	Objects    loop.ObjectWriter           // writes objects to the API server
+	Machines   loop.InstanceClient         // describes and terminates instances
+	Troubles   StatusChecks                // nil: EC2 is not asked for status checks and scheduled events
+	Shortages  *ec2.Shortages              // offerings for which EC2 reported insufficient capacity
 	Departures *nodestate.PlannedEvictions // of the Provisioner
-	Ledger     *kube.Ledger
-	Batch      *loop.Batch
-	ClusterUID string // a claim with another one is not ours
-	Account    string // of the cluster; messages from other accounts are ignored. Empty: it is not known, and not compared
-	Region     string // of the cluster; the same applies
-	Tell       loop.EventRecorder
-	Metrics    *metrics.Metrics
-	Log        *slog.Logger
-	Now        loop.Clock
+	Ledger     *kube.Ledger                // claims in flight that this process created
+	Batch      *loop.Batch                 // the pods that wait for the next plan
+	ClusterUID string                      // a claim with another one is not ours
+	Account    string                      // of the cluster; messages from other accounts are ignored. Empty: it is not known, and not compared
+	Region     string                      // of the cluster; the same applies
+	Tell       loop.EventRecorder          // emits events
+	Metrics    *metrics.Metrics            // the metrics of this process
+	Log        *slog.Logger                // the log of this process
+	Now        loop.Clock                  // the clock; nil uses time.Now
 
 	newest   loop.NewestVersions
 	owners   owners

@@ -27,8 +27,8 @@ type group struct{ first, last time.Time }
 // Window describes one batch.
 type Window struct {
 	First  time.Time // time of the first request; zero if there was none
-	Closed time.Time
-	Size   int
+	Closed time.Time // when the window closed
+	Size   int       // number of objects in it
 }
 
 // NewBatch returns a batch that ends when a namespace has had no new request for idle, and at the latest after most.

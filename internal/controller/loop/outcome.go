@@ -17,12 +17,12 @@ import (
 type OutcomeOf struct {
 	Loop, Kind, Name string
 	Until            time.Time // when to reconcile again; zero: when something changes
-	Err              error
+	Err              error     // error of the reconciliation; nil if it succeeded
 
-	Failures *Backoff
-	Metrics  *metrics.Metrics
-	Log      *slog.Logger
-	Now      Clock
+	Failures *Backoff         // back-off by object name
+	Metrics  *metrics.Metrics // the metrics of this process
+	Log      *slog.Logger     // the log of this process
+	Now      Clock            // the clock; nil uses time.Now
 }
 
 // Clock returns the current time; nil means time.Now.

@@ -20,7 +20,7 @@ type pauseSwitch interface {
 // Pauses reads whether all NodePools are paused. Its methods are safe for concurrent use; on nil nothing is paused.
 type Pauses struct {
 	Switch pauseSwitch
-	Log    *slog.Logger
+	Log    *slog.Logger // the log of this process
 
 	mu    sync.Mutex
 	asked time.Time // when the switch was read last, successfully or not
@@ -37,7 +37,7 @@ const (
 
 // PauseState is a pause of all pools; the zero value is none.
 type PauseState struct {
-	By       string
+	By       string    // what paused disruption; empty if there is no pause
 	Until    time.Time // zero: until a user ends it
 	IsUnread bool      // the switch cannot be read, which also pauses
 }

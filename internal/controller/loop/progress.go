@@ -57,9 +57,9 @@ const (
 // Progress records what each loop works on, and since when. A loop that waits for work is never stalled.
 // Its methods are safe for concurrent use, and accept a nil receiver, which watches nothing.
 type Progress struct {
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
-	Now     Clock
+	Metrics *metrics.Metrics // the metrics of this process
+	Log     *slog.Logger     // the log of this process
+	Now     Clock            // the clock; nil uses time.Now
 
 	mu    sync.Mutex
 	works map[*Work]bool
@@ -234,8 +234,8 @@ func (p *Progress) Report() {
 // Watched is a reconciler with a Progress.
 type Watched struct {
 	reconcile.Reconciler
-	Progress *Progress
-	Loop     string
+	Progress *Progress // records progress for the liveness probe
+	Loop     string    // name of the loop
 }
 
 // Reconcile calls the Reconciler, and records its progress.

@@ -16,7 +16,7 @@ import (
 // API server write thousands of events when it should create NodeClaims. Namespaces take turns, so that the events of one do
 // not delay those of others. When the queue is full, an event of the namespace with the most is dropped.
 type RateLimitedRecorder struct {
-	Tell EventRecorder
+	Tell EventRecorder // receives the events
 
 	mu     sync.Mutex
 	queues map[string][]QueuedEvent // by namespace of the object

@@ -36,17 +36,17 @@ type InstanceLauncher interface {
 
 // Reconciler reconciles NodeClaims from their creation to their deletion.
 type Reconciler struct {
-	Cache    client.Reader // informers
-	Cluster  loop.NodeReader
-	Objects  loop.ObjectWriter
-	Evictor  Evictor
-	Buyer    InstanceLauncher
-	Machines loop.InstanceClient
-	Offers   *offerings.RequestBuilder
-	Ledger   *kube.Ledger
-	Batch    *loop.Batch // ended at once when pods must be planned anew
-	Holds    *poolhealth.LaunchBackoff
-	Unhelped *poolhealth.PodBackoff
+	Cache    client.Reader             // informers
+	Cluster  loop.NodeReader           // reads cluster state from the informers
+	Objects  loop.ObjectWriter         // writes objects to the API server
+	Evictor  Evictor                   // evicts and deletes pods
+	Buyer    InstanceLauncher          // launches instances and finds earlier launches
+	Machines loop.InstanceClient       // describes and terminates instances
+	Offers   *offerings.RequestBuilder // builds launch requests
+	Ledger   *kube.Ledger              // claims in flight that this process created
+	Batch    *loop.Batch               // ended at once when pods must be planned anew
+	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Unhelped *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable
 	// Replacements are requested before expired nodes are drained; nil: expired nodes are drained without one.
 	Replacements *Replacements
 	// Repair finds the nodes that have been unhealthy for too long; nil disables node auto repair.
@@ -65,7 +65,7 @@ type Reconciler struct {
 	Now       loop.Clock
 
 	attempts attempts
-	Newest   loop.NewestVersions
+	Newest   loop.NewestVersions // latest versions of claims that this process wrote; the zero value is empty
 	absences loop.Absences
 	refusals refusals      // Nodes that do not belong to their instance
 	Edits    loop.Backoff  // by NodePool: replacements of claims outdated by a change of the pool or its class; the cause is the present configuration

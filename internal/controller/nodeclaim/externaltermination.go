@@ -36,9 +36,9 @@ func HowEnded(why string, known bool) string {
 
 // ExternalTermination is a claim whose instance neither Joiner nor AWS terminated.
 type ExternalTermination struct {
-	Claim *karpv1.NodeClaim
-	How   string // empty: AWS terminated it
-	Why   string // EC2's state reason
+	Claim *karpv1.NodeClaim // the NodeClaim of the instance
+	How   string            // empty: AWS terminated it
+	Why   string            // EC2's state reason
 }
 
 // Report counts the termination, logs it, and emits one event with the command that finds the caller.

@@ -14,6 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
 // Backoff between launches of one claim, and how long EC2 may take to show an instance of an earlier attempt.
@@ -44,7 +45,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	}
 	begun := time.Now()
 	launch, err := c.Buyer.Launch(ctx, *a.Request)
-	c.observe("Create", begun, err)
+	observeCall(c.Metrics, "Create", begun, err)
 	a.asked = c.Now.Now()
 	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
 		a.answered = a.asked // before, the request was not really tried
@@ -125,7 +126,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 	}
 	c.attempts.set(v.Claim.UID, a)
 	if image != "" && strings.HasPrefix(f.Reason, "InvalidAMIID") {
-		if err := c.Drift.Failed(ctx, c.asTried(v, image), "EC2 refuses to launch the image: "+awserr.Lasting(f), now); err != nil {
+		if err := c.Drift.Failed(ctx, asTried(v, image, c.Authority), "EC2 refuses to launch the image: "+awserr.Lasting(f), now); err != nil {
 			return nil, err
 		}
 	}
@@ -157,15 +158,15 @@ func imageTried(request *ec2.LaunchRequest) string {
 	return image
 }
 
-// asTried returns the claim as it would be if its launch had succeeded.
-func (c *Reconciler) asTried(v View, image string) *karpv1.NodeClaim {
+// asTried returns the claim as it would be if its launch had succeeded. authority is Reconciler.Authority.
+func asTried(v View, image, authority string) *karpv1.NodeClaim {
 	out := v.Claim.DeepCopy()
 	out.Status.ImageID = image
 	if v.Class != nil {
 		if out.Annotations == nil {
 			out.Annotations = map[string]string{}
 		}
-		c.noteClass(out, v.Class)
+		noteClass(out, v.Class, authority)
 	}
 	return out
 }
@@ -198,7 +199,7 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 			claim.Annotations = map[string]string{}
 		}
 		if v.Class != nil {
-			c.noteClass(claim, v.Class)
+			noteClass(claim, v.Class, c.Authority)
 		}
 		noteOverlays(claim, facts)
 		claim.Status.ProviderID, claim.Status.ImageID = instance.ProviderID(), instance.ImageID
@@ -222,8 +223,8 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 }
 
 // noteClass writes on the claim what drift from its node class is later detected by.
-func (c *Reconciler) noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass) {
-	if made, err := kube.ClassMade(class, c.Authority); err == nil { // else it never counts as drifted from its class
+func noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, authority string) {
+	if made, err := kube.ClassMade(class, authority); err == nil { // else it never counts as drifted from its class
 		kube.Stamp(claim, nil, &made)
 	}
 	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
@@ -249,10 +250,10 @@ func withoutUnasked(claim *karpv1.NodeClaim) {
 	}
 }
 
-// observe records in the metrics how long a call to AWS took.
-func (c *Reconciler) observe(method string, begun time.Time, err error) {
-	c.Metrics.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
+// observeCall records in the metrics how long a call of AWS took, and its error.
+func observeCall(m *metrics.Metrics, method string, begun time.Time, err error) {
+	m.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(begun).Seconds())
 	if err != nil {
-		c.Metrics.MethodErrors.WithLabelValues("nodeclaim.lifecycle", method, "aws", awserr.Of(err).Reason).Inc()
+		m.MethodErrors.WithLabelValues("nodeclaim.lifecycle", method, "aws", awserr.Of(err).Reason).Inc()
 	}
 }

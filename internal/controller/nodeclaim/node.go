@@ -32,15 +32,15 @@ type claimFinder interface {
 // OrphanReconciler drains and terminates deleted Nodes that have our finalizer and no NodeClaim any more. Without it they would never go away.
 // Nodes with a claim are handled by Claims.
 type OrphanReconciler struct {
-	Cache    client.Reader
-	Finder   claimFinder
-	Cluster  loop.NodeReader
-	Objects  loop.ObjectWriter
-	Evictor  Evictor
-	Machines loop.InstanceClient
-	Tell     loop.EventRecorder
-	Metrics  *metrics.Metrics
-	Log      *slog.Logger
+	Cache    client.Reader       // reads objects from the informers
+	Finder   claimFinder         // finds the claim of a Node
+	Cluster  loop.NodeReader     // reads cluster state from the informers
+	Objects  loop.ObjectWriter   // writes objects to the API server
+	Evictor  Evictor             // evicts and deletes pods
+	Machines loop.InstanceClient // describes and terminates instances
+	Tell     loop.EventRecorder  // emits events
+	Metrics  *metrics.Metrics    // the metrics of this process
+	Log      *slog.Logger        // the log of this process
 
 	failures loop.Backoff
 }

@@ -26,7 +26,7 @@ import (
 type View struct {
 	seen lifecycle.Seen
 
-	Claim    *karpv1.NodeClaim
+	Claim    *karpv1.NodeClaim   // the claim that is reconciled
 	Class    *awsv1.EC2NodeClass // nil if it does not exist or is not needed in this phase
 	nodes    []*corev1.Node      // of the instance
 	refused  []refusedNode       // with the same provider ID, but of another instance
@@ -177,7 +177,7 @@ func (c *Reconciler) seeLaunch(ctx context.Context, v *View, now time.Time) erro
 	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.asked.IsZero() && c.Ledger.IsOwn(v.Claim.UID) {
 		return nil // repeating the same launch request finds the instance; or no launch was requested
 	}
-	return c.seeBought(ctx, v)
+	return seeLaunched(ctx, c.Buyer, v)
 }
 
 func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
@@ -204,7 +204,7 @@ func (c *Reconciler) seeMachine(ctx context.Context, v *View, now time.Time) err
 			m.State = lifecycle.MachineAbsent // no launch can have created one
 			return nil
 		}
-		if err := c.seeBought(ctx, v); err != nil || m.State != lifecycle.MachineAbsent {
+		if err := seeLaunched(ctx, c.Buyer, v); err != nil || m.State != lifecycle.MachineAbsent {
 			return err
 		}
 		// None is found. That is certain only if no launch was requested, or EC2 has had time to return it. A launch may
@@ -231,9 +231,9 @@ func (c *Reconciler) seeMachine(ctx context.Context, v *View, now time.Time) err
 	return nil
 }
 
-// seeBought finds an instance by the claim's name, for a claim without a provider ID.
-func (c *Reconciler) seeBought(ctx context.Context, v *View) error {
-	found, err := c.Buyer.LaunchedFor(ctx, v.Claim.Name)
+// seeLaunched finds an instance by the claim's name, for a claim without a provider ID.
+func seeLaunched(ctx context.Context, launcher InstanceLauncher, v *View) error {
+	found, err := launcher.LaunchedFor(ctx, v.Claim.Name)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (c *Reconciler) attached(ctx context.Context, node string, pods []*corev1.P
 		if leaving[i].Finished || leaving[i].MustLeave(now) {
 			continue
 		}
-		if err := c.volumesOf(ctx, pod, staying); err != nil {
+		if err := volumesOf(ctx, c.Cache, pod, staying); err != nil {
 			return 0, err
 		}
 	}
@@ -316,7 +316,7 @@ func (c *Reconciler) attached(ctx context.Context, node string, pods []*corev1.P
 }
 
 // volumesOf adds the names of the PersistentVolumes that the pod uses.
-func (c *Reconciler) volumesOf(ctx context.Context, pod *corev1.Pod, into map[string]bool) error {
+func volumesOf(ctx context.Context, cache client.Reader, pod *corev1.Pod, into map[string]bool) error {
 	for _, volume := range pod.Spec.Volumes {
 		var name string
 		switch {
@@ -328,7 +328,7 @@ func (c *Reconciler) volumesOf(ctx context.Context, pod *corev1.Pod, into map[st
 			continue
 		}
 		var request corev1.PersistentVolumeClaim
-		err := c.Cache.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, &request)
+		err := cache.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, &request)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("read persistentvolumeclaim %s/%s: %w", pod.Namespace, name, err)
 		}

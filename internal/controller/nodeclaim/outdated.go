@@ -11,6 +11,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
@@ -41,7 +42,7 @@ func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, boug
 	if !isReadyNow(class) || pool.DeletionTimestamp != nil {
 		return time.Time{}, nil
 	}
-	given, differs, err := c.launchOf(claim, pool, class)
+	given, differs, err := launchOf(claim, pool, class, c.Authority)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -68,9 +69,9 @@ func (c *Reconciler) outdated(ctx context.Context, claim *karpv1.NodeClaim, boug
 }
 
 // outdatedText returns the message about replacing an instance that has not joined.
-func (c *Reconciler) outdatedText(claim *karpv1.NodeClaim) string {
+func outdatedText(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	out := "The instance " + claim.Status.ProviderID + " has not joined the cluster, and "
-	if cured, _ := c.Diagnoses.CuredAt(claim); !cured.IsZero() {
+	if cured, _ := diagnoses.CuredAt(claim); !cured.IsZero() {
 		return out + "the cause is gone since " + cured.UTC().Format(time.RFC3339) + ": the instance is replaced"
 	}
 	return out + "its NodePool or EC2NodeClass has changed since its launch: the instance is replaced at once"
@@ -83,13 +84,13 @@ func isReadyNow(class *awsv1.EC2NodeClass) bool {
 }
 
 // launchOf returns what pool and class give now, and whether the claim was created from something else. Hashes of another
-// hash version are ignored.
-func (c *Reconciler) launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass) (given string, differs bool, err error) {
+// hash version are ignored. authority is Reconciler.Authority.
+func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass, authority string) (given string, differs bool, err error) {
 	nowPool, err := kube.PoolMade(pool)
 	if err != nil {
 		return "", false, err
 	}
-	nowClass, err := kube.ClassMade(class, c.Authority)
+	nowClass, err := kube.ClassMade(class, authority)
 	if err != nil {
 		return "", false, err
 	}

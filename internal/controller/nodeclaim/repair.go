@@ -17,8 +17,8 @@ import (
 
 // Repair finds unhealthy nodes, and blocks their repair if too many are. It accepts a nil receiver, which finds none.
 type Repair struct {
-	Cache client.Reader
-	Tell  loop.EventRecorder
+	Cache client.Reader      // reads objects from the informers
+	Tell  loop.EventRecorder // emits events
 }
 
 // see returns the unhealthy condition of a claim's Node, and whether repair is blocked.

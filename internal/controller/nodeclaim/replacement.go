@@ -25,12 +25,12 @@ import (
 // nodes are replaced at once. Its methods are safe for concurrent use,
 // and accept a nil receiver, which replaces nothing.
 type Replacements struct {
-	Cache      client.Reader
-	Cluster    loop.NodeReader
+	Cache      client.Reader               // reads objects from the informers
+	Cluster    loop.NodeReader             // reads cluster state from the informers
 	Departures *nodestate.PlannedEvictions // of the Provisioner
-	Ledger     *kube.Ledger
-	Batch      *loop.Batch
-	Statics    bool // static pools are kept at their number of replicas
+	Ledger     *kube.Ledger                // claims in flight that this process created
+	Batch      *loop.Batch                 // the pods that wait for the next plan
+	Statics    bool                        // static pools are kept at their number of replicas
 
 	mu      sync.Mutex
 	queued  map[types.UID]time.Time // since when claims wait for the budget

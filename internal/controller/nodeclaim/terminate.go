@@ -11,6 +11,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
+	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/kube"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
@@ -25,7 +26,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 		}
 	}
 	if step.Reason == lifecycle.ReasonRegistrationTimeout {
-		if err := c.Drift.Failed(ctx, v.Claim, c.whyLate(v.Claim), c.Now.Now()); err != nil {
+		if err := c.Drift.Failed(ctx, v.Claim, whyLate(c.Diagnoses, v.Claim), c.Now.Now()); err != nil {
 			return err
 		}
 	}
@@ -43,7 +44,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 		FindExternalTermination(ctx, c.Machines, v.Claim).Report(c.Tell, c.Metrics, c.Log)
 	}
 	if step.Reason == lifecycle.ReasonOutdated {
-		c.Tell.Tell(v.Claim, kube.ReasonNotJoining, c.outdatedText(v.Claim))
+		c.Tell.Tell(v.Claim, kube.ReasonNotJoining, outdatedText(c.Diagnoses, v.Claim))
 	}
 	if step.Reason == lifecycle.ReasonLaunchTimeout || step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.Registrations.Note(v.Claim, false)
@@ -59,9 +60,9 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 }
 
 // whyLate returns in one sentence why the instance of a claim has not joined.
-func (c *Reconciler) whyLate(claim *karpv1.NodeClaim) string {
+func whyLate(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	why := "its instance has not joined the cluster within " + lifecycle.RegistrationTimeout.String()
-	if _, cause, known := c.Diagnoses.Verdict(claim); known {
+	if _, cause, known := diagnoses.Verdict(claim); known {
 		why += ": " + cause
 	}
 	return why
@@ -99,7 +100,7 @@ func (c *Reconciler) leave(ctx context.Context, v View, step lifecycle.Step, now
 		return c.evict(ctx, v, now)
 	default:
 	}
-	return c.releaseNode(ctx, v.Claim, node, now)
+	return releaseNode(ctx, c.Objects, c.Metrics, v.Claim.Labels[karpv1.LabelNodePool], node, now)
 }
 
 // dropStrays deletes Nodes that the instance no longer uses. Pods that were bound to them no longer run.
@@ -127,7 +128,7 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 	}
 	begun := time.Now()
 	err := c.Machines.Terminate(ctx, v.instance.ID, ec2.Carried)
-	c.observe("Delete", begun, err)
+	observeCall(c.Metrics, "Delete", begun, err)
 	if err != nil && !awserr.Is(err, awserr.Gone) {
 		c.Metrics.TerminateErrors.Inc()
 		return nil, err
@@ -157,11 +158,6 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 		c.Log.Info("terminated instance", "NodeClaim", claim.Name, "nodePool", pool, "instance", v.instance.ID, "Node", claim.Status.NodeName)
 	}
 	return claim, nil
-}
-
-// releaseNode removes the finalizer of the Node: its instance has ended.
-func (c *Reconciler) releaseNode(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) error {
-	return releaseNode(ctx, c.Objects, c.Metrics, claim.Labels[karpv1.LabelNodePool], node, now)
 }
 
 // release removes the finalizer of the claim: nothing that was created for it is left.

@@ -21,8 +21,8 @@ import (
 // IneffectiveFieldWarner reports fields of objects that are accepted and have no effect. It writes one log line and one event on the object
 // when the controller starts or the object starts to use the field. It changes nothing.
 type IneffectiveFieldWarner struct {
-	Cache client.Reader
-	Gates Gates
+	Cache client.Reader // reads objects from the informers
+	Gates Gates         // enabled feature gates
 	// Unseen is true if NodeOverlays cannot be watched, so that they are not checked.
 	Unseen bool
 	Tell   loop.EventRecorder

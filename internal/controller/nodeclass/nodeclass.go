@@ -61,13 +61,13 @@ type classWriter interface {
 
 // Reconciler resolves each EC2NodeClass to AWS resources, and keeps its status.
 type Reconciler struct {
-	Cache     client.Reader
-	Objects   classWriter
-	Networks  networks
-	Images    ImageClient
-	Profiles  ProfileClient
-	Templates templates
-	Versions  versions
+	Cache     client.Reader // reads objects from the informers
+	Objects   classWriter   // writes objects to the API server
+	Networks  networks      // reads subnets and security groups
+	Images    ImageClient   // finds AMIs
+	Profiles  ProfileClient // manages instance profiles
+	Templates templates     // deletes the launch templates of a class
+	Versions  versions      // reads the Kubernetes version
 	// Reservations finds capacity reservations; nil: none are used.
 	Reservations offerings.Reservations
 	Placements   offerings.Placements
@@ -82,9 +82,9 @@ type Reconciler struct {
 	Metrics      *metrics.Metrics
 	Log          *slog.Logger
 
-	Failures  loop.Backoff
+	Failures  loop.Backoff // back-off by object name; the zero value is empty
 	farewells loop.Backoff // Failures to let a class go, which need not wait for as long as those before had to
-	Trials    trials
+	Trials    trials       // results of dry runs by class; the zero value is empty
 }
 
 // Reconcile brings the status of one class up to date.

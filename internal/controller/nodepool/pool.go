@@ -32,11 +32,11 @@ type poolWriter interface {
 
 // Reconciler keeps the status of NodePools: whether they are usable, and their resources.
 type Reconciler struct {
-	Cache   client.Reader
-	Cluster loop.NodeReader
-	Objects poolWriter
-	Holds   *poolhealth.LaunchBackoff
-	Market  nodestate.TypeMarket // prices of nodes; nil: the cost is not computed
+	Cache   client.Reader             // reads objects from the informers
+	Cluster loop.NodeReader           // reads cluster state from the informers
+	Objects poolWriter                // writes objects to the API server
+	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Market  nodestate.TypeMarket      // prices of nodes; nil: the cost is not computed
 	// Registrations are the results of the pools' launches; nil: none are known.
 	Registrations *poolhealth.Registrations
 	Pauses        *loop.Pauses
@@ -97,7 +97,7 @@ func (p *Reconciler) visit(ctx context.Context, name string) (time.Time, error) 
 type PoolSeen struct {
 	class   *awsv1.EC2NodeClass // nil if it does not exist
 	invalid string              // problems of the spec; empty without any
-	Policy  disruption.Policy
+	Policy  disruption.Policy   // disruption policy of the pool
 	usage   corev1.ResourceList
 	nodes   int64
 	byType  map[string]int // NodeClaims by capacity type

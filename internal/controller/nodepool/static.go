@@ -29,16 +29,16 @@ type staticMaker interface {
 
 // StaticReconciler keeps NodePools with spec.replicas at that number of nodes.
 type StaticReconciler struct {
-	Cache   client.Reader
-	Cluster loop.NodeReader
-	Claims  staticMaker
-	Objects loop.ObjectWriter
-	Ledger  *kube.Ledger
-	Holds   *poolhealth.LaunchBackoff
-	Tell    loop.EventRecorder
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
-	Now     loop.Clock
+	Cache   client.Reader             // reads objects from the informers
+	Cluster loop.NodeReader           // reads cluster state from the informers
+	Claims  staticMaker               // creates claims of static pools
+	Objects loop.ObjectWriter         // writes objects to the API server
+	Ledger  *kube.Ledger              // claims in flight that this process created
+	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Tell    loop.EventRecorder        // emits events
+	Metrics *metrics.Metrics          // the metrics of this process
+	Log     *slog.Logger              // the log of this process
+	Now     loop.Clock                // the clock; nil uses time.Now
 
 	failures loop.Backoff
 }

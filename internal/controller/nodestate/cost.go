@@ -17,9 +17,9 @@ type TypeMarket interface {
 // CostSum adds up the hourly price of instances. It fetches each type once.
 type CostSum struct {
 	Market TypeMarket
-	Pool   string
+	Pool   string                     // name of the NodePool
 	types  map[[2]string]catalog.Type // by class and name
-	Sum    catalog.Price
+	Sum    catalog.Price              // price per hour of its nodes
 }
 
 // Add counts the instance of a claim at the price of its offering. If the class no longer has the offering, for example

@@ -27,9 +27,9 @@ const (
 
 // MoveMark is the annotation on the claims of all nodes that leave together.
 type MoveMark struct {
-	ID     string            `json:"id"`
-	Reason disruption.Reason `json:"reason"`
-	Begun  time.Time         `json:"begun"`
+	ID     string            `json:"id"`                      // unique ID of the move
+	Reason disruption.Reason `json:"reason"`                  // why the move was started
+	Begun  time.Time         `json:"begun"`                   // when the move was started
 	Nodes  int               `json:"nodes"`                   // that go
 	Claims int               `json:"claims"`                  // that are made in their place
 	Pods   int               `json:"pods"`                    // that move

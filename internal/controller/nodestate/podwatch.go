@@ -17,8 +17,8 @@ import (
 // PodWatch handles changes of pods: it asks for plans, records when pods came to and left nodes, and measures the time
 // until they are bound and running. Its handlers must not be called concurrently; Touched and Keep may be called at any time.
 type PodWatch struct {
-	Batch   *loop.Batch
-	Metrics *metrics.Metrics
+	Batch   *loop.Batch      // the pods that wait for the next plan
+	Metrics *metrics.Metrics // the metrics of this process
 
 	mu    sync.Mutex
 	event map[string]time.Time // by node name: when a pod last came to or left the node

@@ -16,13 +16,13 @@ import (
 // Records is what disruption needs beyond a snapshot, by the names that the snapshot uses.
 type Records struct {
 	Policies map[string]disruption.Policy // by pool
-	Claims   map[string]*karpv1.NodeClaim
-	quiet    map[string]time.Time // by claim: see quietSince
-	ready    map[string]bool      // by Node
-	keep     map[string]string    // by Node: the annotation that keeps it
-	holds    map[string]kube.Hold // by Node: the pod that blocks its disruption
-	costs    map[string]float64   // by Node: the cost of evicting its pods
-	Nodes    map[string]bool      // all Nodes
+	Claims   map[string]*karpv1.NodeClaim // NodeClaims by name
+	quiet    map[string]time.Time         // by claim: see quietSince
+	ready    map[string]bool              // by Node
+	keep     map[string]string            // by Node: the annotation that keeps it
+	holds    map[string]kube.Hold         // by Node: the pod that blocks its disruption
+	costs    map[string]float64           // by Node: the cost of evicting its pods
+	Nodes    map[string]bool              // all Nodes
 }
 
 // ReadBooks returns the books at now. paused is the global pause, if there is one; it applies to each pool.

@@ -18,7 +18,7 @@ import (
 
 // LaunchCandidate is what a NodeClaim accepts, and the limits of its launch.
 type LaunchCandidate struct {
-	Accepted requirements.Requirements
+	Accepted requirements.Requirements // requirements of the claim
 	requests resources.Amounts
 	variety  bool                  // prefer many types to many zones of the cheapest type
 	Subnets  map[string]vpc.Subnet // by zone; nothing can be launched in a zone without one
@@ -27,8 +27,8 @@ type LaunchCandidate struct {
 
 // Pick is one offering to ask EC2 for.
 type Pick struct {
-	Kind     catalog.Type
-	Offering catalog.Offering
+	Kind     catalog.Type     // the instance type
+	Offering catalog.Offering // zone, capacity type and price
 }
 
 // Choose returns what to ask EC2 for, all of one capacity type: reserved, else spot if available, else on-demand. The

@@ -40,22 +40,22 @@ type priceBook interface {
 // Catalogs builds the catalog of offerings of each EC2NodeClass.
 // A class's catalog is cached and rebuilt only when one of its inputs changes. Unavailable offerings are marked at each call.
 type Catalogs struct {
-	Region    string
-	EC2       regionMarket
-	Prices    priceBook
-	Table     catalog.Table // fills in the facts that EC2's API does not return
-	Cache     client.Reader
-	Shortages *ec2.Shortages
-	Measured  *Measured // capacity that Nodes reported; nil: predicted capacity is used
-	Options   MarketOptions
-	Batch     *loop.Batch // asked for a plan when the catalogs have changed
-	Metrics   *metrics.Metrics
-	Log       *slog.Logger
+	Region    string           // AWS region
+	EC2       regionMarket     // reads instance types and their zones
+	Prices    priceBook        // prices by instance type
+	Table     catalog.Table    // fills in the facts that EC2's API does not return
+	Cache     client.Reader    // reads objects from the informers
+	Shortages *ec2.Shortages   // offerings for which EC2 reported insufficient capacity
+	Measured  *Measured        // capacity that Nodes reported; nil: predicted capacity is used
+	Options   MarketOptions    // settings of the user
+	Batch     *loop.Batch      // asked for a plan when the catalogs have changed
+	Metrics   *metrics.Metrics // the metrics of this process
+	Log       *slog.Logger     // the log of this process
 
 	failures   loop.Backoff
 	reserved   ReservedBook
-	Shifted    shiftBook
-	Placements PlacementBook
+	Shifted    shiftBook     // zones with an active zonal shift
+	Placements PlacementBook // placement groups of the classes
 
 	dedicatedOf map[string]dedicatedTypes // by EC2NodeClass and NodePool
 
@@ -69,9 +69,9 @@ type Catalogs struct {
 
 // MarketOptions are the settings of the controller that change the capacity or the price of instance types.
 type MarketOptions struct {
-	ReservedENIs   int64
-	MemoryOverhead float64
-	Overlays       bool // NodeOverlays are evaluated
+	ReservedENIs   int64   // network interfaces per instance that are not used for pods; 0: none
+	MemoryOverhead float64 // share of the memory that the hypervisor takes, 0 to 1
+	Overlays       bool    // NodeOverlays are evaluated
 }
 
 type builtCatalog struct {

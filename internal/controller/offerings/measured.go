@@ -28,10 +28,10 @@ type MeasuredStore interface {
 // Its content is loaded from the store and from the existing Nodes at startup, and saved some seconds after each change.
 // All methods are safe for concurrent use. All but Start accept a nil receiver, which holds no measurement.
 type Measured struct {
-	Store MeasuredStore
+	Store MeasuredStore // keeps measured capacities across restarts
 	Cache client.Reader // informers
 	Batch *loop.Batch   // asked for a plan when a measurement has changed
-	Log   *slog.Logger
+	Log   *slog.Logger  // the log of this process
 
 	failures loop.Backoff
 	work     sync.Mutex // held during a pass

@@ -29,9 +29,9 @@ var ErrNoMarket = errors.New("the instance types are not known yet")
 // RequestBuilder builds the launch request of a NodeClaim, and the facts about the launched instance for the claim's status.
 // It also records unavailable offerings and the addresses that launches take. All methods are safe for concurrent use.
 type RequestBuilder struct {
-	Market    *Catalogs
+	Market    *Catalogs // offerings of EC2
 	Cluster   bootstrap.Cluster
-	Shortages *ec2.Shortages
+	Shortages *ec2.Shortages // offerings for which EC2 reported insufficient capacity
 
 	Taken   vpc.Addresses
 	Mu      sync.Mutex
@@ -40,7 +40,7 @@ type RequestBuilder struct {
 
 // Facts are the properties of a launched instance.
 type Facts struct {
-	Labels                requirements.Labels
+	Labels                requirements.Labels // labels of the node
 	Capacity, Allocatable resources.Amounts
 	Price                 catalog.Price // 0 if not known
 

@@ -22,12 +22,12 @@ type overlayWriter interface {
 
 // OverlayReconciler keeps the status of NodeOverlays: whether they are applied. Market applies them.
 type OverlayReconciler struct {
-	Cache   client.Reader
-	Objects overlayWriter
-	Market  *Catalogs
-	Batch   *loop.Batch // asked for a plan when an overlay is applied, or no longer
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
+	Cache   client.Reader    // reads objects from the informers
+	Objects overlayWriter    // writes objects to the API server
+	Market  *Catalogs        // offerings of EC2
+	Batch   *loop.Batch      // asked for a plan when an overlay is applied, or no longer
+	Metrics *metrics.Metrics // the metrics of this process
+	Log     *slog.Logger     // the log of this process
 
 	failures loop.Backoff
 }

@@ -35,13 +35,13 @@ const shiftEvery = 30 * time.Second
 // ZonalShifts prevents launches in zones with an active zonal shift of the cluster's traffic. Nodes that run there
 // stay: a shift does not mean that they are broken.
 type ZonalShifts struct {
-	Client  shifts
-	Cache   client.Reader
-	Market  *Catalogs
-	Batch   *loop.Batch // asked for a plan when a zone may be used again
-	Tell    loop.EventRecorder
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
+	Client  shifts             // reads zonal shifts
+	Cache   client.Reader      // reads objects from the informers
+	Market  *Catalogs          // offerings of EC2
+	Batch   *loop.Batch        // asked for a plan when a zone may be used again
+	Tell    loop.EventRecorder // emits events
+	Metrics *metrics.Metrics   // the metrics of this process
+	Log     *slog.Logger       // the log of this process
 
 	failures loop.Backoff
 	known    map[string]time.Time // as last reported: the ends of shifts by zone ID

@@ -62,10 +62,10 @@ func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
 
 // Waiting is a pod that is backed off, and why.
 type Waiting struct {
-	Pod    cluster.Pod
-	Times  int
-	Until  time.Time
-	IsNews bool
+	Pod    cluster.Pod // the pod that waits
+	Times  int         // number of nodes in a row that did not make the pod schedulable
+	Until  time.Time   // when the next node may be launched for the pod
+	IsNews bool        // whether this was not reported yet
 }
 
 // Sort returns the pods to plan at now, and the pods that are backed off. The pods are those that need a node: pods of a node that is not

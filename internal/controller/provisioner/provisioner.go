@@ -31,19 +31,19 @@ type ledger interface{ Len() int }
 
 // Provisioner plans pending pods and creates the NodeClaims that they need.
 type Provisioner struct {
-	Batch    *loop.Batch
-	Cluster  nodestate.Snapshots
-	Market   nodestate.Markets
-	Solve    nodestate.Solver
-	Claims   claimMaker
-	Ledger   ledger
-	Holds    *poolhealth.LaunchBackoff
-	Unhelped *poolhealth.PodBackoff // shared with Claims
+	Batch    *loop.Batch               // collects pending pods for one plan
+	Cluster  nodestate.Snapshots       // reads cluster state from the informers
+	Market   nodestate.Markets         // offerings of EC2
+	Solve    nodestate.Solver          // computes plans
+	Claims   claimMaker                // creates NodeClaims
+	Ledger   ledger                    // claims in flight that this process created
+	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
+	Unhelped *poolhealth.PodBackoff    // shared with Claims
 	Watch    *Stopwatch
-	Tell     *loop.RateLimitedRecorder
-	Metrics  *metrics.Metrics
-	Log      *slog.Logger
-	Now      loop.Clock
+	Tell     *loop.RateLimitedRecorder // emits events
+	Metrics  *metrics.Metrics          // the metrics of this process
+	Log      *slog.Logger              // the log of this process
+	Now      loop.Clock                // the clock; nil uses time.Now
 
 	// Departures records for which leaving nodes a plan has found room for the pods; nil disables this.
 	Departures *nodestate.PlannedEvictions

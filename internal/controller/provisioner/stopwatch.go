@@ -11,7 +11,7 @@ import (
 // A claim may be launched before the pass that created it has ended, so both orders occur.
 // Its methods are safe for concurrent use.
 type Stopwatch struct {
-	Metrics *metrics.Metrics
+	Metrics *metrics.Metrics // the metrics of this process
 
 	mu       sync.Mutex
 	made     map[string]times     // created, not launched yet
