@@ -10,13 +10,13 @@ import (
 // Filter is a condition of a describe call: one of the values has to match.
 // Values may hold the wildcards * and ?.
 type Filter struct {
-	Name   string
-	Values []string `aws:"Value"`
+	Name   string   // "tag:Name", "instance-type"…
+	Values []string `aws:"Value"` // one of them has to match; * and ? are wildcards
 }
 
 // Filterable is what a resource lets filters look at.
 type Filterable struct {
-	Tags   map[string]string
+	Tags   map[string]string   // of the resource; nil: it has none
 	Values map[string][]string // by the name of the filter
 }
 

@@ -56,8 +56,8 @@ func openToken(token string) (offset int, name string, ok bool) {
 
 // Paged are the parameters by which EC2's lists are read page by page.
 type Paged struct {
-	MaxResults *int64
-	NextToken  string
+	MaxResults *int64 // most items of the page; nil: the usual number of the action
+	NextToken  string // from the last answer; empty: the first page
 }
 
 // Page returns the page asked for; without a size it is usual, and never more than most.

@@ -87,7 +87,7 @@ func (c *Call) ReadPath(method string, u *url.URL, routes []Route) error {
 
 // Route is the method and path of an action: "clusters/*/access-entries".
 type Route struct {
-	Method, Path, Action string
+	Method, Path, Action string // "GET"; a path "/clusters/*", where * is any one part; and the action, "DescribeCluster"
 }
 
 // match returns what stands for the wildcards of the route's path.

@@ -32,9 +32,9 @@ const (
 
 // Service is one AWS service.
 type Service struct {
-	Name      string // as in signatures: "ec2"
-	Namespace string // of its XML
-	Actions   map[string]Action
+	Name      string            // as in signatures: "ec2"
+	Namespace string            // of its XML
+	Actions   map[string]Action // by name: "DescribeInstances"
 
 	// permissions returns the actions on resources that IAM has to allow the caller of a call; nil: the call's own action on "*".
 	Permissions func(c *Call, in any) []iampolicy.Request
@@ -42,26 +42,26 @@ type Service struct {
 
 // Action carries out one action of a service.
 type Action struct {
-	Run    func(c *Call, decode func(any) error) (any, error)
-	Checks bool // it looks at call.dryRun itself, once it has checked the request
+	Run    func(c *Call, decode func(any) error) (any, error) // reads the parameters with decode, and returns the answer
+	Checks bool                                               // it looks at call.dryRun itself, once it has checked the request
 }
 
 // Call is one API call on its way.
 type Call struct {
-	Service  string // "ec2"
-	Action   string // "CreateFleet"
-	Protocol protocol
+	Service  string   // "ec2"
+	Action   string   // "CreateFleet"
+	Protocol protocol // of the service: query, JSON or REST
 
-	Form        url.Values // of a query request
-	Query       *Parameter // the same as a tree
-	Body        []byte     // of a JSON request
-	Path        []string   // wildcards of a REST path, in order
-	Host        string     // that the client called
-	RequestPath string
-	DryRun      bool
-	ID          string // of the request
-	Caller      identity.Identity
-	RegionID    string // region the request is signed for
+	Form        url.Values        // of a query request
+	Query       *Parameter        // the same as a tree
+	Body        []byte            // of a JSON request
+	Path        []string          // wildcards of a REST path, in order
+	Host        string            // that the client called
+	RequestPath string            // of the URL, with the leading slash
+	DryRun      bool              // only whether the call is allowed is checked
+	ID          string            // of the request
+	Caller      identity.Identity // whose signature the request has
+	RegionID    string            // region the request is signed for
 
 	// While the server's lock is held:
 	Now    time.Time
@@ -104,5 +104,5 @@ type None struct{}
 
 // Done is EC2's answer to what has nothing to say.
 type Done struct {
-	Return bool
+	Return bool // true: the call succeeded
 }

@@ -26,9 +26,9 @@ const (
 
 // Encoder writes values as XML elements.
 type Encoder struct {
-	Codec   *Codec
-	Out     bytes.Buffer
-	Dialect Dialect
+	Codec   *Codec       // knows the fields of the types
+	Out     bytes.Buffer // what has been written so far
+	Dialect Dialect      // of the service that answers
 }
 
 // element writes v as an element; what is empty is left out.

@@ -10,7 +10,7 @@ import (
 type Request struct {
 	Action   string // "ec2:TerminateInstances"
 	Resource string // an ARN, or "*" for what has none
-	Keys     Keys
+	Keys     Keys   // its condition keys; nil: none
 }
 
 // Keys are the condition keys of a request and their values: "aws:RequestTag/team" → "data". A key without values is
@@ -19,7 +19,7 @@ type Keys map[string][]string
 
 // Verdict is what policies say of a request.
 type Verdict struct {
-	Allowed bool
+	Allowed bool   // a statement allows it and none denies it
 	Denied  bool   // by a Deny; without it, what is not allowed is merely not allowed by anything
 	Sid     string // of the statement that decided; empty if none did, or it has none
 }

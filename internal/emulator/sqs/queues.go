@@ -167,7 +167,7 @@ type receiveMessageIn struct {
 
 // ReceiveMessageOut is the answer to ReceiveMessage.
 type ReceiveMessageOut struct {
-	Messages []message `aws:"Message,,flat" json:"Messages,omitempty"`
+	Messages []message `aws:"Message,,flat" json:"Messages,omitempty"` // those received; empty: none
 
 	wait time.Duration
 }

@@ -20,8 +20,8 @@ type Account struct {
 
 // Region is one region of an account.
 type Region struct {
-	Name    string // "us-east-1"
-	Account *Account
+	Name    string   // "us-east-1"
+	Account *Account // that it is a region of
 
 	// EventQueues are the SQS queues that EC2's events are delivered to, by
 	// name, as by an EventBridge rule.

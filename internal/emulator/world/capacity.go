@@ -15,7 +15,7 @@ type Capacity struct {
 // Pool selects offerings: an empty field selects all.
 type Pool struct {
 	Type         string // "m5.large", or a family "m5.*"
-	Zone         string
+	Zone         string // "us-east-1a"
 	CapacityType string // "on-demand" or "spot"
 }
 
@@ -34,7 +34,7 @@ type usage struct {
 // Quota identifies a limit of vCPUs: an instance class and the capacity type.
 type Quota struct {
 	Kind string // "standard", "f", "g", "p", "x", "inf", "trn", "dl", "hpc", "u"
-	Spot bool
+	Spot bool   // of spot instances; false: of all others
 }
 
 // Limit says that at most n instances of a pool may be alive at once; 0 is none at

@@ -40,7 +40,7 @@ type Faults struct {
 
 // Bucket is a token bucket: a burst of calls, and a number of calls per second after that.
 type Bucket struct {
-	Size   float64
+	Size   float64 // tokens it holds at most, which is how many calls the burst has
 	Refill float64 // tokens a second
 }
 
@@ -59,7 +59,7 @@ type Answer struct {
 
 	Status  int    // HTTP status; 0 is 500
 	Code    string // "InternalError"; empty with Garbage
-	Message string
+	Message string // the error's sentence; empty with Garbage
 	Garbage string // answer with this text instead, as a broken proxy would
 	Late    bool   // the call is carried out all the same: only its answer is lost
 
@@ -74,8 +74,8 @@ type Denial struct {
 
 // Boot is what befalls instances as they start.
 type Boot struct {
-	Pool  Pool
-	Count int // instances; 0: no end
+	Pool  Pool // the offerings whose instances it befalls; zero: all
+	Count int  // instances; 0: no end
 
 	Delay  time.Duration // pending takes so much longer
 	Fail   Reason        // with a code: it goes from pending to terminated, for this reason
@@ -102,7 +102,7 @@ func EC2Throttle() map[string]Bucket {
 
 // Call is one API call, as the faults look at it.
 type Call struct {
-	Account, Region string
+	Account, Region string // 12 digits, and the name of the region that it is made in
 	Name            string // "ec2:CreateFleet"
 	Role            string // name of the caller's role; empty for a user
 }

@@ -15,9 +15,9 @@ import (
 type FleetRequest struct {
 	Idempotency
 
-	Configs  []FleetConfig
-	OnDemand int // number of on-demand instances
-	Spot     int // number of spot instances
+	Configs  []FleetConfig // at least one
+	OnDemand int           // number of on-demand instances
+	Spot     int           // number of spot instances
 
 	// Market is MarketBlock or MarketInterruptible where OnDemand is to be had of such reservations; empty: on demand.
 	Market string
@@ -25,24 +25,24 @@ type FleetRequest struct {
 	OnDemandStrategy string // "lowest-price" (also for empty) or "prioritized"
 	SpotStrategy     string // "lowest-price" (also for empty), "price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "diversified"
 
-	Tags   Tagging
-	Caller string // ARN of the role that asks; empty: a user
+	Tags   Tagging // for what the fleet creates, by kind; nil: none
+	Caller string  // ARN of the role that asks; empty: a user
 }
 
 // FleetConfig is a launch template and what to vary in it.
 type FleetConfig struct {
-	TemplateID   string
-	TemplateName string
-	Version      string
+	TemplateID   string          // "lt-0…"; empty: TemplateName is given
+	TemplateName string          // empty: TemplateID is given
+	Version      string          // number, "$Latest" or "$Default"; empty: the default one
 	Overrides    []FleetOverride // none: the template as it is
 }
 
 // FleetOverride is one kind of instance that will do.
 type FleetOverride struct {
-	InstanceType string
-	SubnetID     string
-	Zone         string
-	ImageID      string
+	InstanceType string         // "m5.large"; empty: that of the template
+	SubnetID     string         // "subnet-0…"; empty: that of the template, or a default one
+	Zone         string         // "us-east-1a"; empty: any
+	ImageID      string         // "ami-0…"; empty: that of the template
 	MaxPrice     catalog.Price  // of spot; 0: no limit
 	Priority     *float64       // lower goes first; nil last
 	Weight       float64        // how much capacity one instance is; 0: 1
@@ -52,35 +52,35 @@ type FleetOverride struct {
 
 // Fleet is what came of a request.
 type Fleet struct {
-	ID       string
-	Launched []FleetLaunch
-	Errors   []FleetError
+	ID       string        // "fleet-" and a UUID
+	Launched []FleetLaunch // one for each choice with instances
+	Errors   []FleetError  // one for each choice that had an error
 }
 
 // FleetChoice is a config and an override of it, as a fleet's answer repeats them.
 type FleetChoice struct {
-	TemplateID string
-	Version    string
-	Override   FleetOverride
-	Spot       bool
+	TemplateID string        // "lt-0…"
+	Version    string        // as in the answer: the template's version
+	Override   FleetOverride // zero: the template as it is
+	Spot       bool          // spot instances; false: on-demand ones
 }
 
 // FleetLaunch is the instances launched for one choice.
 type FleetLaunch struct {
-	Choice    FleetChoice
-	Instances []string // ids
+	Choice    FleetChoice // that the instances are launched from
+	Instances []string    // ids
 }
 
 // FleetError is why a choice did not serve.
 type FleetError struct {
-	Choice  FleetChoice
-	Code    string
-	Message string
+	Choice  FleetChoice // that had the error
+	Code    string      // in EC2's words: "InsufficientInstanceCapacity"
+	Message string      // EC2's sentence for the code
 }
 
 // Asked is one call of CreateFleet that came as far as looking for what there is, the repetition of another one or not.
 type Asked struct {
-	At     time.Time
+	At     time.Time         // when CreateFleet was called
 	Tags   map[string]string // of the instances that it asked for
 	Bought int               // instances
 }

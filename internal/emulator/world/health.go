@@ -16,10 +16,10 @@ const (
 
 // Event is something that EC2 has scheduled for an instance.
 type Event struct {
-	ID          string // "instance-event-0…"
-	Code        string // "instance-retirement", "instance-stop", "instance-reboot", "system-reboot" or "system-maintenance"
-	Description string // begins with "[Completed] " once it is over
-	Begins      time.Time
+	ID          string    // "instance-event-0…"
+	Code        string    // "instance-retirement", "instance-stop", "instance-reboot", "system-reboot" or "system-maintenance"
+	Description string    // begins with "[Completed] " once it is over
+	Begins      time.Time // when it happens
 }
 
 // endingEvents are the codes of events after which the instance runs no more.

@@ -10,19 +10,19 @@ import (
 
 // Image is a machine image.
 type Image struct {
-	ID           string // "ami-0…"
-	Name         string
-	Description  string
-	Architecture string // in EC2's words: "x86_64" or "arm64"
-	OwnerID      string
-	OwnerAlias   string // "amazon"; empty for other owners
-	Public       bool
-	CreatedAt    time.Time
-	DeprecatedAt time.Time // zero: never
-	RootDevice   string    // "/dev/xvda"
-	Volumes      []ImageVolume
-	Tags         map[string]string
-	Windows      bool
+	ID           string            // "ami-0…"
+	Name         string            // "amazon-eks-node-al2023-x86_64-standard-1.31-v20260601"
+	Description  string            // free text; empty: none
+	Architecture string            // in EC2's words: "x86_64" or "arm64"
+	OwnerID      string            // 12 digits
+	OwnerAlias   string            // "amazon"; empty for other owners
+	Public       bool              // every account may launch it
+	CreatedAt    time.Time         // when the image was made
+	DeprecatedAt time.Time         // zero: never
+	RootDevice   string            // "/dev/xvda"
+	Volumes      []ImageVolume     // of its instances, unless the launch changes them
+	Tags         map[string]string // nil: none
+	Windows      bool              // false: Linux
 
 	// State is "available" (also for empty), "pending" or "failed". Product is what of the AWS Marketplace the account has to
 	// subscribe to before it may launch the image, empty for none.
@@ -38,11 +38,11 @@ type Image struct {
 
 // ImageVolume is a volume that instances of an image get.
 type ImageVolume struct {
-	Device     string
-	SnapshotID string
-	SizeGiB    int64
+	Device     string // "/dev/xvda"
+	SnapshotID string // "snap-0…"; empty: an empty volume
+	SizeGiB    int64  // also the least that a launch may ask for
 	Kind       string // "gp2", "gp3"
-	Encrypted  bool
+	Encrypted  bool   // with the account's default key
 }
 
 // Images has the images that are registered in a region.

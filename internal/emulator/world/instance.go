@@ -23,18 +23,18 @@ type Instance struct {
 	ID            string // "i-0…"
 	ReservationID string // of the call that launched it; nothing to do with capacity
 	Account       string // 12 digits
-	Region        string
+	Region        string // "us-east-1"
 	Zone          string // "us-east-1a"
 	ZoneID        string // "use1-az1"
-	SubnetID      string
-	VPCID         string
+	SubnetID      string // of its first network interface: "subnet-0…"
+	VPCID         string // "vpc-0…"
 
 	Type         string // "m5.large"
 	Architecture string // of the image, in EC2's words: "x86_64" or "arm64"
-	ImageID      string
+	ImageID      string // "ami-0…"
 	UserData     string // as the instance reads it from its metadata: decoded once from the base64 of the API
 
-	PrivateIP      string
+	PrivateIP      string // IPv4, of its first network interface; empty once it is terminated
 	PrivateDNSName string // "ip-10-0-0-12.ec2.internal"
 	IPv6           string // the first one of its first interface; empty without one
 	PublicIP       string // empty without a public address
@@ -42,22 +42,22 @@ type Instance struct {
 	ProfileARN string // of the instance profile; empty without one
 	RoleARN    string // the role in the profile when the instance was launched; empty if it had none
 
-	SecurityGroupIDs []string
-	Interfaces       []NetworkInterface
-	Volumes          []Volume
-	Tags             map[string]string
+	SecurityGroupIDs []string           // of its first network interface; nil once it is terminated
+	Interfaces       []NetworkInterface // the first one has card and device 0; nil once it is terminated
+	Volumes          []Volume           // by device; nil once it is terminated
+	Tags             map[string]string  // never nil
 
-	State       string // Pending, Running, ShuttingDown or Terminated
-	StateReason Reason // why it stopped being alive; zero while it lives
-	LaunchedAt  time.Time
+	State       string    // Pending, Running, ShuttingDown or Terminated
+	StateReason Reason    // why it stopped being alive; zero while it lives
+	LaunchedAt  time.Time // when it became pending
 	ChangedAt   time.Time // of the state
 
-	Spot          bool
+	Spot          bool   // it is a spot instance
 	SpotRequestID string // "sir-…"; empty unless Spot
 	FleetID       string // empty unless a fleet launched it
-	ClientToken   string
+	ClientToken   string // of the call that launched it; empty without one
 	TemplateID    string // of the launch template; empty without one
-	TemplateName  string
+	TemplateName  string // of the launch template; empty without one
 
 	// InstanceFails and SystemFails are since when its status checks fail: whether it answers, and whether its host does.
 	// Zero: they pass.
@@ -77,7 +77,7 @@ type Instance struct {
 	Partition          int
 	Tenancy            string
 
-	Metadata MetadataOptions
+	Metadata MetadataOptions // its metadata options, with EC2's defaults for what the launch did not set
 }
 
 // Instances has the instances of a region, from their launch until an hour after their end.
@@ -90,34 +90,34 @@ type Instances struct {
 // Reason is why an instance is in its state: a code such as
 // "Client.UserInitiatedShutdown" and a sentence.
 type Reason struct {
-	Code    string
-	Message string
+	Code    string // empty: there is no reason
+	Message string // begins with the code
 }
 
 // NetworkInterface is a network interface of an instance.
 type NetworkInterface struct {
-	ID               string // "eni-0…"
-	SubnetID         string
-	PrivateIP        string
-	PrivateDNSName   string
-	IPv6             []string // addresses
-	PrimaryIPv6      bool     // the first of them stays for as long as the instance lives
-	Prefixes         []string // "10.0.32.16/28", "2600:…/80"
-	SecurityGroupIDs []string
-	Card, Device     int64
-	Kind             string // "interface", "efa" or "efa-only"
-	Tags             map[string]string
+	ID               string            // "eni-0…"
+	SubnetID         string            // "subnet-0…"
+	PrivateIP        string            // the first IPv4 address; empty: it has none
+	PrivateDNSName   string            // of PrivateIP; empty without one
+	IPv6             []string          // addresses
+	PrimaryIPv6      bool              // the first of them stays for as long as the instance lives
+	Prefixes         []string          // "10.0.32.16/28", "2600:…/80"
+	SecurityGroupIDs []string          // the same as the instance's at launch
+	Card, Device     int64             // index of the network card, and of the device on it; both count from 0
+	Kind             string            // "interface", "efa" or "efa-only"
+	Tags             map[string]string // nil: none
 }
 
 // Volume is an EBS volume of an instance.
 type Volume struct {
-	ID                  string // "vol-0…"
-	Device              string // "/dev/xvda"
-	SizeGiB             int64
-	Kind                string // "gp3"
-	Encrypted           bool
-	DeleteOnTermination bool
-	Tags                map[string]string
+	ID                  string            // "vol-0…"
+	Device              string            // "/dev/xvda"
+	SizeGiB             int64             // in GiB
+	Kind                string            // "gp3"
+	Encrypted           bool              // with a KMS key
+	DeleteOnTermination bool              // it goes with its instance
+	Tags                map[string]string // nil: none
 }
 
 // history is an instance with its earlier versions, for reads that are eventually consistent.

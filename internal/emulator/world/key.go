@@ -12,7 +12,7 @@ import (
 // may use them.
 type Key struct {
 	ID  string // a UUID
-	ARN string
+	ARN string // "arn:aws:kms:…:key/…"
 
 	// Disabled is true if the key cannot be used.
 	Disabled bool

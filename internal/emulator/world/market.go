@@ -18,7 +18,7 @@ type Market struct {
 
 // Stock is one instance type of a region.
 type Stock struct {
-	Facts    catalog.Facts
+	Facts    catalog.Facts // the instance type
 	OnDemand catalog.Price // per hour; 0: no on-demand offering
 	Spot     catalog.Price // usual spot price per hour; 0: a share of OnDemand
 	Zones    []string      // names of the zones that have it; nil: all
@@ -26,15 +26,15 @@ type Stock struct {
 
 // SpotPrice is a spot price from a moment on.
 type SpotPrice struct {
-	From  time.Time
-	Price catalog.Price
+	From  time.Time     // until the next price of the offering
+	Price catalog.Price // per hour
 }
 
 // Offering is an instance type in a zone with a capacity type.
 type Offering struct {
-	Type string
-	Zone string
-	Spot bool
+	Type string // "m5.large"
+	Zone string // "us-east-1a"
+	Spot bool   // false: on demand
 }
 
 // Market returns the market of a region.

@@ -12,13 +12,13 @@ import (
 
 // Parameter is a parameter of Systems Manager.
 type Parameter struct {
-	Name       string // "/aws/service/eks/…/image_id"
-	Kind       string // "String", "StringList" or "SecureString"
-	Value      string
-	DataType   string // "text" or "aws:ec2:image"
-	Version    int64  // 1 first
-	ModifiedAt time.Time
-	ARN        string
+	Name       string    // "/aws/service/eks/…/image_id"
+	Kind       string    // "String", "StringList" or "SecureString"
+	Value      string    // never empty
+	DataType   string    // "text" or "aws:ec2:image"
+	Version    int64     // 1 first
+	ModifiedAt time.Time // when this version was put
+	ARN        string    // without an account for names below /aws/
 }
 
 // SSM has the parameters of Systems Manager in a region.

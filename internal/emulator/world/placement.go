@@ -12,12 +12,12 @@ import (
 
 // PlacementGroup says how the instances that are launched into it lie to each other.
 type PlacementGroup struct {
-	ID         string // "pg-0…"
-	Name       string // one group of the region has it
-	Strategy   string // ClusterGroup, SpreadGroup or PartitionGroup
-	Partitions int    // 1 to 7, of a PartitionGroup; 0: 2
-	State      string // "available", "pending", "deleting" or "deleted"; a test may set it
-	Tags       map[string]string
+	ID         string            // "pg-0…"
+	Name       string            // one group of the region has it
+	Strategy   string            // ClusterGroup, SpreadGroup or PartitionGroup
+	Partitions int               // 1 to 7, of a PartitionGroup; 0: 2
+	State      string            // "available", "pending", "deleting" or "deleted"; a test may set it
+	Tags       map[string]string // nil: none
 }
 
 // PlacementGroups has the placement groups of a region.

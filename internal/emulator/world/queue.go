@@ -14,9 +14,9 @@ import (
 
 // Queue is an SQS queue.
 type Queue struct {
-	Name       string
-	ARN        string
-	CreatedAt  time.Time
+	Name       string            // unique in the region; at most 80 characters
+	ARN        string            // "arn:aws:sqs:…"
+	CreatedAt  time.Time         // when the queue was created
 	Attributes map[string]string // as SetQueueAttributes takes them: "VisibilityTimeout" → "30"
 
 	messages []*Message          // in the order of their sending
@@ -32,10 +32,10 @@ type SQS struct {
 
 // Message is a message in a queue.
 type Message struct {
-	ID       string
-	Body     string
-	MD5      string // of the body, hexadecimal
-	SentAt   time.Time
+	ID       string    // a UUID
+	Body     string    // never empty
+	MD5      string    // of the body, hexadecimal
+	SentAt   time.Time // when SendMessage was called
 	FirstAt  time.Time // of the first receipt; zero before
 	Received int       // times
 	Receipt  string    // handle of the last receipt

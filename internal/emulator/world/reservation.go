@@ -12,19 +12,19 @@ import (
 
 // CapacityReservation is instances of one type in one zone that an account pays for whether they run or not.
 type CapacityReservation struct {
-	ID            string // "cr-0…"
-	Owner         string // 12 digits; empty: the account of the region
-	Type          string // "m5.large"
-	Zone          site.Zone
-	Total         int    // how many instances it holds
-	Criteria      string // "open", which launches use unasked, or "targeted"; empty: open
-	Kind          string // "default" or "capacity-block"; empty: default
-	Interruptible bool   // its owner may take it back at any time
-	Group         string // name of the cluster placement group that its instances are in; empty: in none
-	State         string // "active", "expired" or "cancelled"
-	CreatedAt     time.Time
-	End           time.Time // zero: when it is cancelled
-	Tags          map[string]string
+	ID            string            // "cr-0…"
+	Owner         string            // 12 digits; empty: the account of the region
+	Type          string            // "m5.large"
+	Zone          site.Zone         // the zone of its instances
+	Total         int               // how many instances it holds
+	Criteria      string            // "open", which launches use unasked, or "targeted"; empty: open
+	Kind          string            // "default" or "capacity-block"; empty: default
+	Interruptible bool              // its owner may take it back at any time
+	Group         string            // name of the cluster placement group that its instances are in; empty: in none
+	State         string            // "active", "expired" or "cancelled"
+	CreatedAt     time.Time         // when the reservation was created
+	End           time.Time         // zero: when it is cancelled
+	Tags          map[string]string // nil: none
 }
 
 // CapacityReservations has the capacity reservations of a region.

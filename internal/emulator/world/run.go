@@ -14,13 +14,13 @@ type RunRequest struct {
 
 	Data         TemplateData // what the request itself says
 	TemplateID   string       // of a launch template to complete it with; or its name; or neither
-	TemplateName string
-	Version      string
+	TemplateName string       // see TemplateID
+	Version      string       // number, "$Latest" or "$Default"; empty: the default one
 
-	SubnetID string
-	Min, Max int
-	Tags     Tagging
-	Caller   string // ARN of the role that asks; empty: a user
+	SubnetID string  // "subnet-0…"; empty: that of Data, or a default one
+	Min, Max int     // numbers of instances
+	Tags     Tagging // for what the call creates, by kind; nil: none
+	Caller   string  // ARN of the role that asks; empty: a user
 }
 
 // run is what an idempotency token stands for.

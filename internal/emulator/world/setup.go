@@ -73,8 +73,8 @@ func bestZones(t catalog.Table, market catalog.Region) []site.Zone {
 
 // Estate is what Furnish has built.
 type Estate struct {
-	Region         *Region
-	VPC            *network.VPC
+	Region         *Region                // that was furnished
+	VPC            *network.VPC           // 10.0.0.0/16
 	PrivateSubnets []*network.Subnet      // one for each zone, with room for 8,187 addresses
 	PublicSubnets  []*network.Subnet      // one for each zone
 	NodeGroup      *network.SecurityGroup // for the nodes; tagged for discovery

@@ -10,12 +10,12 @@ import (
 
 // ZonalShift moves the traffic of one resource away from one zone.
 type ZonalShift struct {
-	ID        string // a UUID; empty for AWS's own
-	Resource  string // ARN
-	AwayFrom  string // id of the zone: "use1-az1"
-	Comment   string
-	Status    string // ShiftActive, ShiftExpired or ShiftCanceled
-	StartedAt time.Time
+	ID        string    // a UUID; empty for AWS's own
+	Resource  string    // ARN
+	AwayFrom  string    // id of the zone: "use1-az1"
+	Comment   string    // of the user; empty: none
+	Status    string    // ShiftActive, ShiftExpired or ShiftCanceled
+	StartedAt time.Time // when the traffic began to move
 	ExpiresAt time.Time // zero for AWS's own, which end when AWS ends them
 	AWS       bool      // an autoshift: AWS has started it
 }

@@ -14,9 +14,9 @@ import (
 
 // TagSet is the tags of one EC2 resource.
 type TagSet struct {
-	ResourceID string
-	Kind       string // "instance", "subnet", "launch-template"…
-	Tags       map[string]string
+	ResourceID string            // "i-0…", "subnet-0…"
+	Kind       string            // "instance", "subnet", "launch-template"…
+	Tags       map[string]string // at least one
 }
 
 // maxTags is how many tags of a user one resource may carry.

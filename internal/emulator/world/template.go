@@ -12,11 +12,11 @@ import (
 
 // Template is a launch template.
 type Template struct {
-	ID        string // "lt-0…"
-	Name      string
-	CreatedAt time.Time
-	CreatedBy string // ARN
-	Tags      map[string]string
+	ID        string            // "lt-0…"
+	Name      string            // unique in the region; 3 to 128 characters
+	CreatedAt time.Time         // when the template was created
+	CreatedBy string            // ARN
+	Tags      map[string]string // of the template itself; nil: none
 	Versions  []TemplateVersion // number 1 first; the last is $Latest
 
 	once Idempotency
@@ -30,17 +30,17 @@ type LaunchTemplates struct {
 
 // TemplateVersion is one version of a launch template.
 type TemplateVersion struct {
-	Number      int64
-	Description string
-	CreatedAt   time.Time
-	Data        TemplateData
+	Number      int64        // counts from 1
+	Description string       // free text; empty: none
+	CreatedAt   time.Time    // when the version was created
+	Data        TemplateData // what instances are launched with
 }
 
 // Idempotency is how a caller makes sure that a call is carried out once: calls
 // of one token are one call, and must have the same fingerprint. Without a token
 // every call is its own.
 type Idempotency struct {
-	Token       string
+	Token       string // the caller's; empty: none
 	Fingerprint string // of all parameters
 }
 

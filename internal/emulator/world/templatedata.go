@@ -11,163 +11,163 @@ import (
 // An absent value is nil or empty. The tags are the names in EC2's requests and,
 // where it is not the same with a small first letter, in its answers; then that of the elements of a list, where it is not "item".
 type TemplateData struct {
-	ImageID         string              `aws:"ImageId"`
-	InstanceType    string              `aws:"InstanceType"`
-	UserData        string              `aws:"UserData"` // base64
-	Profile         *ProfileRef         `aws:"IamInstanceProfile"`
-	Devices         []Device            `aws:"BlockDeviceMapping,blockDeviceMappingSet"`
-	Interfaces      []InterfaceSpec     `aws:"NetworkInterface,networkInterfaceSet"`
-	GroupIDs        []string            `aws:"SecurityGroupId,securityGroupIdSet"`
-	GroupNames      []string            `aws:"SecurityGroup,securityGroupSet"`
-	Tags            []TagSpecification  `aws:"TagSpecification,tagSpecificationSet"`
-	MetadataOptions *MetadataOptions    `aws:"MetadataOptions"`
-	Monitoring      *Switch             `aws:"Monitoring"`
-	Placement       *Placement          `aws:"Placement"`
-	CPU             *CPUOptions         `aws:"CpuOptions"`
-	Reservation     *ReservationOptions `aws:"CapacityReservationSpecification"`
-	Market          *MarketOptions      `aws:"InstanceMarketOptions"`
-	Enclave         *Switch             `aws:"EnclaveOptions"`
-	PrivateDNS      *PrivateDNSOptions  `aws:"PrivateDnsNameOptions"`
-	Credit          *CreditOptions      `aws:"CreditSpecification"`
-	KeyName         string              `aws:"KeyName"`
-	EBSOptimized    *bool               `aws:"EbsOptimized"`
+	ImageID         string              `aws:"ImageId"`                                  // "ami-0…"
+	InstanceType    string              `aws:"InstanceType"`                             // "m5.large"
+	UserData        string              `aws:"UserData"`                                 // base64
+	Profile         *ProfileRef         `aws:"IamInstanceProfile"`                       // instance profile; nil: no role
+	Devices         []Device            `aws:"BlockDeviceMapping,blockDeviceMappingSet"` // changes of the image's volumes, and further ones
+	Interfaces      []InterfaceSpec     `aws:"NetworkInterface,networkInterfaceSet"`     // none: one, in the subnet of the launch
+	GroupIDs        []string            `aws:"SecurityGroupId,securityGroupIdSet"`       // security groups beside those of Interfaces; none of either: the VPC's default group
+	GroupNames      []string            `aws:"SecurityGroup,securityGroupSet"`           // the same, by name
+	Tags            []TagSpecification  `aws:"TagSpecification,tagSpecificationSet"`     // for what a launch creates, by kind
+	MetadataOptions *MetadataOptions    `aws:"MetadataOptions"`                          // nil: EC2's defaults
+	Monitoring      *Switch             `aws:"Monitoring"`                               // detailed monitoring; nil: off
+	Placement       *Placement          `aws:"Placement"`                                // nil: anywhere, on shared hardware
+	CPU             *CPUOptions         `aws:"CpuOptions"`                               // nil: all cores and threads
+	Reservation     *ReservationOptions `aws:"CapacityReservationSpecification"`         // nil: any open one
+	Market          *MarketOptions      `aws:"InstanceMarketOptions"`                    // nil: on demand
+	Enclave         *Switch             `aws:"EnclaveOptions"`                           // Nitro Enclaves; nil: off
+	PrivateDNS      *PrivateDNSOptions  `aws:"PrivateDnsNameOptions"`                    // nil: that of the subnet
+	Credit          *CreditOptions      `aws:"CreditSpecification"`                      // nil: the default of the type
+	KeyName         string              `aws:"KeyName"`                                  // SSH key pair; empty: none
+	EBSOptimized    *bool               `aws:"EbsOptimized"`                             // nil: the default of the type
 
-	DisableTermination *bool  `aws:"DisableApiTermination"`
-	DisableStop        *bool  `aws:"DisableApiStop"`
-	ShutdownBehavior   string `aws:"InstanceInitiatedShutdownBehavior"`
+	DisableTermination *bool  `aws:"DisableApiTermination"`             // protects from termination; nil: off
+	DisableStop        *bool  `aws:"DisableApiStop"`                    // protects from stopping; nil: off
+	ShutdownBehavior   string `aws:"InstanceInitiatedShutdownBehavior"` // "stop" or "terminate"; empty: stop
 }
 
 // ProfileRef names an instance profile, by one or the other.
 type ProfileRef struct {
-	ARN  string `aws:"Arn"`
-	Name string `aws:"Name"`
+	ARN  string `aws:"Arn"`  // empty: Name is given
+	Name string `aws:"Name"` // empty: ARN is given
 }
 
 // Device is a block device mapping.
 type Device struct {
-	DeviceName  string      `aws:"DeviceName"`
-	VirtualName string      `aws:"VirtualName"`
-	EBS         *VolumeSpec `aws:"Ebs"`
-	NoDevice    *string     `aws:"NoDevice"`
+	DeviceName  string      `aws:"DeviceName"`  // "/dev/xvda"
+	VirtualName string      `aws:"VirtualName"` // "ephemeral0"; empty: no instance store
+	EBS         *VolumeSpec `aws:"Ebs"`         // nil: no EBS volume
+	NoDevice    *string     `aws:"NoDevice"`    // not nil: the image's volume of this name is left out
 }
 
 // VolumeSpec is an EBS volume that is asked for.
 type VolumeSpec struct {
-	Encrypted           *bool  `aws:"Encrypted"`
-	DeleteOnTermination *bool  `aws:"DeleteOnTermination"`
-	IOPS                *int64 `aws:"Iops"`
-	KMSKeyID            string `aws:"KmsKeyId"`
-	SnapshotID          string `aws:"SnapshotId"`
-	SizeGiB             *int64 `aws:"VolumeSize"`
-	Kind                string `aws:"VolumeType"`
-	Throughput          *int64 `aws:"Throughput"`
-	InitializationRate  *int64 `aws:"VolumeInitializationRate"`
+	Encrypted           *bool  `aws:"Encrypted"`                // nil: as the image's
+	DeleteOnTermination *bool  `aws:"DeleteOnTermination"`      // nil: true
+	IOPS                *int64 `aws:"Iops"`                     // nil: the least of the type
+	KMSKeyID            string `aws:"KmsKeyId"`                 // ID, ARN or alias; empty: the account's default key
+	SnapshotID          string `aws:"SnapshotId"`               // "snap-0…"; empty: that of the image
+	SizeGiB             *int64 `aws:"VolumeSize"`               // nil: as the image's
+	Kind                string `aws:"VolumeType"`               // "gp3"; empty: as the image's, else gp2
+	Throughput          *int64 `aws:"Throughput"`               // MiB/s; nil: the least of the type
+	InitializationRate  *int64 `aws:"VolumeInitializationRate"` // MiB/s; nil: no rate is asked for
 }
 
 // InterfaceSpec is a network interface that is asked for.
 type InterfaceSpec struct {
-	PublicIP            *bool               `aws:"AssociatePublicIpAddress"`
-	DeleteOnTermination *bool               `aws:"DeleteOnTermination"`
-	Description         string              `aws:"Description"`
-	DeviceIndex         *int64              `aws:"DeviceIndex"`
-	GroupIDs            []string            `aws:"SecurityGroupId,groupSet,groupId"`
-	Kind                string              `aws:"InterfaceType"`
-	SubnetID            string              `aws:"SubnetId"`
-	CardIndex           *int64              `aws:"NetworkCardIndex"`
-	IPv4PrefixCount     *int64              `aws:"Ipv4PrefixCount"`
-	IPv6PrefixCount     *int64              `aws:"Ipv6PrefixCount"`
-	IPv6AddressCount    *int64              `aws:"Ipv6AddressCount"`
-	SecondaryIPCount    *int64              `aws:"SecondaryPrivateIpAddressCount"`
-	PrimaryIPv6         *bool               `aws:"PrimaryIpv6"`
-	ConnectionTracking  *ConnectionTracking `aws:"ConnectionTrackingSpecification"`
+	PublicIP            *bool               `aws:"AssociatePublicIpAddress"`         // nil: as the subnet says
+	DeleteOnTermination *bool               `aws:"DeleteOnTermination"`              // nil: true
+	Description         string              `aws:"Description"`                      // free text; empty: none
+	DeviceIndex         *int64              `aws:"DeviceIndex"`                      // on its card, from 0; nil: 0
+	GroupIDs            []string            `aws:"SecurityGroupId,groupSet,groupId"` // security groups: "sg-0…"
+	Kind                string              `aws:"InterfaceType"`                    // "interface", "efa" or "efa-only"; empty: interface
+	SubnetID            string              `aws:"SubnetId"`                         // "subnet-0…"; empty: that of the launch
+	CardIndex           *int64              `aws:"NetworkCardIndex"`                 // from 0; nil: 0
+	IPv4PrefixCount     *int64              `aws:"Ipv4PrefixCount"`                  // /28 blocks; nil: 0
+	IPv6PrefixCount     *int64              `aws:"Ipv6PrefixCount"`                  // /80 blocks; nil: 0
+	IPv6AddressCount    *int64              `aws:"Ipv6AddressCount"`                 // nil: 0
+	SecondaryIPCount    *int64              `aws:"SecondaryPrivateIpAddressCount"`   // further IPv4 addresses; nil: 0; not emulated
+	PrimaryIPv6         *bool               `aws:"PrimaryIpv6"`                      // the first IPv6 address stays for the instance's life; nil: false
+	ConnectionTracking  *ConnectionTracking `aws:"ConnectionTrackingSpecification"`  // nil: EC2's defaults
 }
 
 // ConnectionTracking is the timeouts of tracked connections, in seconds.
 type ConnectionTracking struct {
-	TCPEstablished *int64 `aws:"TcpEstablishedTimeout"`
-	UDPStream      *int64 `aws:"UdpStreamTimeout"`
-	UDP            *int64 `aws:"UdpTimeout"`
+	TCPEstablished *int64 `aws:"TcpEstablishedTimeout"` // nil: EC2's default
+	UDPStream      *int64 `aws:"UdpStreamTimeout"`      // of connections with more than one request and response; nil: EC2's default
+	UDP            *int64 `aws:"UdpTimeout"`            // of one request and response; nil: EC2's default
 }
 
 // TagSpecification is the tags for things of one kind that a call makes.
 type TagSpecification struct {
 	Resource string `aws:"ResourceType"` // "instance", "volume", "fleet"…
-	Tags     []Tag  `aws:"Tag,tagSet"`
+	Tags     []Tag  `aws:"Tag,tagSet"`   // each key once
 }
 
 // Tag is a tag on a resource.
 type Tag struct {
-	Key   string `aws:"Key"`
-	Value string `aws:"Value,value,always"`
+	Key   string `aws:"Key"`                // at most 128 characters
+	Value string `aws:"Value,value,always"` // at most 256 characters; may be empty
 }
 
 // MetadataOptions is how an instance reads its metadata.
 type MetadataOptions struct {
-	Tokens       string `aws:"HttpTokens"`
-	HopLimit     *int64 `aws:"HttpPutResponseHopLimit"`
-	Endpoint     string `aws:"HttpEndpoint"`
-	IPv6         string `aws:"HttpProtocolIpv6"`
-	InstanceTags string `aws:"InstanceMetadataTags"`
+	Tokens       string `aws:"HttpTokens"`              // "required" (IMDSv2 only) or "optional"; empty: optional
+	HopLimit     *int64 `aws:"HttpPutResponseHopLimit"` // hops that an answer may take; nil: 1
+	Endpoint     string `aws:"HttpEndpoint"`            // "enabled" or "disabled"; empty: enabled
+	IPv6         string `aws:"HttpProtocolIpv6"`        // "enabled" or "disabled"; empty: disabled
+	InstanceTags string `aws:"InstanceMetadataTags"`    // "enabled" or "disabled"; empty: disabled
 }
 
 // Switch is something that is on or off.
 type Switch struct {
-	Enabled *bool `aws:"Enabled"`
+	Enabled *bool `aws:"Enabled"` // nil: off
 }
 
 // Placement is where an instance is put.
 type Placement struct {
-	Zone      string `aws:"AvailabilityZone"`
-	ZoneID    string `aws:"AvailabilityZoneId"`
-	Tenancy   string `aws:"Tenancy"`
-	GroupName string `aws:"GroupName"`
-	GroupID   string `aws:"GroupId"`
-	Partition *int64 `aws:"PartitionNumber"`
+	Zone      string `aws:"AvailabilityZone"`   // "us-east-1a"; empty: any
+	ZoneID    string `aws:"AvailabilityZoneId"` // "use1-az1"; empty: any
+	Tenancy   string `aws:"Tenancy"`            // TenancyDefault or TenancyDedicated; empty: default
+	GroupName string `aws:"GroupName"`          // of a placement group; empty: GroupID, or none
+	GroupID   string `aws:"GroupId"`            // "pg-0…"; empty: GroupName, or none
+	Partition *int64 `aws:"PartitionNumber"`    // of the group, from 1; nil: any
 }
 
 // CPUOptions is how an instance uses its processor.
 type CPUOptions struct {
-	Cores                *int64 `aws:"CoreCount"`
-	ThreadsPerCore       *int64 `aws:"ThreadsPerCore"`
-	SEVSNP               string `aws:"AmdSevSnp"`
-	NestedVirtualization string `aws:"NestedVirtualization"`
+	Cores                *int64 `aws:"CoreCount"`            // nil: all
+	ThreadsPerCore       *int64 `aws:"ThreadsPerCore"`       // 1 or 2; nil: the default of the type
+	SEVSNP               string `aws:"AmdSevSnp"`            // AMD SEV-SNP: "enabled" or "disabled"; empty: disabled
+	NestedVirtualization string `aws:"NestedVirtualization"` // "enabled" or "disabled"; empty: disabled
 }
 
 // ReservationOptions says which capacity reservations may be used.
 type ReservationOptions struct {
-	Preference string             `aws:"CapacityReservationPreference"`
-	Target     *ReservationTarget `aws:"CapacityReservationTarget"`
+	Preference string             `aws:"CapacityReservationPreference"` // "open", "none" or "capacity-reservations-only"; empty: open
+	Target     *ReservationTarget `aws:"CapacityReservationTarget"`     // nil: none is named
 }
 
 // ReservationTarget is one capacity reservation, or a group of them.
 type ReservationTarget struct {
-	ID       string `aws:"CapacityReservationId"`
-	GroupARN string `aws:"CapacityReservationResourceGroupArn"`
+	ID       string `aws:"CapacityReservationId"`               // "cr-0…"; empty: GroupARN is given
+	GroupARN string `aws:"CapacityReservationResourceGroupArn"` // of a resource group; empty: ID is given
 }
 
 // MarketOptions are the market options of an instance that is not on-demand.
 type MarketOptions struct {
-	Kind string       `aws:"MarketType"` // "spot", "capacity-block"
-	Spot *SpotOptions `aws:"SpotOptions"`
+	Kind string       `aws:"MarketType"`  // "spot", "capacity-block"
+	Spot *SpotOptions `aws:"SpotOptions"` // nil: EC2's defaults
 }
 
 // SpotOptions are the market options of a spot instance.
 type SpotOptions struct {
-	MaxPrice     string `aws:"MaxPrice"` // dollars per hour
-	Kind         string `aws:"SpotInstanceType"`
-	Interruption string `aws:"InstanceInterruptionBehavior"`
+	MaxPrice     string `aws:"MaxPrice"`                     // dollars per hour
+	Kind         string `aws:"SpotInstanceType"`             // "one-time" or "persistent"; empty: one-time
+	Interruption string `aws:"InstanceInterruptionBehavior"` // "terminate", "stop" or "hibernate"; empty: terminate
 }
 
 // PrivateDNSOptions is how the instance is named.
 type PrivateDNSOptions struct {
-	HostnameType string `aws:"HostnameType"`
-	RecordA      *bool  `aws:"EnableResourceNameDnsARecord"`
-	RecordAAAA   *bool  `aws:"EnableResourceNameDnsAAAARecord"`
+	HostnameType string `aws:"HostnameType"`                    // "ip-name" or "resource-name"; empty: that of the subnet
+	RecordA      *bool  `aws:"EnableResourceNameDnsARecord"`    // the resource name resolves to IPv4; nil: as the subnet says
+	RecordAAAA   *bool  `aws:"EnableResourceNameDnsAAAARecord"` // the resource name resolves to IPv6; nil: as the subnet says
 }
 
 // CreditOptions is how a burstable instance is charged.
 type CreditOptions struct {
-	CPUCredits string `aws:"CpuCredits"`
+	CPUCredits string `aws:"CpuCredits"` // "standard" or "unlimited"
 }
 
 // maxUserData is the most bytes of user data, before base64.

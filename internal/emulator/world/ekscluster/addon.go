@@ -11,13 +11,13 @@ import (
 
 // Addon is an EKS add-on of a cluster. What it runs in the cluster is not emulated here.
 type Addon struct {
-	Name       string // "eks-pod-identity-agent"
-	ARN        string
-	Version    string // "v1.3.10-eksbuild.1"; empty: the default one
-	Status     string // "ACTIVE"
-	CreatedAt  time.Time
-	ModifiedAt time.Time
-	Tags       map[string]string
+	Name       string            // "eks-pod-identity-agent"
+	ARN        string            // "arn:aws:eks:…:addon/demo/…"
+	Version    string            // "v1.3.10-eksbuild.1"; empty: the default one
+	Status     string            // "ACTIVE"
+	CreatedAt  time.Time         // when CreateAddon was called
+	ModifiedAt time.Time         // equal to CreatedAt: nothing changes an add-on
+	Tags       map[string]string // nil: none
 }
 
 // addonVersions are the add-ons that there are, with the version of each that a cluster gets by default.

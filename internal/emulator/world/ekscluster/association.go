@@ -12,14 +12,14 @@ import (
 
 // PodIdentityAssociation gives the pods of a service account a role: EKS Pod Identity. There is at most one for a service account.
 type PodIdentityAssociation struct {
-	ID             string // "a-" and 17 letters and digits
-	ARN            string
-	Namespace      string
-	ServiceAccount string
-	Role           string // ARN
-	CreatedAt      time.Time
-	ModifiedAt     time.Time
-	Tags           map[string]string
+	ID             string            // "a-" and 17 letters and digits
+	ARN            string            // "arn:aws:eks:…:podidentityassociation/demo/a-…"
+	Namespace      string            // of the service account
+	ServiceAccount string            // name; pods that use it get the role
+	Role           string            // ARN
+	CreatedAt      time.Time         // when the association was created
+	ModifiedAt     time.Time         // when it last got a role
+	Tags           map[string]string // nil: none
 }
 
 // podIdentity is the service that assumes the roles of pods.

@@ -21,23 +21,23 @@ const (
 
 // Cluster is an EKS cluster as DescribeCluster returns it. Its control plane is not part of the world.
 type Cluster struct {
-	Name        string
-	ARN         string
-	Version     string // "1.31"
-	Endpoint    string // "https://…"
-	CA          string // base64 of the PEM
-	ServiceCIDR string // "10.100.0.0/16"; of IPv6 in a cluster of IPv6: "fd30:1c53:5f8a::/108"
-	Issuer      string // of service account tokens
-	AuthMode    string // AuthConfigMap, AuthAPI or AuthBoth
-	Status      string // "ACTIVE", "CREATING", "DELETING"
-	RoleARN     string
-	VPCID       string
-	SubnetIDs   []string
-	GroupIDs    []string // additional ones
-	GroupID     string   // the cluster's own security group
-	CreatedAt   time.Time
-	Tags        map[string]string
-	ZonalShift  bool // it takes part in zonal shifts
+	Name        string            // unique in the region
+	ARN         string            // "arn:aws:eks:…:cluster/demo"; CreateCluster sets it
+	Version     string            // "1.31"
+	Endpoint    string            // "https://…"
+	CA          string            // base64 of the PEM
+	ServiceCIDR string            // "10.100.0.0/16"; of IPv6 in a cluster of IPv6: "fd30:1c53:5f8a::/108"
+	Issuer      string            // of service account tokens
+	AuthMode    string            // AuthConfigMap, AuthAPI or AuthBoth
+	Status      string            // "ACTIVE", "CREATING", "DELETING"
+	RoleARN     string            // of the cluster's own role; empty: none given
+	VPCID       string            // "vpc-0…"; empty: none given
+	SubnetIDs   []string          // of the control plane's network interfaces
+	GroupIDs    []string          // additional ones
+	GroupID     string            // the cluster's own security group
+	CreatedAt   time.Time         // when CreateCluster was called
+	Tags        map[string]string // nil: none
+	ZonalShift  bool              // it takes part in zonal shifts
 
 	// NoPublicAccess and PrivateAccess are settings of its endpoint, which is public only by default. PublicCIDRs are its allowed
 	// sources; none: 0.0.0.0/0.
@@ -72,14 +72,14 @@ const (
 
 // AccessEntry lets an IAM principal into a cluster.
 type AccessEntry struct {
-	Principal  string // ARN of a role or user
-	ARN        string // of the entry
-	Kind       string // EntryStandard…
-	Groups     []string
-	Username   string // may hold {{EC2PrivateDNSName}} and {{SessionName}}
-	CreatedAt  time.Time
-	ModifiedAt time.Time
-	Tags       map[string]string
+	Principal  string            // ARN of a role or user
+	ARN        string            // of the entry
+	Kind       string            // EntryStandard…
+	Groups     []string          // Kubernetes groups of the principal
+	Username   string            // may hold {{EC2PrivateDNSName}} and {{SessionName}}
+	CreatedAt  time.Time         // when the entry was created
+	ModifiedAt time.Time         // when it was last changed
+	Tags       map[string]string // nil: none
 }
 
 // CreateCluster adds a cluster; what is not given gets EKS's default.

@@ -11,14 +11,14 @@ import (
 
 // FargateProfile says which pods of a cluster run on Fargate.
 type FargateProfile struct {
-	Name      string
-	ARN       string
-	Role      string // ARN of the pod execution role
-	SubnetIDs []string
-	Selectors []FargateSelector
-	Status    string // "CREATING", "ACTIVE", "DELETING"
-	CreatedAt time.Time
-	Tags      map[string]string
+	Name      string            // unique in the cluster
+	ARN       string            // "arn:aws:eks:…:fargateprofile/demo/…"
+	Role      string            // ARN of the pod execution role
+	SubnetIDs []string          // of its pods; none: those of the cluster
+	Selectors []FargateSelector // one of them has to select a pod; at least one
+	Status    string            // "CREATING", "ACTIVE", "DELETING"
+	CreatedAt time.Time         // when the profile was created
+	Tags      map[string]string // nil: none
 }
 
 // The states of a Fargate profile.
@@ -29,8 +29,8 @@ const (
 
 // FargateSelector chooses pods of a namespace by all of its labels; * and ? stand for any text and any character.
 type FargateSelector struct {
-	Namespace string            `json:"namespace"`
-	Labels    map[string]string `json:"labels,omitempty"`
+	Namespace string            `json:"namespace"`        // a pattern for the pod's namespace
+	Labels    map[string]string `json:"labels,omitempty"` // patterns for the values of labels that the pod has to have; nil: any pod
 }
 
 // Selects reports whether one of the profile's selectors is for a pod of a namespace.

@@ -5,8 +5,8 @@ import "fmt"
 // Error is a refusal in AWS's own words.
 type Error struct {
 	Code    string // as AWS documents it: "InvalidSubnetID.NotFound"
-	Message string
-	Status  int // HTTP status; 0 is 400
+	Message string // a sentence in AWS's words
+	Status  int    // HTTP status; 0 is 400
 }
 
 // Error returns "code: message".

@@ -19,11 +19,11 @@ type Identity struct {
 // Session is a set of access keys. Those of a role have a token and an end;
 // those of a user have neither.
 type Session struct {
-	AccessKey string // "ASIA…" or "AKIA…"
-	SecretKey string
-	Token     string
+	AccessKey string    // "ASIA…" or "AKIA…"
+	SecretKey string    // signs requests
+	Token     string    // sent with each request; empty for a user
 	Expires   time.Time // zero: never
-	Identity  Identity
+	Identity  Identity  // of the caller that signs with these keys
 }
 
 // Root returns the identity of an account's owner, who may do everything, as it calls from a region.

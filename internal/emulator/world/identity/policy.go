@@ -11,11 +11,11 @@ import (
 
 // Policy is a managed policy that the account has made itself.
 type Policy struct {
-	Name, Path string // Path "/" unless given
-	ID         string // "ANPA…"
-	ARN        string
-	Document   string // JSON, as given
-	CreatedAt  time.Time
+	Name, Path string    // Path "/" unless given
+	ID         string    // "ANPA…"
+	ARN        string    // "arn:aws:iam::111122223333:policy/…"
+	Document   string    // JSON, as given
+	CreatedAt  time.Time // when the policy was created
 
 	read iampolicy.Policy
 }

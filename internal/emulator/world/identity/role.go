@@ -13,14 +13,14 @@ import (
 
 // Role is an IAM role.
 type Role struct {
-	Name, Path  string // Path "/" unless given
-	ID          string // "AROA…"
-	ARN         string
-	TrustPolicy string // JSON, as given
-	Description string
-	CreatedAt   time.Time
-	Tags        map[string]string
-	Policies    []string // ARNs of the managed policies attached, sorted
+	Name, Path  string            // Path "/" unless given
+	ID          string            // "AROA…"
+	ARN         string            // "arn:aws:iam::111122223333:role/node"
+	TrustPolicy string            // JSON, as given
+	Description string            // free text; empty: none
+	CreatedAt   time.Time         // when the role was created
+	Tags        map[string]string // nil: none
+	Policies    []string          // ARNs of the managed policies attached, sorted
 
 	inline map[string]iampolicy.Policy // policies of its own, by name
 }
@@ -36,12 +36,12 @@ func (r Role) ForInstances() bool {
 
 // Profile is an instance profile: what gives an instance its role.
 type Profile struct {
-	Name, Path string
-	ID         string // "AIPA…"
-	ARN        string
-	CreatedAt  time.Time
-	Tags       map[string]string
-	Role       string // name of the role in it; empty without one
+	Name, Path string            // unique in the account; Path is "/" unless given
+	ID         string            // "AIPA…"
+	ARN        string            // "arn:aws:iam::111122223333:instance-profile/…"
+	CreatedAt  time.Time         // when the profile was created; see Faults.ProfileLag
+	Tags       map[string]string // nil: none
+	Role       string            // name of the role in it; empty without one
 }
 
 // CreateRole makes a role. An empty path is "/".

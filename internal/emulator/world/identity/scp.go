@@ -11,7 +11,7 @@ import (
 // the account may do.
 type ServiceControlPolicy struct {
 	ID  string // "p-…"
-	ARN string
+	ARN string // "arn:aws:organizations::…:policy/o-exampleorg/service_control_policy/p-…"
 
 	read iampolicy.Policy
 }

@@ -14,7 +14,7 @@ import (
 // IdentityProvider is an IAM OIDC identity provider: an account's word that it believes the tokens of an issuer. Without one, no service
 // account of a cluster can assume a role.
 type IdentityProvider struct {
-	ARN       string
+	ARN       string   // "arn:aws:iam::111122223333:oidc-provider/…"
 	Issuer    string   // URL: "https://oidc.eks.us-east-1.amazonaws.com/id/…"
 	Audiences []string // whom its tokens may be meant for: sts.amazonaws.com
 }

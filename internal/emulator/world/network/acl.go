@@ -7,21 +7,21 @@ import (
 
 // NetworkACL is a list of rules for the packets of subnets, in both directions and each packet by itself: it knows no connections.
 type NetworkACL struct {
-	ID        string // "acl-0…"
-	VPCID     string
-	Default   bool // of the subnets that no other one names
-	SubnetIDs []string
-	Entries   []ACLEntry
+	ID        string     // "acl-0…"
+	VPCID     string     // "vpc-0…"
+	Default   bool       // of the subnets that no other one names
+	SubnetIDs []string   // the subnets it applies to; see Default
+	Entries   []ACLEntry // in any order; none: no packet passes
 }
 
 // ACLEntry lets packets through or not. The one with the lowest number that fits decides; what none fits is dropped.
 type ACLEntry struct {
-	Number   int64
-	Out      bool // of what leaves the subnet, not of what comes
-	Deny     bool
+	Number   int64  // lower numbers are checked first
+	Out      bool   // of what leaves the subnet, not of what comes
+	Deny     bool   // it drops the packets; false: it lets them pass
 	Protocol string // "-1" is all, "6" TCP, "17" UDP
-	CIDR     string
-	From, To int64 // ports; 0 with protocol "-1"
+	CIDR     string // of the other end: "0.0.0.0/0"
+	From, To int64  // ports; 0 with protocol "-1"
 }
 
 // fits says whether the entry is about TCP packets to a port of the world.

@@ -7,10 +7,10 @@ import (
 
 // FargatePlace is the host of one Fargate pod, which is no instance of the account.
 type FargatePlace struct {
-	SubnetID string
-	Zone     site.Zone
-	IP       string
-	Name     string // private DNS name of the address: "ip-10-0-0-12.ec2.internal"
+	SubnetID string    // that the address is from
+	Zone     site.Zone // of the subnet
+	IP       string    // IPv4
+	Name     string    // private DNS name of the address: "ip-10-0-0-12.ec2.internal"
 }
 
 // TakeFargatePlace takes an address for a pod's host in the first of the subnets that has a free one.

@@ -10,11 +10,11 @@ import (
 
 // VPC is a virtual network.
 type VPC struct {
-	ID      string // "vpc-0…"
-	CIDR    netip.Prefix
-	IPv6    netip.Prefix // not valid: it has no IPv6 block; see EnableIPv6
-	Default bool
-	Tags    map[string]string
+	ID      string            // "vpc-0…"
+	CIDR    netip.Prefix      // of IPv4
+	IPv6    netip.Prefix      // not valid: it has no IPv6 block; see EnableIPv6
+	Default bool              // launches that name no subnet use its subnets
+	Tags    map[string]string // nil: none
 
 	// NoDNSSupport and NoDNSHostnames switch off what a VPC for EKS needs: its resolver, and names for its hosts.
 	NoDNSSupport, NoDNSHostnames bool
@@ -24,13 +24,13 @@ type VPC struct {
 
 // Subnet is a part of a VPC in one zone.
 type Subnet struct {
-	ID     string // "subnet-0…"
-	VPCID  string
-	Zone   site.Zone
-	CIDR   netip.Prefix
-	IPv6   netip.Prefix // not valid: it has no IPv6 block
-	Public bool         // gives public addresses on launch
-	Tags   map[string]string
+	ID     string            // "subnet-0…"
+	VPCID  string            // "vpc-0…"
+	Zone   site.Zone         // that all of it is in
+	CIDR   netip.Prefix      // of IPv4, /16 to /28
+	IPv6   netip.Prefix      // not valid: it has no IPv6 block
+	Public bool              // gives public addresses on launch
+	Tags   map[string]string // nil: none
 
 	// Free is how many addresses are left. A test sets it lower to play a subnet
 	// whose addresses pods have taken.
@@ -45,31 +45,31 @@ type Subnet struct {
 
 // SecurityGroup is a set of firewall rules.
 type SecurityGroup struct {
-	ID          string // "sg-0…"
-	VPCID       string
-	Name        string
-	Description string
-	Ingress     []Rule
-	Egress      []Rule
-	Tags        map[string]string
+	ID          string            // "sg-0…"
+	VPCID       string            // "vpc-0…"
+	Name        string            // unique in the VPC
+	Description string            // free text; empty: none
+	Ingress     []Rule            // what may come in; none: nothing
+	Egress      []Rule            // what may go out; none: nothing
+	Tags        map[string]string // nil: none
 }
 
 // Rule lets traffic through a security group.
 type Rule struct {
-	Protocol string // "-1" is all, "tcp", "udp", "icmp"
-	From, To int64  // ports; -1 with protocol "-1"
-	CIDRs    []string
+	Protocol string   // "-1" is all, "tcp", "udp", "icmp"
+	From, To int64    // ports; -1 with protocol "-1"
+	CIDRs    []string // the other end's addresses
 	Groups   []string // ids of security groups
 }
 
 // RouteTable says where the traffic of subnets goes.
 type RouteTable struct {
-	ID        string // "rtb-0…"
-	VPCID     string
-	Main      bool
-	SubnetIDs []string
-	Routes    []Route
-	Tags      map[string]string
+	ID        string            // "rtb-0…"
+	VPCID     string            // "vpc-0…"
+	Main      bool              // it applies to the VPC's subnets that no other table names
+	SubnetIDs []string          // the subnets it applies to; see Main
+	Routes    []Route           // one for each destination
+	Tags      map[string]string // nil: none
 }
 
 // Route is one line of a route table.
@@ -81,14 +81,14 @@ type Route struct {
 
 // Endpoint is a VPC endpoint.
 type Endpoint struct {
-	ID            string // "vpce-0…"
-	VPCID         string
-	Service       string // "com.amazonaws.us-east-1.sts"
-	Kind          string // "Interface" or "Gateway"
-	SubnetIDs     []string
-	GroupIDs      []string
-	RouteTableIDs []string
-	Tags          map[string]string
+	ID            string            // "vpce-0…"
+	VPCID         string            // "vpc-0…"
+	Service       string            // "com.amazonaws.us-east-1.sts"
+	Kind          string            // "Interface" or "Gateway"
+	SubnetIDs     []string          // of its network interfaces, if it is of kind Interface
+	GroupIDs      []string          // security groups of these interfaces
+	RouteTableIDs []string          // that lead to it, if it is of kind Gateway
+	Tags          map[string]string // nil: none
 }
 
 // Network has the VPCs of a region and what is in them: subnets, security groups, route tables, VPC endpoints, network ACLs and DHCP options.

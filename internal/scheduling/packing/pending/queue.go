@@ -12,10 +12,10 @@ import (
 
 // Queue is the pending pods, grouped into classes, and the progress of each class.
 type Queue struct {
-	Pods       *podgroup.Queue
-	Classes    []Class // by priority, then the larger first; parts and bundles follow the whole classes
-	Whole      int     // number of classes before parts and bundles were added
-	DaemonPods *existing.DaemonPods
+	Pods       *podgroup.Queue      // the pods in their groups
+	Classes    []Class              // by priority, then the larger first; parts and bundles follow the whole classes
+	Whole      int                  // number of classes before parts and bundles were added
+	DaemonPods *existing.DaemonPods // nil: no DaemonSet pod matters to a rule
 
 	Order                  []int        // the classes by priority, then the larger first
 	Left                   []int        // by class: units that are not placed
@@ -25,6 +25,7 @@ type Queue struct {
 	WithoutHostPreferences map[int]bool // by whole class: drop all preferences about hosts
 }
 
+// NewQueue returns the queue of grouped pods, none of them placed.
 func NewQueue(pods *podgroup.Queue) *Queue {
 	q := &Queue{Pods: pods, Whole: len(pods.Classes)}
 	for c, of := range pods.Classes {
