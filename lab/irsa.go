@@ -57,7 +57,7 @@ func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
 	}
 	r.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		owner := w.Account(r.lab.Account)
-		known := func(p identity.IdentityProvider) bool { return p.Issuer == issuer }
+		known := func(p identity.Provider) bool { return p.Issuer == issuer }
 		if !slices.ContainsFunc(owner.IdentityProviders(), known) {
 			if _, err = owner.CreateIdentityProvider(issuer, stsAudience); err != nil {
 				return

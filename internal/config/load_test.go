@@ -61,15 +61,16 @@ func TestDefaults(t *testing.T) {
 func TestEC2Limits(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]map[string]Rate{
-		"CreateFleet=100:20":                       {"CreateFleet": {100, 20}},
-		"CreateFleet=100:20,Describe*=200:40.5":    {"CreateFleet": {100, 20}, "Describe*": {200, 40.5}},
-		"CreateFleet=100:20,":                      {"CreateFleet": {100, 20}},
-		"CreateFleet":                              nil,
-		"CreateFleet=100":                          nil,
-		"CreateFleet=100:0":                        nil,
-		"CreateFleet=0.5:1":                        nil,
-		"=100:20":                                  nil,
-		"[=100:20":                                 nil,
+		"CreateFleet=100:20":                    {"CreateFleet": {100, 20}},
+		"CreateFleet=100:20,Describe*=200:40.5": {"CreateFleet": {100, 20}, "Describe*": {200, 40.5}},
+		"CreateFleet=100:20,":                   {"CreateFleet": {100, 20}},
+		"CreateFleet":                           nil,
+		"CreateFleet=100":                       nil,
+		"CreateFleet=100:0":                     nil,
+		"CreateFleet=0.5:1":                     nil,
+		"=100:20":                               nil,
+		"[=100:20":                              nil,
+
 		"CreateFleet=100:20,TerminateInstances=50": nil,
 	} {
 		got, _, err := load("--ec2-api-limits=" + text)

@@ -17,9 +17,9 @@ func TestNetworkACLs(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()
 	subnet := b.estate.PrivateSubnets[0]
-	var acl *network.NetworkACL
+	var acl *network.ACL
 	b.server.Do(func(*world.World, time.Time) {
-		acl = b.estate.Region.Network.CreateNetworkACL(network.NetworkACL{VPCID: b.estate.VPC.ID, SubnetIDs: []string{subnet.ID},
+		acl = b.estate.Region.Network.CreateNetworkACL(network.ACL{VPCID: b.estate.VPC.ID, SubnetIDs: []string{subnet.ID},
 			Entries: []network.ACLEntry{{Number: 100, Out: true, Deny: true, Protocol: "6", CIDR: "0.0.0.0/0", From: 443, To: 443}}})
 	})
 	out, err := b.ec2.DescribeNetworkAcls(ctx, &ec2.DescribeNetworkAclsInput{Filters: []types.Filter{{Name: aws.String("association.subnet-id"), Values: []string{subnet.ID}}}})

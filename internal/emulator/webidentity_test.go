@@ -67,7 +67,7 @@ func TestWebIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var provider identity.IdentityProvider
+	var provider identity.Provider
 	b.server.Do(func(w *world.World, now time.Time) {
 		if provider, err = w.Account(account).CreateIdentityProvider(issuer, "sts.amazonaws.com"); err != nil {
 			t.Fatal(err)

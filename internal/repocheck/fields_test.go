@@ -19,7 +19,7 @@ var fields = flag.String("fields", "", "list exported fields without a comment i
 // must have now. It may only rise.
 const (
 	targetFieldComments = 95.0
-	leastFieldComments  = 70.0
+	leastFieldComments  = 86.0
 )
 
 // TestFieldComments counts the exported fields of exported structs that have a comment, in all modules, without tests and generated files.

@@ -25,6 +25,6 @@ func aclFaults() []Fault {
 // acl gives the scene its own subnet with a network ACL.
 func acl(entries ...network.ACLEntry) func(context.Context, *Scene) error {
 	return subnet(func(s *Scene, n *network.Subnet, _ *network.RouteTable) {
-		s.Lab.Estate.Region.Network.CreateNetworkACL(network.NetworkACL{VPCID: n.VPCID, SubnetIDs: []string{n.ID}, Entries: entries})
+		s.Lab.Estate.Region.Network.CreateNetworkACL(network.ACL{VPCID: n.VPCID, SubnetIDs: []string{n.ID}, Entries: entries})
 	})
 }

@@ -49,22 +49,22 @@ const lastRule = 32767
 
 // describeNetworkAcls lists network ACLs.
 func describeNetworkAcls(c *api.Call, in *describeACLsIn) (describeACLsOut, error) {
-	found, next, err := list(in.listIn, listing[*network.NetworkACL, networkACL]{
-		items: c.Region.Network.NetworkACLs(), ids: in.NetworkAclIds, id: func(n *network.NetworkACL) string { return n.ID }, code: "InvalidNetworkAclID.NotFound",
-		look: func(n *network.NetworkACL) api.Filterable {
+	found, next, err := list(in.listIn, listing[*network.ACL, networkACL]{
+		items: c.Region.Network.NetworkACLs(), ids: in.NetworkAclIds, id: func(n *network.ACL) string { return n.ID }, code: "InvalidNetworkAclID.NotFound",
+		look: func(n *network.ACL) api.Filterable {
 			if n == nil {
-				n = &network.NetworkACL{}
+				n = &network.ACL{}
 			}
 			return api.Filterable{Values: map[string][]string{
 				"network-acl-id": {n.ID}, "vpc-id": {n.VPCID}, "association.subnet-id": n.SubnetIDs, "default": api.YesNo(n.Default),
 			}}
 		},
-		write: func(n *network.NetworkACL) networkACL { return aclOf(c, n) },
+		write: func(n *network.ACL) networkACL { return aclOf(c, n) },
 	})
 	return describeACLsOut{NetworkAcls: found, NextToken: next}, err
 }
 
-func aclOf(c *api.Call, n *network.NetworkACL) networkACL {
+func aclOf(c *api.Call, n *network.ACL) networkACL {
 	out := networkACL{NetworkAclId: n.ID, VpcId: n.VPCID, OwnerId: c.Caller.Account, IsDefault: n.Default, Associations: []aclAssociation{}, Entries: []aclEntry{}}
 	for _, id := range n.SubnetIDs {
 		out.Associations = append(out.Associations, aclAssociation{NetworkAclAssociationId: "aclassoc-" + id[len("subnet-"):], NetworkAclId: n.ID, SubnetId: id})
@@ -98,7 +98,7 @@ type createACLEntryIn struct {
 // createNetworkAclEntry adds a rule to a network ACL.
 func createNetworkAclEntry(c *api.Call, in *createACLEntryIn) (api.Done, error) {
 	all := c.Region.Network.NetworkACLs()
-	i := slices.IndexFunc(all, func(n *network.NetworkACL) bool { return n.ID == in.NetworkAclId })
+	i := slices.IndexFunc(all, func(n *network.ACL) bool { return n.ID == in.NetworkAclId })
 	switch {
 	case i < 0:
 		return api.Done{}, &failure.Error{Code: "InvalidNetworkAclID.NotFound", Message: "The networkAcl ID '" + in.NetworkAclId + "' does not exist"}

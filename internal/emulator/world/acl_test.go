@@ -25,7 +25,7 @@ func TestNetworkACL(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := network.NetworkACL{Entries: c.entries}
+			n := network.ACL{Entries: c.entries}
 			if got := n.Lets(true, 443); got != c.want {
 				t.Errorf("port 443 is let out: %t, want %t", got, c.want)
 			}
@@ -36,8 +36,8 @@ func TestNetworkACL(t *testing.T) {
 	if e.Region.Network.NetworkACL(subnet) != nil {
 		t.Error("a furnished VPC has a network ACL")
 	}
-	general := e.Region.Network.CreateNetworkACL(network.NetworkACL{VPCID: e.VPC.ID, Default: true})
-	own := e.Region.Network.CreateNetworkACL(network.NetworkACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})
+	general := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, Default: true})
+	own := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})
 	if e.Region.Network.NetworkACL(subnet) != own || e.Region.Network.NetworkACL(e.PrivateSubnets[1]) != general {
 		t.Error("a subnet's own network ACL does not come before the VPC's")
 	}

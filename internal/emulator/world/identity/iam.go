@@ -22,7 +22,7 @@ type IAM struct {
 	profiles  map[string]*Profile
 	policies  map[string]*Policy           // its own, by ARN
 	scps      []ServiceControlPolicy       // of its organization
-	providers map[string]*IdentityProvider // by issuer
+	providers map[string]*Provider // by issuer
 }
 
 // NewIAM returns the IAM of an account without any role. Its sessions are those of the STS.

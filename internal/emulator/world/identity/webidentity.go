@@ -11,26 +11,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// IdentityProvider is an IAM OIDC identity provider: an account's word that it believes the tokens of an issuer. Without one, no service
+// Provider is an IAM OIDC identity provider: an account's word that it believes the tokens of an issuer. Without one, no service
 // account of a cluster can assume a role.
-type IdentityProvider struct {
+type Provider struct {
 	ARN       string   // "arn:aws:iam::111122223333:oidc-provider/…"
 	Issuer    string   // URL: "https://oidc.eks.us-east-1.amazonaws.com/id/…"
 	Audiences []string // whom its tokens may be meant for: sts.amazonaws.com
 }
 
 // CreateIdentityProvider makes the account believe an issuer, as far as its tokens are meant for one of the audiences.
-func (a *IAM) CreateIdentityProvider(issuer string, audiences ...string) (IdentityProvider, error) {
+func (a *IAM) CreateIdentityProvider(issuer string, audiences ...string) (Provider, error) {
 	host, ok := strings.CutPrefix(issuer, "https://")
 	if !ok {
-		return IdentityProvider{}, failure.New("InvalidInput", "Invalid Open ID Connect Provider URL")
+		return Provider{}, failure.New("InvalidInput", "Invalid Open ID Connect Provider URL")
 	}
-	p := IdentityProvider{ARN: a.arn("iam", "oidc-provider/"+host), Issuer: issuer, Audiences: slices.Clone(audiences)}
+	p := Provider{ARN: a.arn("iam", "oidc-provider/"+host), Issuer: issuer, Audiences: slices.Clone(audiences)}
 	if a.providers[issuer] != nil {
-		return IdentityProvider{}, failure.WithStatus(409, "EntityAlreadyExists", "Provider with url %s already exists.", issuer)
+		return Provider{}, failure.WithStatus(409, "EntityAlreadyExists", "Provider with url %s already exists.", issuer)
 	}
 	if a.providers == nil {
-		a.providers = map[string]*IdentityProvider{}
+		a.providers = map[string]*Provider{}
 	}
 	a.providers[issuer] = &p
 	return p, nil
@@ -40,8 +40,8 @@ func (a *IAM) CreateIdentityProvider(issuer string, audiences ...string) (Identi
 func (a *IAM) DeleteIdentityProvider(issuer string) { delete(a.providers, issuer) }
 
 // IdentityProviders returns those of the account, sorted by issuer.
-func (a *IAM) IdentityProviders() []IdentityProvider {
-	var out []IdentityProvider
+func (a *IAM) IdentityProviders() []Provider {
+	var out []Provider
 	for _, issuer := range slices.Sorted(maps.Keys(a.providers)) {
 		out = append(out, *a.providers[issuer])
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// NetworkACL is a list of rules for the packets of subnets, in both directions and each packet by itself: it knows no connections.
-type NetworkACL struct {
+// ACL is a list of rules for the packets of subnets, in both directions and each packet by itself: it knows no connections.
+type ACL struct {
 	ID        string     // "acl-0…"
 	VPCID     string     // "vpc-0…"
 	Default   bool       // of the subnets that no other one names
@@ -30,30 +30,30 @@ func (e ACLEntry) fits(out bool, port int64) bool {
 }
 
 // Lets says whether TCP packets to a port get through, on their way out or in.
-func (n *NetworkACL) Lets(out bool, port int64) bool {
+func (n *ACL) Lets(out bool, port int64) bool {
 	entries := slices.SortedFunc(slices.Values(n.Entries), func(a, b ACLEntry) int { return cmp.Compare(a.Number, b.Number) })
 	i := slices.IndexFunc(entries, func(e ACLEntry) bool { return e.fits(out, port) })
 	return i >= 0 && !entries[i].Deny
 }
 
 // CreateNetworkACL makes a network ACL for some subnets of a VPC.
-func (net *Network) CreateNetworkACL(n NetworkACL) *NetworkACL {
+func (net *Network) CreateNetworkACL(n ACL) *ACL {
 	n.ID = net.site.IDs.New("acl")
 	net.acls = append(net.acls, &n)
 	return &n
 }
 
 // NetworkACLs returns the network ACLs of the region, oldest first.
-func (net *Network) NetworkACLs() []*NetworkACL { return net.acls }
+func (net *Network) NetworkACLs() []*ACL { return net.acls }
 
 // NetworkACL returns the network ACL of a subnet: the one that names it, else its VPC's default; nil if there is none, which lets
 // everything through.
-func (net *Network) NetworkACL(s *Subnet) *NetworkACL {
-	named := func(n *NetworkACL) bool { return slices.Contains(n.SubnetIDs, s.ID) }
+func (net *Network) NetworkACL(s *Subnet) *ACL {
+	named := func(n *ACL) bool { return slices.Contains(n.SubnetIDs, s.ID) }
 	if i := slices.IndexFunc(net.acls, named); i >= 0 {
 		return net.acls[i]
 	}
-	if i := slices.IndexFunc(net.acls, func(n *NetworkACL) bool { return n.Default && n.VPCID == s.VPCID }); i >= 0 {
+	if i := slices.IndexFunc(net.acls, func(n *ACL) bool { return n.Default && n.VPCID == s.VPCID }); i >= 0 {
 		return net.acls[i]
 	}
 	return nil

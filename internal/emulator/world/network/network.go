@@ -99,7 +99,7 @@ type Network struct {
 	groups      []*SecurityGroup
 	routeTables []*RouteTable
 	endpoints   []*Endpoint
-	acls        []*NetworkACL // oldest first
+	acls        []*ACL // oldest first
 	dhcp        []DHCPOptions
 }
 
