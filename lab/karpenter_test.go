@@ -20,7 +20,7 @@ import (
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/lab"
 )
 
@@ -84,8 +84,8 @@ func serveBefore(t *testing.T, l *lab.Lab, name string) *predecessor {
 // hash computes the hashes by which drift is seen.
 func (p *predecessor) hash() {
 	p.t.Helper()
-	pool, poolVersion, err1 := kube.PoolHash(p.pool)
-	class, classVersion, err2 := kube.ClassHash(p.class, base64.StdEncoding.EncodeToString(p.l.Config.CAData))
+	pool, poolVersion, err1 := conversion.PoolHash(p.pool)
+	class, classVersion, err2 := conversion.ClassHash(p.class, base64.StdEncoding.EncodeToString(p.l.Config.CAData))
 	if err := errors.Join(err1, err2); err != nil || poolVersion != poolHashVersion || classVersion != classHashVersion {
 		p.t.Fatalf("hashes of versions %s and %s, %v", poolVersion, classVersion, err)
 	}

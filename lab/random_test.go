@@ -22,7 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scenario"
@@ -105,7 +106,7 @@ func (t tally) String() string {
 type trial struct {
 	*stage
 	*randomWorld
-	objects  kube.Objects // what the first plan was made from
+	objects  snapshot.Objects // what the first plan was made from
 	snapshot cluster.Snapshot
 	plan     packing.Plan
 	filled   []*corev1.Pod            // pending, with what the API server fills in
@@ -123,7 +124,7 @@ func (s *stage) try(w *randomWorld, sum *tally) {
 
 	// 1. Joiner plans from manifests: the scheduler has not tried the pods yet.
 	x.objects = x.read(x.filled)
-	x.snapshot = x.objects.Snapshot(kube.View{Now: time.Now(), Market: w.market})
+	x.snapshot = x.objects.Snapshot(snapshot.View{Now: time.Now(), Market: w.market})
 	x.plan = x.solve(x.snapshot)
 	if got := len(x.snapshot.Pods); got != len(w.pending) {
 		x.wrong("%d pods wait, but the snapshot has %d", len(w.pending), got)
@@ -203,10 +204,10 @@ func (x *trial) complete() {
 }
 
 // read returns the objects of the cluster, with these pods added.
-func (x *trial) read(more []*corev1.Pod) kube.Objects {
+func (x *trial) read(more []*corev1.Pod) snapshot.Objects {
 	x.Helper()
 	core, storage := x.lab.Kube.CoreV1(), x.lab.Kube.StorageV1()
-	o := kube.Objects{
+	o := snapshot.Objects{
 		Pods:         read(x.stage, core.Pods("").List, func(l *corev1.PodList) []corev1.Pod { return l.Items }),
 		Nodes:        read(x.stage, core.Nodes().List, func(l *corev1.NodeList) []corev1.Node { return l.Items }),
 		Namespaces:   read(x.stage, core.Namespaces().List, func(l *corev1.NamespaceList) []corev1.Namespace { return l.Items }),
@@ -229,7 +230,7 @@ func (x *trial) launch(plan packing.Plan) map[string]string {
 	for i := range plan.PlannedNodes {
 		m := &plan.PlannedNodes[i]
 		pool := x.pools[slices.IndexFunc(x.pools, func(p *karpenterv1.NodePool) bool { return p.Name == m.Pool })]
-		claim, err := kube.ClaimFor(*m, pool)
+		claim, err := conversion.ClaimFor(*m, pool)
 		x.must(err)
 		choice := m.Offerings[0]
 		if x.largest {
@@ -268,7 +269,7 @@ func (x *trial) launchedNode(name string, claim *karpenterv1.NodeClaim, choice p
 	maps.Copy(node.Labels, map[string]string{corev1.LabelHostname: name, karpenterv1.LabelRegistered: "true", karpenterv1.LabelInitialized: "true"})
 	node.Spec.ProviderID = fmt.Sprintf("aws:///%s/i-%s", choice.Zone, name)
 	node.Spec.Taints = claim.Spec.Taints
-	node.Status.Capacity, node.Status.Allocatable = kube.Quantities(t.Capacity), kube.Quantities(t.Allocatable)
+	node.Status.Capacity, node.Status.Allocatable = conversion.Quantities(t.Capacity), conversion.Quantities(t.Allocatable)
 	return node, t.Volumes
 }
 
@@ -346,7 +347,7 @@ func (x *trial) refuses() (later bool) {
 		}
 	}
 	objects := x.read(waiting)
-	after := x.solve(objects.Snapshot(kube.View{Now: time.Now().Add(time.Minute), Market: x.market}))
+	after := x.solve(objects.Snapshot(snapshot.View{Now: time.Now().Add(time.Minute), Market: x.market}))
 	for _, m := range after.PlannedNodes {
 		if !slices.ContainsFunc(m.Pods, func(id string) bool { return isOpen(why[id]) }) {
 			x.wrong("a second plan launches an instance for %v, refused at first: %v", m.Pods, why[m.Pods[0]])
@@ -379,7 +380,7 @@ func (x *trial) converge() (rounds, extra int) {
 	x.Helper()
 	_, left := x.settle(x.pending)
 	for ; len(left) > 0; rounds++ {
-		view := kube.View{Now: time.Now().Add(time.Minute), Live: true, Market: x.market}
+		view := snapshot.View{Now: time.Now().Add(time.Minute), Live: true, Market: x.market}
 		objects := x.read(nil)
 		snapshot := objects.Snapshot(view)
 		plan := x.solve(snapshot)

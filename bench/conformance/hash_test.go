@@ -17,7 +17,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // authority is a dummy certificate authority of a cluster.
@@ -73,10 +73,10 @@ func TestHashesOfRandomObjects(t *testing.T) {
 // TestHashVersions: the hash versions equal Karpenter's.
 func TestHashVersions(t *testing.T) {
 	t.Parallel()
-	if _, got, _ := kube.PoolHash(&karpv1.NodePool{}); got != upstream.NodePoolHashVersion {
+	if _, got, _ := conversion.PoolHash(&karpv1.NodePool{}); got != upstream.NodePoolHashVersion {
 		t.Errorf("a NodePool's hash is of version %s, want %s", got, upstream.NodePoolHashVersion)
 	}
-	if _, got, _ := kube.ClassHash(&awsv1.EC2NodeClass{}, ""); got != upstreamaws.EC2NodeClassHashVersion {
+	if _, got, _ := conversion.ClassHash(&awsv1.EC2NodeClass{}, ""); got != upstreamaws.EC2NodeClassHashVersion {
 		t.Errorf("an EC2NodeClass's hash is of version %s, want %s", got, upstreamaws.EC2NodeClassHashVersion)
 	}
 }
@@ -87,7 +87,7 @@ func samePoolHash(t *testing.T, name string, text []byte) {
 	var theirs upstream.NodePool
 	unmarshal(t, text, &ours)
 	unmarshal(t, text, &theirs)
-	got, _, err := kube.PoolHash(&ours)
+	got, _, err := conversion.PoolHash(&ours)
 	if want := theirs.Hash(); got != want || err != nil {
 		t.Errorf("%s: the NodePool's hash is %s (%v), want %s:\n%s", name, got, err, want, text)
 	}
@@ -100,7 +100,7 @@ func sameClassHash(t *testing.T, name string, text []byte) {
 	unmarshal(t, text, &ours)
 	unmarshal(t, text, &theirs)
 	for _, ca := range []string{"", authority} {
-		got, _, err := kube.ClassHash(&ours, ca)
+		got, _, err := conversion.ClassHash(&ours, ca)
 		if want := theirs.Hash(&ca); got != want || err != nil {
 			t.Errorf("%s: the EC2NodeClass's hash is %s (%v), want %s:\n%s", name, got, err, want, text)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
@@ -17,7 +17,7 @@ import (
 // ours is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress after every change.
 type ours struct {
 	fleet      *fleet.Fleet
-	reader     *kube.Reader // watches the fleet, as in the controller
+	reader     *snapshot.Reader // watches the fleet, as in the controller
 	spotToSpot bool
 
 	moves []*underway

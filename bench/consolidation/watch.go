@@ -13,7 +13,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bench/fleet"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
 // informers passes the fleet's objects to Joiner's reader, like the manager's cache: all existing objects to a new handler, and every later
@@ -27,7 +27,7 @@ type informers struct {
 }
 
 // watch returns a reader that follows the fleet.
-func watch(f *fleet.Fleet) *kube.Reader {
+func watch(f *fleet.Fleet) *snapshot.Reader {
 	w := &informers{
 		fleet: f, handlers: map[reflect.Type][]toolscache.ResourceEventHandler{},
 		nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{},
@@ -38,7 +38,7 @@ func watch(f *fleet.Fleet) *kube.Reader {
 		w.classes = append(w.classes, class)
 	}
 	f.Watch = w
-	return &kube.Reader{Informers: w}
+	return &snapshot.Reader{Informers: w}
 }
 
 // GetInformer returns the informer of one kind.
@@ -97,7 +97,7 @@ func (w *informers) dropped(o client.Object) {
 	}
 }
 
-// informer is the informer of one kind. It has only the methods that kube.Reader calls.
+// informer is the informer of one kind. It has only the methods that snapshot.Reader calls.
 type informer struct {
 	cache.Informer
 	all  *informers

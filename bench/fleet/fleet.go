@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
@@ -176,7 +176,7 @@ func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Instance {
 	m.Created = f.now.AddDate(0, 0, -1)
 	f.join(m)
 	for _, object := range pods {
-		p := &Pod{Object: object, base: object.Name, ask: kube.Requests(object)}
+		p := &Pod{Object: object, base: object.Name, ask: conversion.Requests(object)}
 		f.pods[object.Name] = p
 		f.bindTo(p, m)
 	}
@@ -311,7 +311,7 @@ func (f *Fleet) add(object *corev1.Pod, base string) {
 	object.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 	}}}
-	p := &Pod{Object: object, base: base, ask: kube.Requests(object)}
+	p := &Pod{Object: object, base: base, ask: conversion.Requests(object)}
 	f.pods[object.Name] = p
 	f.pending = append(f.pending, p)
 	f.changes++

@@ -11,13 +11,14 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Objects returns the cluster's objects for Joiner's controller. They are immutable; a changed object is a new one.
-func (f *Fleet) Objects() kube.Objects {
-	o := kube.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
+func (f *Fleet) Objects() snapshot.Objects {
+	o := snapshot.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
 	for _, m := range f.instances {
 		o.Claims = append(o.Claims, m.Claim())
 		if n := m.Node(); n != nil {
@@ -31,7 +32,7 @@ func (f *Fleet) Objects() kube.Objects {
 }
 
 // View returns the view of the cluster.
-func (f *Fleet) View() kube.View { return kube.View{Now: f.now, Market: f.Market} }
+func (f *Fleet) View() snapshot.View { return snapshot.View{Now: f.now, Market: f.Market} }
 
 // PodsOn returns the pods of the instance, sorted by name.
 func (m *Instance) PodsOn() []*corev1.Pod {
@@ -64,7 +65,7 @@ func (m *Instance) Node() *corev1.Node {
 		},
 		Spec: corev1.NodeSpec{ProviderID: m.Provider()},
 		Status: corev1.NodeStatus{
-			Capacity: kube.Quantities(m.Type.Capacity), Allocatable: kube.Quantities(m.Type.Allocatable),
+			Capacity: conversion.Quantities(m.Type.Capacity), Allocatable: conversion.Quantities(m.Type.Allocatable),
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
@@ -89,7 +90,7 @@ func (m *Instance) claim() *karpv1.NodeClaim {
 		},
 	}
 	if len(m.For) > 0 {
-		c.Annotations = map[string]string{kube.AnnotationPods: strings.Join(m.For, ",")}
+		c.Annotations = map[string]string{conversion.AnnotationPods: strings.Join(m.For, ",")}
 	}
 	c.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: m.Class}
 	c.Spec.Requirements = karpv1.Requirements{
@@ -99,7 +100,7 @@ func (m *Instance) claim() *karpv1.NodeClaim {
 	}
 	if m.Phase >= Bought {
 		c.Status.ProviderID = m.Provider()
-		c.Status.Capacity, c.Status.Allocatable = kube.Quantities(m.Type.Capacity), kube.Quantities(m.Type.Allocatable)
+		c.Status.Capacity, c.Status.Allocatable = conversion.Quantities(m.Type.Capacity), conversion.Quantities(m.Type.Allocatable)
 	}
 	at := metav1.NewTime(m.Created.Add(Joining))
 	if m.Phase >= Ready {

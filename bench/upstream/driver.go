@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/utils/daemonset"
 	"sigs.k8s.io/karpenter/pkg/utils/nodepool"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -36,7 +36,7 @@ type Cluster struct {
 }
 
 // Load fills upstream's cluster state. It does not change the objects.
-func Load(o kube.Objects, market catalog.Market) (*Cluster, error) {
+func Load(o snapshot.Objects, market catalog.Market) (*Cluster, error) {
 	log.SetLogger(logging.NopLogger)
 	c := &Cluster{store: newStore(o), types: map[string][]*cloudprovider.InstanceType{}}
 	c.state = state.NewCluster(clock.RealClock{}, c.store, nil)

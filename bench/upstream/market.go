@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -37,8 +37,8 @@ func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
 func instanceType(t catalog.Type) *cloudprovider.InstanceType {
 	out := &cloudprovider.InstanceType{
 		Name:     t.Name,
-		Capacity: kube.Quantities(t.Capacity),
-		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: kube.Quantities(t.Capacity.Sub(t.Allocatable))},
+		Capacity: conversion.Quantities(t.Capacity),
+		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: conversion.Quantities(t.Capacity.Sub(t.Allocatable))},
 	}
 	offered := map[string][]string{}
 	for _, o := range t.Offerings {

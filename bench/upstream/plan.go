@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/controllers/provisioning/scheduling"
 	karpscheduling "sigs.k8s.io/karpenter/pkg/scheduling"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
@@ -75,7 +75,7 @@ func machine(claim *scheduling.NodeClaim, n int) (packing.PlannedNode, error) {
 	class := claim.Spec.NodeClassRef.Name
 	m := packing.PlannedNode{
 		Name: fmt.Sprintf("%s-%d", claim.NodePoolName, n), Pool: claim.NodePoolName, NodeClass: class,
-		Requests: kube.Amounts(claim.Spec.Resources.Requests), Labels: claim.Labels,
+		Requests: conversion.Amounts(claim.Spec.Resources.Requests), Labels: claim.Labels,
 	}
 	for _, t := range claim.Spec.Taints {
 		m.Taints = append(m.Taints, requirements.Taint{Key: t.Key, Value: t.Value, Effect: requirements.Effect(t.Effect)})

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
 // store answers the scheduler's requests to the API server like an informer's cache: pods by namespace and labels, pods by node, nodes by
@@ -23,7 +23,7 @@ type store struct {
 	nodes  map[string]*corev1.Node
 }
 
-func newStore(o kube.Objects) *store {
+func newStore(o snapshot.Objects) *store {
 	s := &store{byNode: map[string][]*corev1.Pod{}, nodes: map[string]*corev1.Node{}}
 	for _, n := range o.Nodes {
 		s.nodes[n.Name] = n

@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
@@ -55,7 +56,7 @@ func TestSameTypes(t *testing.T) {
 				t.Fatalf("%s: %d types, want %d", name, len(theirs), len(goods.Types))
 			}
 			for i, ours := range goods.Types {
-				if got := kube.Amounts(theirs[i].Allocatable()); !got.Equal(ours.Allocatable) {
+				if got := conversion.Amounts(theirs[i].Allocatable()); !got.Equal(ours.Allocatable) {
 					t.Fatalf("%s leaves %+v to pods, want %+v", ours.Name, got, ours.Allocatable)
 				}
 				labels := requirements.Labels{}
@@ -164,7 +165,7 @@ func prepare(t *testing.T, c workload.Case, workers int) *Run {
 	return run
 }
 
-func text(t *testing.T, o kube.Objects) string {
+func text(t *testing.T, o snapshot.Objects) string {
 	t.Helper()
 	data, err := json.Marshal(o)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/bench/fleet"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // Instance passes upstream the new state of an instance.
@@ -77,7 +77,7 @@ func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 	if m.Phase >= fleet.Bought {
 		c.Labels = m.Labels()
 		c.Status.ProviderID = m.Provider()
-		c.Status.Capacity, c.Status.Allocatable = kube.Quantities(m.Type.Capacity), kube.Quantities(m.Type.Allocatable)
+		c.Status.Capacity, c.Status.Allocatable = conversion.Quantities(m.Type.Capacity), conversion.Quantities(m.Type.Allocatable)
 		setTrue(c, v1.ConditionTypeLaunched)
 	}
 	if m.Phase >= fleet.Ready {

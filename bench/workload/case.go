@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -32,7 +32,7 @@ func (s setup) build() (Case, error) {
 	if err != nil {
 		return Case{}, err
 	}
-	o := kube.Objects{Pools: s.pools, DaemonSets: s.daemons}
+	o := snapshot.Objects{Pools: s.pools, DaemonSets: s.daemons}
 	o.Pods = append(podsOf(s.pending), s.pods...)
 	pending := len(o.Pods)
 	if s.nodes > 0 {

@@ -8,13 +8,13 @@ package workload
 import (
 	"time"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // Case is a cluster with pending pods, and the offerings for them.
 type Case struct {
-	Objects kube.Objects
+	Objects snapshot.Objects
 	Market  catalog.Market
 	Pending int // number of pending pods
 }
@@ -23,7 +23,7 @@ type Case struct {
 var Now = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 // View returns the view of a case.
-func (c Case) View() kube.View { return kube.View{Now: Now, Market: c.Market} }
+func (c Case) View() snapshot.View { return snapshot.View{Now: Now, Market: c.Market} }
 
 // Kind determines the target of a workload's gap.
 type Kind int

@@ -9,7 +9,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/bench/fleet"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
@@ -129,8 +129,8 @@ func (s stock) fill(f *fleet.Fleet) error {
 			deployments[i] = renamed(deployments[i], s.name)
 		}
 		objects := podsOf(deployments)
-		o := kube.Objects{Pools: f.Pools, Pods: objects}
-		plan := packing.Solve(o.Snapshot(kube.View{Now: fleet.Start, Market: s.market}), s.market, packing.Usual)
+		o := snapshot.Objects{Pools: f.Pools, Pods: objects}
+		plan := packing.Solve(o.Snapshot(snapshot.View{Now: fleet.Start, Market: s.market}), s.market, packing.Usual)
 		if len(plan.PlannedNodes) < s.count {
 			continue
 		}

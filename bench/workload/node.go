@@ -12,7 +12,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
@@ -54,7 +54,7 @@ func node(name string, t catalog.Type, o catalog.Offering) *corev1.Node {
 		},
 		Spec: corev1.NodeSpec{ProviderID: "aws:///" + o.Zone + "/i-" + name},
 		Status: corev1.NodeStatus{
-			Capacity: kube.Quantities(t.Capacity), Allocatable: kube.Quantities(t.Allocatable),
+			Capacity: conversion.Quantities(t.Capacity), Allocatable: conversion.Quantities(t.Allocatable),
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
@@ -65,13 +65,13 @@ func node(name string, t catalog.Type, o catalog.Offering) *corev1.Node {
 func bind(pods []*corev1.Pod, nodes []*corev1.Node, apart bool) []*corev1.Pod {
 	room := make([]resources.Amounts, len(nodes))
 	for i, n := range nodes {
-		room[i] = kube.Amounts(n.Status.Allocatable)
+		room[i] = conversion.Amounts(n.Status.Allocatable)
 	}
 	taken := map[string]bool{}
 	var out []*corev1.Pod
 	next := 0
 	for _, p := range pods {
-		ask := kube.Requests(p)
+		ask := conversion.Requests(p)
 		for try := range nodes {
 			i := (next + try) % len(nodes)
 			key := fmt.Sprint(i, p.Labels[labelApp])

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/joiner-sh/joiner/bench/workload"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
@@ -77,7 +77,7 @@ func TestNodesHold(t *testing.T) {
 		c := build(t, name)
 		room := map[string]resources.Amounts{}
 		for _, n := range c.Objects.Nodes {
-			room[n.Name] = kube.Amounts(n.Status.Allocatable)
+			room[n.Name] = conversion.Amounts(n.Status.Allocatable)
 		}
 		if len(room) != want.nodes {
 			t.Errorf("%s has %d nodes, want %d", name, len(room), want.nodes)
@@ -89,7 +89,7 @@ func TestNodesHold(t *testing.T) {
 				continue
 			}
 			running++
-			ask := kube.Requests(p)
+			ask := conversion.Requests(p)
 			if !ask.Fits(room[p.Spec.NodeName]) {
 				t.Fatalf("%s: node %s is overfull", name, p.Spec.NodeName)
 			}
@@ -143,7 +143,7 @@ func TestTrace(t *testing.T) {
 			continue
 		}
 		want := resources.Amounts{CPU: 6000, Memory: 12288 << 20, Pods: 1}.With("nvidia.com/gpu", 2)
-		if got := kube.Requests(p); !got.Equal(want) {
+		if got := conversion.Requests(p); !got.Equal(want) {
 			t.Errorf("b asks for %+v, want %+v", got, want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/joiner-sh/joiner/internal/config"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
@@ -82,7 +82,7 @@ func (h *home) checkRights(ctx context.Context, settings config.Settings, log *s
 			missing, err = lacking(ctx, reviews.SelfSubjectAccessReviews(), wanted)
 			return err
 		})
-		if kube.IsForbidden(err) { // without this permission, the call itself reports what is missing
+		if kubeclient.IsForbidden(err) { // without this permission, the call itself reports what is missing
 			log.Warn("cannot find out what the API server allows the controller", "error", err.Error())
 			return nil
 		}

@@ -29,7 +29,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 	"github.com/joiner-sh/joiner/internal/controller/provisioner"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
@@ -73,7 +76,7 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if err := tryPorts(ctx, settings); err != nil {
 		return err
 	}
-	usual, err := kube.ReadUsualSpread(settings.SchedulerConfig)
+	usual, err := conversion.ReadUsualSpread(settings.SchedulerConfig)
 	if err != nil {
 		return fmt.Errorf("setting --scheduler-config (SCHEDULER_CONFIG): %w", err)
 	}
@@ -124,7 +127,7 @@ func addProbes(m ctrl.Manager, progress *loop.Progress) error {
 // parts are the dependencies of the controllers.
 type parts struct {
 	settings config.Settings
-	usual    kube.UsualSpread
+	usual    conversion.UsualSpread
 	home     *home
 	away     *away
 	manager  ctrl.Manager
@@ -136,14 +139,14 @@ type parts struct {
 func wire(p parts) controller.Controllers {
 	var (
 		cache  = p.manager.GetClient() // reads from the informers
-		ledger = &kube.Ledger{}
-		reader = &kube.Reader{
+		ledger = &snapshot.Ledger{}
+		reader = &snapshot.Reader{
 			Cache: cache, Informers: p.manager.GetCache(), Live: p.manager.GetAPIReader(), Ledger: ledger,
-			Usual: p.usual, WithoutWishes: p.settings.PreferencePolicy == "Ignore",
+			Usual: p.usual, IgnorePreferences: p.settings.PreferencePolicy == "Ignore",
 			RelaxMinValues: p.settings.MinValuesPolicy == "BestEffort",
 		}
-		writer    = &kube.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
-		teller    = &kube.Teller{Recorder: p.home.lacks.recorder(p.manager)}
+		writer    = &writer.Writer{Client: cache, Ledger: ledger, ClusterUID: p.home.uid}
+		teller    = &kubeclient.Teller{Recorder: p.home.lacks.recorder(p.manager)}
 		batch     = loop.NewBatch(p.settings.BatchIdle, p.settings.BatchMax)
 		holds     = &poolhealth.LaunchBackoff{Cache: cache}
 		unhelped  = &poolhealth.PodBackoff{}
@@ -154,13 +157,13 @@ func wire(p parts) controller.Controllers {
 		leavers   = &nodestate.PlannedEvictions{}
 		outcomes  = &poolhealth.Registrations{}
 		staying   = &disruptor.DisruptableConditionWriter{Objects: writer, Tell: teller, Metrics: p.metrics}
-		pauses    = &loop.Pauses{Switch: kube.PauseSwitch{Live: p.manager.GetAPIReader(), Namespace: leaseNamespace(p.settings)}, Log: p.log}
+		pauses    = &loop.Pauses{Switch: kubeclient.PauseSwitch{Live: p.manager.GetAPIReader(), Namespace: leaseNamespace(p.settings)}, Log: p.log}
 	)
 	market := &offerings.Catalogs{
 		Region: p.away.identity.Region, EC2: p.away.ec2, Prices: p.away.prices, Table: p.away.table, Cache: cache,
 		Shortages: shortages,
 		Measured: &offerings.Measured{
-			Store: kube.MeasuredStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)},
+			Store: kubeclient.MeasuredStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)},
 			Cache: cache, Batch: batch, Log: p.log,
 		},
 		Options: offerings.MarketOptions{
@@ -215,7 +218,7 @@ func wire(p parts) controller.Controllers {
 			SpotToSpot: p.settings.SpotToSpot,
 			Staying:    staying,
 			Travel: &disruptor.MoveHistory{
-				Store: kube.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
+				Store: kubeclient.TripStore{Live: p.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(p.settings)}, Log: p.log,
 			},
 		},
 		Sweeper: &gc.Collector{
@@ -266,7 +269,7 @@ func wire(p parts) controller.Controllers {
 // drift returns the loop that detects drifted nodes.
 func (p parts) drift(l controller.Controllers) *driftcheck.Reconciler {
 	return &driftcheck.Reconciler{
-		Cache: p.manager.GetClient(), Fleet: p.away.ec2, Market: l.Market, Objects: &kube.Writer{Client: p.manager.GetClient()}, Authority: p.away.authority,
+		Cache: p.manager.GetClient(), Fleet: p.away.ec2, Market: l.Market, Objects: &writer.Writer{Client: p.manager.GetClient()}, Authority: p.away.authority,
 		Reserves: p.settings.ReservedCapacity, Breaker: loop.Breaker{Count: p.settings.DriftBreakerCount, Share: p.settings.DriftBreakerShare},
 		Tell: l.Claims.Tell, Metrics: p.metrics, Log: p.log,
 	}

@@ -29,7 +29,8 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/internal/cli/connection"
 	"github.com/joiner-sh/joiner/internal/config"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // home has the client and the facts of the cluster.
@@ -74,7 +75,7 @@ func openCluster(ctx context.Context, settings config.Settings, log *slog.Logger
 			return nil, err
 		}
 	}
-	scheme, err := kube.Scheme()
+	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
@@ -163,7 +164,7 @@ func (h *home) Version(ctx context.Context) (string, error) {
 
 // newManager creates the manager with informers, leader election, metrics server and probes.
 func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manager, error) {
-	scheme, err := kube.Scheme()
+	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
@@ -177,7 +178,7 @@ func newManager(h *home, settings config.Settings, log *slog.Logger) (ctrl.Manag
 	stop := 20 * time.Second
 	m, err := ctrl.NewManager(h.config, ctrl.Options{
 		Scheme:                              scheme,
-		Cache:                               kube.CacheOptions(),
+		Cache:                               conversion.CacheOptions(),
 		Metrics:                             metricsserver.Options{BindAddress: address(settings, settings.MetricsPort), ExtraHandlers: profiling(settings.Profiling)},
 		HealthProbeBindAddress:              address(settings, settings.ProbePort),
 		LeaderElection:                      settings.LeaderElection,

@@ -16,7 +16,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/eks"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
@@ -33,7 +33,7 @@ func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Lo
 	}
 	err := fmt.Errorf("EKS cluster %q in %s is not the cluster at %s, so nothing is changed: %s; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
 		a.identity.Name, a.identity.Region, h.config.Host, proof)
-	if told := h.announce(ctx, kube.ReasonWrongCluster, err.Error()); told != nil {
+	if told := h.announce(ctx, kubeclient.ReasonWrongCluster, err.Error()); told != nil {
 		log.Warn("cannot write events to the NodePools about the wrong cluster name", "error", told.Error())
 	}
 	return proof, err
@@ -82,8 +82,8 @@ func bearer(cfg *rest.Config) string {
 }
 
 // announce emits an event on all NodePools, since users look there when no node is launched.
-func (h *home) announce(ctx context.Context, reason kube.Reason, message string) error {
-	scheme, err := kube.Scheme()
+func (h *home) announce(ctx context.Context, reason kubeclient.Reason, message string) error {
+	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (h *home) announce(ctx context.Context, reason kube.Reason, message string)
 		return err
 	}
 	for i := range pools.Items {
-		if err := kube.Announce(ctx, live, &pools.Items[i], reason, message); err != nil {
+		if err := kubeclient.Announce(ctx, live, &pools.Items[i], reason, message); err != nil {
 			return err
 		}
 	}

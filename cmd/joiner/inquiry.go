@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller"
 	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
 // openInquiry creates the AWS clients that diagnose why nodes do not join. They use the same credentials as the others, but a rate limit of
@@ -38,7 +38,7 @@ func (a *away) openInquiry(settings config.Settings) error {
 // diagnoses returns the loop that diagnoses why nodes do not join.
 func (p parts) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
 	clients := p.away.inquiry
-	clients.Kube = kube.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())
+	clients.Kube = evidence.NewInsider(p.manager.GetClient(), p.manager.GetAPIReader())
 	return &diagnoser.Diagnoser{
 		Clients: clients, Cache: p.manager.GetClient(), Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: p.settings.LateAfter,
 		Tell: l.Claims.Tell, Drip: l.Provisioner.Tell, Metrics: p.metrics, Log: p.log,

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // verdict says whether a retry may help, and has a hint for the user.
@@ -18,7 +18,7 @@ type verdict struct {
 }
 
 func sortKube(err error) verdict {
-	return verdict{kube.WhatNext(err) == kube.Retry, kube.Hint(err)}
+	return verdict{kubeclient.WhatNext(err) == kubeclient.Retry, kubeclient.Hint(err)}
 }
 
 func sortAWS(err error) verdict {
@@ -57,7 +57,7 @@ func insist(ctx context.Context, log *slog.Logger, what string, sort func(error)
 }
 
 func withHint(err error) error {
-	if hint := kube.Hint(err); hint != "" {
+	if hint := kubeclient.Hint(err); hint != "" {
 		return fmt.Errorf("%w (%s)", err, hint)
 	}
 	return err

@@ -9,13 +9,13 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // kinds applies the CRDs. Every starting controller applies missing ones, because no controller can run without them.
 // Only the leader replaces older ones, before its loops start.
 type kinds struct {
-	bringer *kube.Definitions
+	bringer *kubeclient.Definitions
 	log     *slog.Logger
 	current atomic.Bool // all CRDs are up to date, or no retry can help
 }
@@ -28,7 +28,7 @@ const (
 )
 
 func newKinds(cfg *rest.Config, log *slog.Logger) (*kinds, error) {
-	bringer, err := kube.NewDefinitions(cfg)
+	bringer, err := kubeclient.NewDefinitions(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +37,9 @@ func newKinds(cfg *rest.Config, log *slog.Logger) (*kinds, error) {
 
 // complete applies missing CRDs. Without permission it logs a warning and returns nil, because the CRDs may be managed by other tools.
 func (k *kinds) complete(ctx context.Context) error {
-	err := k.bring(ctx, kube.Lacking)
-	if kube.WhatNext(err) == kube.Tell {
-		k.log.Warn("cannot look after the definitions of the API", "error", err.Error(), "hint", kube.Hint(err)+", or set APPLY_CRDS=false")
+	err := k.bring(ctx, kubeclient.Lacking)
+	if kubeclient.WhatNext(err) == kubeclient.Tell {
+		k.log.Warn("cannot look after the definitions of the API", "error", err.Error(), "hint", kubeclient.Hint(err)+", or set APPLY_CRDS=false")
 		k.current.Store(true) // no later try helps
 		return nil
 	}
@@ -53,23 +53,23 @@ func (k *kinds) renew(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, kindsPatience)
 	defer cancel()
-	if err := k.bring(ctx, kube.Stale); err != nil {
-		k.log.Warn("cannot bring the definitions of the API up to date yet", "error", err.Error(), "hint", kube.Hint(err))
+	if err := k.bring(ctx, kubeclient.Stale); err != nil {
+		k.log.Warn("cannot bring the definitions of the API up to date yet", "error", err.Error(), "hint", kubeclient.Hint(err))
 		return
 	}
 	k.current.Store(true)
 }
 
-func (k *kinds) bring(ctx context.Context, which kube.Which) error {
+func (k *kinds) bring(ctx context.Context, which kubeclient.Which) error {
 	seen, err := k.bringer.Bring(ctx, which)
 	if err != nil {
 		return fmt.Errorf("bring the definitions of the API: %w", err)
 	}
 	for _, s := range seen {
 		switch {
-		case s.Held() && which == kube.Stale:
+		case s.Held() && which == kubeclient.Stale:
 			k.log.Warn("definition "+s.Says(), "definition", s.Name)
-		case s.Brought, s.State == kube.DefinitionNewer && which == kube.Stale:
+		case s.Brought, s.State == kubeclient.DefinitionNewer && which == kubeclient.Stale:
 			k.log.Info("definition "+s.Says(), "definition", s.Name)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 
 	"github.com/joiner-sh/joiner/api/crds"
 	"github.com/joiner-sh/joiner/internal/config"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
@@ -152,10 +153,10 @@ func TestEverySettingHasAValue(t *testing.T) {
 func TestRightsNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
-	if err != nil || s.LeaderElectionName != permissions.LeaseName || kube.LeaseName != permissions.LeaseName || kube.MeasuredName != permissions.MeasuredName || kube.PauseName != permissions.PauseName ||
-		kube.TripsName != permissions.TripsName {
+	if err != nil || s.LeaderElectionName != permissions.LeaseName || evidence.LeaseName != permissions.LeaseName || kubeclient.MeasuredName != permissions.MeasuredName || kubeclient.PauseName != permissions.PauseName ||
+		kubeclient.TripsName != permissions.TripsName {
 		t.Errorf("the lease is %s, package permissions says %s; the ConfigMaps are %s, %s and %s, package permissions says %s, %s and %s (%v)", s.LeaderElectionName, permissions.LeaseName,
-			kube.MeasuredName, kube.PauseName, kube.TripsName, permissions.MeasuredName, permissions.PauseName, permissions.TripsName, err)
+			kubeclient.MeasuredName, kubeclient.PauseName, kubeclient.TripsName, permissions.MeasuredName, permissions.PauseName, permissions.TripsName, err)
 	}
 	var names []string
 	for _, m := range crds.Manifests() {

@@ -8,35 +8,36 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/manifest"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
 // objects returns the NodePools and EC2NodeClasses of the manifests, or those of the cluster without manifests.
-func (r *renderFlags) objects(ctx context.Context, s Streams) (kube.Manifests, error) {
+func (r *renderFlags) objects(ctx context.Context, s Streams) (manifest.Manifests, error) {
 	if len(r.files) > 0 {
-		return kube.ReadFiles(r.files, s.In)
+		return manifest.ReadFiles(r.files, s.In)
 	}
 	cfg, err := r.live.config()
 	if err != nil {
-		return kube.Manifests{}, err
+		return manifest.Manifests{}, err
 	}
-	scheme, err := kube.Scheme()
+	scheme, err := kubeclient.Scheme()
 	if err != nil {
-		return kube.Manifests{}, fmt.Errorf("know the kinds of objects: %w", err)
+		return manifest.Manifests{}, fmt.Errorf("know the kinds of objects: %w", err)
 	}
 	api, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
-		return kube.Manifests{}, hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
+		return manifest.Manifests{}, hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err))
 	}
 	var classes awsv1.EC2NodeClassList
 	var pools karpv1.NodePoolList
 	for _, list := range []client.ObjectList{&classes, &pools} {
 		if err := api.List(ctx, list); err != nil {
-			return kube.Manifests{}, hinted(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
+			return manifest.Manifests{}, hinted(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
 		}
 	}
-	var m kube.Manifests
+	var m manifest.Manifests
 	for i := range classes.Items {
 		m.Classes = append(m.Classes, &classes.Items[i])
 	}
@@ -54,7 +55,7 @@ func (r *renderFlags) where() string {
 	return "in the cluster"
 }
 
-func poolNames(m kube.Manifests) []string {
+func poolNames(m manifest.Manifests) []string {
 	var names []string
 	for _, p := range m.Pools {
 		names = append(names, p.Name)
@@ -62,7 +63,7 @@ func poolNames(m kube.Manifests) []string {
 	return names
 }
 
-func classNames(m kube.Manifests) []string {
+func classNames(m manifest.Manifests) []string {
 	var names []string
 	for _, c := range m.Classes {
 		names = append(names, c.Name)

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/joiner-sh/joiner/internal/cli/connection"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
 // clusterFlags select a cluster.
@@ -38,14 +39,14 @@ func (c *clusterFlags) flags(flags *pflag.FlagSet) {
 const apiPatience = 30 * time.Second
 
 // read returns the objects of the cluster.
-func (c *clusterFlags) read(ctx context.Context) (kube.Objects, error) {
+func (c *clusterFlags) read(ctx context.Context) (snapshot.Objects, error) {
 	api, host, err := c.api()
 	if err != nil {
-		return kube.Objects{}, err
+		return snapshot.Objects{}, err
 	}
-	objects, err := (&kube.Reader{Cache: api}).Objects(ctx)
+	objects, err := (&snapshot.Reader{Cache: api}).Objects(ctx)
 	if err != nil {
-		return kube.Objects{}, hinted(fmt.Errorf("read the cluster at %s: %w", host, err))
+		return snapshot.Objects{}, hinted(fmt.Errorf("read the cluster at %s: %w", host, err))
 	}
 	return objects, nil
 }
@@ -56,7 +57,7 @@ func (c *clusterFlags) api() (client.Client, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	scheme, err := kube.Scheme()
+	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		return nil, "", fmt.Errorf("know the kinds of objects: %w", err)
 	}
@@ -125,9 +126,9 @@ func (c *clusterFlags) eks() (name, region string) {
 
 // hinted adds a hint to an error of the API server.
 func hinted(err error) error {
-	hint := kube.Hint(err)
+	hint := kubeclient.Hint(err)
 	text, silent := strings.CutSuffix(err.Error(), ": ")
-	if kube.IsUndiscovered(err) {
+	if kubeclient.IsUndiscovered(err) {
 		text, silent = strings.CutSuffix(err.Error(), ": unknown")
 	}
 	switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/config"
 	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/manifest"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -123,7 +123,7 @@ func (c *clusterFlags) contexts(_ *cobra.Command, _ []string, typed string) ([]c
 }
 
 // ofManifests completes the names that pick returns for the manifests, or names of the cluster without manifests.
-func ofManifests(files *[]string, pick func(kube.Manifests) []string, live cobra.CompletionFunc) cobra.CompletionFunc {
+func ofManifests(files *[]string, pick func(manifest.Manifests) []string, live cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(*files) == 0 {
 			return live(cmd, args, typed)
@@ -131,7 +131,7 @@ func ofManifests(files *[]string, pick func(kube.Manifests) []string, live cobra
 		if slices.Contains(*files, "-") {
 			return nil, cobra.ShellCompDirectiveNoFileComp // reading standard input here would consume it
 		}
-		m, _ := kube.ReadFiles(*files, strings.NewReader("")) // what could be read comes beside the error
+		m, _ := manifest.ReadFiles(*files, strings.NewReader("")) // what could be read comes beside the error
 		names := pick(m)
 		slices.Sort(names)
 		return beginning(names, typed), cobra.ShellCompDirectiveNoFileComp

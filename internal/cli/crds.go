@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // crdsPatience is the timeout of a command that handles all CRDs.
@@ -46,13 +46,13 @@ overwrites it.
 Exit status: 0 all are up to date, 1 a CRD of another program was left unchanged.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {
 				d.Force = force
-				seen, err := d.Bring(ctx, kube.Every)
+				seen, err := d.Bring(ctx, kubeclient.Every)
 				if err != nil {
 					return err
 				}
-				return tellDefinitions(&out, cmd.OutOrStdout(), seen, kube.DefinitionSeen.Held)
+				return tellDefinitions(&out, cmd.OutOrStdout(), seen, kubeclient.DefinitionSeen.Held)
 			})
 		},
 	}
@@ -75,13 +75,13 @@ func newCRDsCheck() *cobra.Command {
 Exit status: 0 all are up to date, 1 a CRD is missing, older, or of another program.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {
 				seen, err := d.Look(ctx)
 				if err != nil {
 					return err
 				}
-				return tellDefinitions(&out, cmd.OutOrStdout(), seen, func(s kube.DefinitionSeen) bool {
-					return s.State != kube.DefinitionSame && s.State != kube.DefinitionNewer
+				return tellDefinitions(&out, cmd.OutOrStdout(), seen, func(s kubeclient.DefinitionSeen) bool {
+					return s.State != kubeclient.DefinitionSame && s.State != kubeclient.DefinitionNewer
 				})
 			})
 		},
@@ -98,7 +98,7 @@ func newCRDsPrint() *cobra.Command {
 		Short: "Write this program's definitions as YAML, for tools that apply them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := kube.DefinitionManifests()
+			text, err := kubeclient.DefinitionManifests()
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func newCRDsDelete() *cobra.Command {
 there is a NodePool, NodeClaim, NodeOverlay or EC2NodeClass, which would go too.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kube.Definitions) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {
 				return out.lines(cmd.OutOrStdout(), func(w io.Writer) error {
 					removed, err := d.Remove(ctx)
 					for _, name := range removed {
@@ -156,14 +156,14 @@ there is a NodePool, NodeClaim, NodeOverlay or EC2NodeClass, which would go too.
 }
 
 // withDefinitions calls do with the CRDs of a cluster, within crdsPatience.
-func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context.Context, *kube.Definitions) error) error {
+func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context.Context, *kubeclient.Definitions) error) error {
 	cfg, err := cluster.config()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, crdsPatience, fmt.Errorf("not done after %s", crdsPatience))
 	defer cancel()
-	definitions, err := kube.NewDefinitions(cfg)
+	definitions, err := kubeclient.NewDefinitions(cfg)
 	if err != nil {
 		return hinted(err)
 	}
@@ -178,7 +178,7 @@ func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context
 }
 
 // tellDefinitions prints a line for each CRD. It returns Findings if isWrong holds for any.
-func tellDefinitions(format *format, out io.Writer, seen []kube.DefinitionSeen, isWrong func(kube.DefinitionSeen) bool) error {
+func tellDefinitions(format *format, out io.Writer, seen []kubeclient.DefinitionSeen, isWrong func(kubeclient.DefinitionSeen) bool) error {
 	wrong := 0
 	err := format.lines(out, func(w io.Writer) error {
 		for _, s := range seen {

@@ -30,7 +30,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // doctorFlags are the flags of joiner doctor.
@@ -260,7 +261,7 @@ func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) 
 		clients.NoKube = message.OneLine(err.Error())
 		return ""
 	}
-	w, err := kube.NewWitness(cfg)
+	w, err := evidence.NewWitness(cfg)
 	if err != nil {
 		clients.NoKube = message.OneLine(hinted(err).Error())
 		return ""
@@ -271,7 +272,7 @@ func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) 
 	d.progress.Note(source, false)
 	defer d.progress.Note(source, true)
 	home, err := w.Home(ctx)
-	if err != nil && !kube.IsForbidden(err) { // other objects may be readable
+	if err != nil && !kubeclient.IsForbidden(err) { // other objects may be readable
 		clients.NoKube = message.OneLine(hinted(fmt.Errorf("reach the API server %s: %w", cfg.Host, err)).Error())
 		return ""
 	}

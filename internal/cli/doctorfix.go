@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/remedy"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
@@ -107,7 +107,7 @@ func (d *doctorFlags) writers(e diagnosis.Evidence) remedy.Clients {
 	out := remedy.Clients{NoKube: whyNot(e.Home), NoAWS: whyNot(e.Cluster), Ask: d.ask}
 	if cfg, err := d.cluster.config(); err != nil {
 		out.NoKube = message.OneLine(err.Error())
-	} else if p, err := kube.NewPatcher(cfg); err != nil {
+	} else if p, err := kubeclient.NewPatcher(cfg); err != nil {
 		out.NoKube = message.OneLine(hinted(err).Error())
 	} else {
 		out.Kube = p

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/remedy"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // sample reads an input of the security review.
@@ -163,20 +163,20 @@ func judgeOutput(t *testing.T, bundle, format, check string) {
 // untouched is a cluster that fails the test on any change.
 type untouched struct{ t *testing.T }
 
-func (u untouched) Try(_ context.Context, p kube.Patch) (kube.Trial, error) {
-	return kube.Trial{}, errors.New("not tried: " + p.Kind)
+func (u untouched) Try(_ context.Context, p kubeclient.Patch) (kubeclient.Trial, error) {
+	return kubeclient.Trial{}, errors.New("not tried: " + p.Kind)
 }
 
-func (u untouched) Apply(_ context.Context, p kube.Patch, _ kube.Trial) error {
+func (u untouched) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.Trial) error {
 	u.t.Errorf("%s %s is patched", p.Kind, p.Name)
 	return nil
 }
 
-func (u untouched) TryDelete(context.Context, string, string) (kube.Deletion, bool, error) {
-	return kube.Deletion{}, false, nil
+func (u untouched) TryDelete(context.Context, string, string) (kubeclient.Deletion, bool, error) {
+	return kubeclient.Deletion{}, false, nil
 }
 
-func (u untouched) Delete(_ context.Context, d kube.Deletion) error {
+func (u untouched) Delete(_ context.Context, d kubeclient.Deletion) error {
 	u.t.Errorf("%s %s is deleted", d.Kind, d.Name)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
@@ -89,7 +89,7 @@ func (r *renderFlags) judged(class *awsv1.EC2NodeClass) func(own string) []userd
 		var out []userdata.Problem
 		class.Spec.UserData = &own
 		for _, arch := range []string{karpv1.ArchitectureAMD64, karpv1.ArchitectureARM64} {
-			image, found := kube.ImageFor(class, requirements.Labels{corev1.LabelArchStable: arch, corev1.LabelOSStable: string(system)})
+			image, found := conversion.ImageFor(class, requirements.Labels{corev1.LabelArchStable: arch, corev1.LabelOSStable: string(system)})
 			if !found && len(class.Status.AMIs) > 0 {
 				continue // the class has no image for this architecture
 			}
@@ -109,7 +109,7 @@ func (r *renderFlags) judge(class *awsv1.EC2NodeClass, in userdata.Input) []user
 		return []userdata.Problem{{Kind: userdata.Unwritable, Certainty: userdata.Certain, Harm: userdata.NeverJoins, Cause: err.Error()}}
 	}
 	// The problems do not depend on the instance type.
-	node, err := kube.BootOfPool(nil, class, packing.Choice{InstanceType: "m5.large", CapacityType: karpv1.CapacityTypeOnDemand}, 110)
+	node, err := conversion.BootOfPool(nil, class, packing.Choice{InstanceType: "m5.large", CapacityType: karpv1.CapacityTypeOnDemand}, 110)
 	if err != nil {
 		return unwritable(err)
 	}

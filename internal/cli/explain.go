@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/joiner-sh/joiner/internal/cli/output"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
 func newExplain() *cobra.Command {
@@ -59,7 +59,7 @@ func (b *blockersFlags) run(ctx context.Context, out io.Writer) error {
 	return b.tell(out, objects.Blockers(time.Now()))
 }
 
-func (b *blockersFlags) tell(out io.Writer, found []kube.Blocker) error {
+func (b *blockersFlags) tell(out io.Writer, found []snapshot.Blocker) error {
 	rows := []output.Blocker{}
 	deadlocks := 0
 	for _, f := range found {

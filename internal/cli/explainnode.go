@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/cli/output"
 	"github.com/joiner-sh/joiner/internal/diagnosis/leader"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
@@ -78,7 +79,7 @@ func (e *explainNodeFlags) leaderless(ctx context.Context) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	w, err := kube.NewWitness(cfg)
+	w, err := evidence.NewWitness(cfg)
 	if err != nil {
 		return time.Time{}
 	}
@@ -103,7 +104,7 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.T
 
 // nodeStays returns a row for each claim with one of the names, or for all claims without names. Rows are sorted by Node.
 // The error names each name that no Node or NodeClaim has.
-func nodeStays(o kube.Objects, names []string, now time.Time) ([]output.NodeStay, error) {
+func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.NodeStay, error) {
 	rows, known := []output.NodeStay{}, []string{}
 	found := map[string]bool{}
 	holds := o.Holds(now)
@@ -145,7 +146,7 @@ const (
 )
 
 // nodeStay returns why the claim's node is not being disrupted, or that it is being disrupted or not ready.
-func nodeStay(claim *karpv1.NodeClaim, holds map[string]kube.Hold) output.NodeStay {
+func nodeStay(claim *karpv1.NodeClaim, holds map[string]snapshot.Hold) output.NodeStay {
 	out := output.NodeStay{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
 	conditions := claim.StatusConditions()
 	reason, isGoing := conditions.Find(karpv1.ConditionDisruptionReason)

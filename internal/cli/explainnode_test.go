@@ -10,7 +10,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/cli/output"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
 func TestNodesAreExplained(t *testing.T) {
@@ -36,7 +36,7 @@ func TestNodesAreExplained(t *testing.T) {
 			Spec:       corev1.PodSpec{NodeName: node},
 		}
 	}
-	o := kube.Objects{
+	o := snapshot.Objects{
 		Claims: []*karpv1.NodeClaim{
 			claim("n1", says(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Budget", "as many leave as may")),
 			claim("n2", says(karpv1.ConditionDisruptionReason, metav1.ConditionTrue, "Drifted", "")),

@@ -7,19 +7,20 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/cli/output"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // inFlight returns the pending pods that need no new node because NodeClaims for them are being launched; nil if there are none.
-func inFlight(o kube.Objects, s cluster.Snapshot, now time.Time) *output.InFlight {
+func inFlight(o snapshot.Objects, s cluster.Snapshot, now time.Time) *output.InFlight {
 	planned := map[string]bool{}
 	for i := range s.Pods {
 		planned[s.Pods[i].ID()] = true
 	}
 	out := &output.InFlight{Pods: []string{}, NodeClaims: []output.Flight{}}
 	for _, p := range o.Pods {
-		if id := p.Namespace + "/" + p.Name; kube.Provisionable(p) && !planned[id] {
+		if id := p.Namespace + "/" + p.Name; conversion.Provisionable(p) && !planned[id] {
 			out.Pods = append(out.Pods, id)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/cli/output"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
@@ -31,7 +31,7 @@ func TestPodsInFlight(t *testing.T) {
 			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable},
 		}}}
 	}
-	o := kube.Objects{
+	o := snapshot.Objects{
 		Pods: []*corev1.Pod{pod("b"), pod("a"), pod("planned")},
 		Claims: []*karpv1.NodeClaim{
 			claim("web-new", 3*time.Second), claim("web-old", 45*time.Second, karpv1.ConditionLaunched),

@@ -13,7 +13,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/cli/helmvalues"
 	"github.com/joiner-sh/joiner/internal/cli/screen"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
@@ -149,13 +149,13 @@ func (m *migrateFlags) look(ctx context.Context, s Streams) (migration.Installat
 }
 
 // objects reads manifests, or the cluster if offline is false.
-func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (migration.Installation, []kube.Installed, error) {
+func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (migration.Installation, []evidence.Installed, error) {
 	if offline {
-		all, err := kube.ReadAny(m.files, s.In)
+		all, err := evidence.ReadAny(m.files, s.In)
 		if err != nil {
 			return migration.Installation{}, nil, err
 		}
-		seen, installed, err := kube.Migrants(all)
+		seen, installed, err := evidence.Migrants(all)
 		if err == nil && len(m.files) > 0 && len(seen.Definitions)+len(seen.Pools)+len(seen.Classes)+len(seen.Claims)+len(seen.Nodes)+len(installed) == 0 {
 			err = errors.New("the files have nothing of Karpenter: kubectl get nodepools,ec2nodeclasses,nodeclaims,nodes -o yaml writes it")
 		}
@@ -165,7 +165,7 @@ func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (mi
 	if err != nil {
 		return migration.Installation{}, nil, err
 	}
-	w, err := kube.NewWitness(cfg)
+	w, err := evidence.NewWitness(cfg)
 	if err != nil {
 		return migration.Installation{}, nil, hinted(err)
 	}
@@ -175,7 +175,7 @@ func (m *migrateFlags) objects(ctx context.Context, s Streams, offline bool) (mi
 	if err != nil {
 		return migration.Installation{}, nil, hinted(fmt.Errorf("read the cluster at %s: %w", cfg.Host, err))
 	}
-	seen, installed, err := kube.Migrants(all)
+	seen, installed, err := evidence.Migrants(all)
 	seen.Unseen = unseen
 	return seen, installed, err
 }

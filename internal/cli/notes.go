@@ -10,7 +10,9 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/cli/output"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/manifest"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
@@ -18,9 +20,9 @@ import (
 
 // notesOn returns notes about the assumptions of a plan for these objects. live
 // means that they come from a cluster; manifests may lack some objects.
-func notesOn(o kube.Objects, live bool) []string {
+func notesOn(o snapshot.Objects, live bool) []string {
 	if live {
-		return slices.Concat(gated(o.Pods), schedulers(o.Pods, kube.Provisionable), transientTaints(o.Pools))
+		return slices.Concat(gated(o.Pods), schedulers(o.Pods, conversion.Provisionable), transientTaints(o.Pools))
 	}
 	return slices.Concat(gated(o.Pods), schedulers(o.Pods, waits), missingVolumes(o), static(o.Pools), transientTaints(o.Pools))
 }
@@ -56,7 +58,7 @@ func static(pools []*karpv1.NodePool) []string {
 func gated(pods []*corev1.Pod) []string {
 	by := map[string][]string{}
 	for _, p := range pods {
-		if len(p.Spec.SchedulingGates) > 0 && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !kube.IsFinished(p) {
+		if len(p.Spec.SchedulingGates) > 0 && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !conversion.IsFinished(p) {
 			gate := p.Spec.SchedulingGates[0].Name
 			by[gate] = append(by[gate], p.Namespace+"/"+p.Name)
 		}
@@ -92,7 +94,7 @@ func schedulers(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
 }
 
 // missingVolumes returns a note about the PersistentVolumeClaims of pods that the manifests lack.
-func missingVolumes(o kube.Objects) []string {
+func missingVolumes(o snapshot.Objects) []string {
 	given, missing := map[string]bool{}, map[string]bool{}
 	for _, c := range o.VolumeClaims {
 		given[c.Namespace+"/"+c.Name] = true
@@ -143,7 +145,7 @@ func reservedAll(classes map[string]wanted, market catalog.Market) []string {
 
 // waits reports whether a pod of a manifest is to be planned: not bound, not gated, not finished.
 func waits(p *corev1.Pod) bool {
-	return p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && !kube.IsFinished(p)
+	return p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) == 0 && !conversion.IsFinished(p)
 }
 
 // first returns the first of the names and the number of the others.
@@ -154,11 +156,11 @@ func first(names []string) string {
 	return fmt.Sprintf("%s and %d more", slices.Min(names), len(names)-1)
 }
 
-// overlayKind is the key of NodeOverlays in kube.Manifests.Skipped.
+// overlayKind is the key of NodeOverlays in manifest.Manifests.Skipped.
 const overlayKind = "NodeOverlay.karpenter.sh"
 
 // skipped returns notes about the objects of the manifests that a plan ignores.
-func skipped(m kube.Manifests) []string {
+func skipped(m manifest.Manifests) []string {
 	var out []string
 	if len(m.Strange) > 0 {
 		out = append(out, "not understood; if any of them makes pods, those are NOT planned: "+byKind(m.Strange))

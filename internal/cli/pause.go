@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
@@ -129,7 +130,7 @@ func setPools(ctx context.Context, out io.Writer, api client.Client, pools []str
 		return errors.Join(wrong...) // before any NodePool is changed
 	}
 	for _, pool := range pools {
-		was, changed, err := kube.SetPoolPause(ctx, api, pool, value)
+		was, changed, err := kubeclient.SetPoolPause(ctx, api, pool, value)
 		if err != nil {
 			return hinted(err)
 		}
@@ -154,7 +155,7 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 	if err != nil {
 		return err
 	}
-	lever := kube.PauseSwitch{Live: api, Writer: api, Namespace: namespace}
+	lever := kubeclient.PauseSwitch{Live: api, Writer: api, Namespace: namespace}
 	before, err := lever.Read(ctx)
 	if err != nil {
 		return hinted(err)
@@ -193,13 +194,13 @@ func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader
 	if p.namespace == "" {
 		return nil
 	}
-	found, err := kube.PauseNamespaces(ctx, api)
+	found, err := evidence.PauseNamespaces(ctx, api)
 	if err != nil || slices.Contains(found, p.namespace) {
 		return nil // without permission to list Deployments, nothing is known about them
 	}
 	note := fmt.Sprintf("there is no Deployment of Joiner: this is only read by a controller with LEADER_ELECTION_NAMESPACE=%s", p.namespace)
 	if len(found) > 0 {
-		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: say --namespace %[1]s, or leave it out", found[0], kube.PauseName)
+		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: say --namespace %[1]s, or leave it out", found[0], kubeclient.PauseName)
 	}
 	if _, err := fmt.Fprintln(out, "note: "+note); err != nil {
 		return fmt.Errorf("write the answer: %w", err)
@@ -213,7 +214,7 @@ func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Cli
 	if err != nil {
 		return nil // a pause of single NodePools does not depend on the controller's namespace
 	}
-	lever := kube.PauseSwitch{Live: api, Namespace: namespace}
+	lever := kubeclient.PauseSwitch{Live: api, Namespace: namespace}
 	value, err := lever.Read(ctx)
 	if until, wrong := time.Parse(time.RFC3339, value); err != nil || value == "false" || wrong == nil && !until.After(time.Now()) {
 		return nil
@@ -229,7 +230,7 @@ func (p *pauseFlags) find(ctx context.Context, api client.Reader) (string, error
 	if p.namespace != "" {
 		return p.namespace, nil
 	}
-	found, err := kube.PauseNamespaces(ctx, api)
+	found, err := evidence.PauseNamespaces(ctx, api)
 	switch {
 	case err != nil:
 		return "", hinted(fmt.Errorf("find the controller: %w", err))

@@ -15,12 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
 func pauseCluster(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
-	scheme, err := kube.Scheme()
+	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func pausedPool(name, value string) *karpv1.NodePool {
 func TestPauseAndResumeAll(t *testing.T) {
 	t.Parallel()
 	api := pauseCluster(t, installed("autoscaling", "joiner"), installed("karpenter", "karpenter"), pausedPool("web", "true"), pausedPool("batch", ""))
-	lever := kube.PauseSwitch{Live: api, Namespace: "autoscaling"}
+	lever := kubeclient.PauseSwitch{Live: api, Namespace: "autoscaling"}
 	var p pauseFlags
 	for _, step := range []struct{ value, want, wantSwitch string }{
 		{"true", "all NodePools, by ConfigMap autoscaling/joiner: paused, until joiner resume\n", "true"},
@@ -170,7 +171,7 @@ func TestResumeOfAPausedFleet(t *testing.T) {
 		"false":                                  "",
 	} {
 		api := pauseCluster(t, installed("a", "joiner"))
-		if err := (kube.PauseSwitch{Live: api, Writer: api, Namespace: "a"}).Write(t.Context(), value); err != nil {
+		if err := (kubeclient.PauseSwitch{Live: api, Writer: api, Namespace: "a"}).Write(t.Context(), value); err != nil {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
@@ -224,10 +225,10 @@ func TestBlockersAreTold(t *testing.T) {
 	var b blockersFlags
 	b.out = asTable
 	var out bytes.Buffer
-	err := b.tell(&out, []kube.Blocker{
-		{Kind: kube.NeverAllows, Budgets: []string{"a/b"}, Why: "maxUnavailable 0 never allows a disruption", Fix: "set maxUnavailable to 1 or more",
+	err := b.tell(&out, []snapshot.Blocker{
+		{Kind: snapshot.NeverAllows, Budgets: []string{"a/b"}, Why: "maxUnavailable 0 never allows a disruption", Fix: "set maxUnavailable to 1 or more",
 			Workloads: []string{"Deployment a/web"}, Pods: []string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7"}, Nodes: []string{"n"}},
-		{Kind: kube.AskedFor, Why: "pods have the annotation karpenter.sh/do-not-disrupt", Pods: []string{"a/8"}, Nodes: []string{"m"}},
+		{Kind: snapshot.AskedFor, Why: "pods have the annotation karpenter.sh/do-not-disrupt", Pods: []string{"a/8"}, Nodes: []string{"m"}},
 	})
 	const want = `NeverAllows PodDisruptionBudget a/b: maxUnavailable 0 never allows a disruption
   whose  Deployment a/web

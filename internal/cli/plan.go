@@ -14,7 +14,8 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/cli/output"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/manifest"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
@@ -116,7 +117,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	}
 	dedicate(market, objects.Pools)
 	notes = append(notes, reservedAll(classes, market)...)
-	snapshot := objects.Snapshot(kube.View{
+	snapshot := objects.Snapshot(snapshot.View{
 		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: relax,
 	})
 
@@ -144,17 +145,17 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 }
 
 // objects reads the manifests, or the cluster without -f, and returns notes about them.
-func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []string, error) {
+func (p *planFlags) objects(ctx context.Context, in io.Reader) (snapshot.Objects, []string, error) {
 	if len(p.files) == 0 {
 		objects, err := p.cluster.read(ctx)
 		return objects, notesOn(objects, true), err
 	}
-	m, err := kube.ReadFiles(p.files, in)
+	m, err := manifest.ReadFiles(p.files, in)
 	if err != nil {
-		return kube.Objects{}, nil, err
+		return snapshot.Objects{}, nil, err
 	}
 	if len(m.Pools) == 0 {
-		return kube.Objects{}, nil, errors.New("the manifests have no NodePool, so no node can be launched: " +
+		return snapshot.Objects{}, nil, errors.New("the manifests have no NodePool, so no node can be launched: " +
 			"add one with -f (kubectl get nodepools,ec2nodeclasses -o yaml writes those of a cluster)")
 	}
 	return m.Objects, slices.Concat(m.Notes, notesOn(m.Objects, false), bootNotes(m.Objects), skipped(m)), nil
@@ -162,7 +163,7 @@ func (p *planFlags) objects(ctx context.Context, in io.Reader) (kube.Objects, []
 
 // classesOf returns what the catalog of each EC2NodeClass depends on, and a note about the capacity reservations that
 // are ignored because their available instance count is not known.
-func (p *planFlags) classesOf(o kube.Objects) (map[string]wanted, []string, error) {
+func (p *planFlags) classesOf(o snapshot.Objects) (map[string]wanted, []string, error) {
 	settings, err := o.Settings()
 	if err != nil {
 		return nil, nil, err
@@ -180,7 +181,7 @@ func (p *planFlags) classesOf(o kube.Objects) (map[string]wanted, []string, erro
 		for _, subnet := range class.Status.Subnets {
 			w.zones = append(w.zones, catalog.Zone{Name: subnet.Zone, ID: subnet.ZoneID})
 		}
-		known, others := kube.Reservations(class, p.instances)
+		known, others := snapshot.Reservations(class, p.instances)
 		w.reserved = known
 		for _, id := range others {
 			unknown[id] = true

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
 // bootNotes returns the problems of the user data and kubelet settings of the EC2NodeClasses that NodePools use. With some of them the nodes
 // of a plan would never join. Problems that are only possible are left out.
-func bootNotes(o kube.Objects) []string {
+func bootNotes(o snapshot.Objects) []string {
 	used := map[string]bool{}
 	for _, p := range o.Pools {
 		used[usedBy(p)] = true

@@ -18,7 +18,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/cli/message"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
@@ -140,11 +140,11 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 
 	// 2. Render.
 	bought := packing.Choice{InstanceType: kind.Name, CapacityType: r.capacityType}
-	node, err := kube.BootOfPool(pool, class, bought, kind.Capacity.Pods)
+	node, err := conversion.BootOfPool(pool, class, bought, kind.Capacity.Pods)
 	if err != nil {
 		return err
 	}
-	image, found := kube.ImageFor(class, kind.Labels)
+	image, found := conversion.ImageFor(class, kind.Labels)
 	node.Cluster, node.ImageName = r.cluster, image.Name
 	if alias, ok := class.Spec.Alias(); !found && ok && alias.Version != awsv1.AliasVersionLatest {
 		node.ImageName = strings.ToLower(alias.Family) + "-v" + strings.TrimPrefix(alias.Version, "v")
@@ -283,7 +283,7 @@ func (r *renderFlags) kind(ctx context.Context, class *awsv1.EC2NodeClass, s Str
 		return catalog.Type{}, fmt.Errorf("--capacity-type %s: want on-demand, spot or reserved%s", r.capacityType,
 			suggest.Hint(r.capacityType, []string{catalog.OnDemand, catalog.Spot, catalog.Reserved}))
 	}
-	settings, err := kube.Settings(class)
+	settings, err := conversion.Settings(class)
 	if err != nil {
 		return catalog.Type{}, err
 	}

@@ -26,7 +26,7 @@ type Settings struct {
 	BatchIdle, BatchMax time.Duration
 
 	// SchedulerConfig is YAML or JSON (not a path) with kube-scheduler's default topology spread constraints, for
-	// kube.ReadUsualSpread.
+	// conversion.ReadUsualSpread.
 	SchedulerConfig string
 	// PreferencePolicy is Respect or Ignore. With Ignore, preferences of pods do not affect plans.
 	PreferencePolicy string

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // lossy is EC2 behind a connection that loses the answers to launches.
@@ -84,7 +84,7 @@ func TestSweeperAsksTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.readyNode(t)
-	scheme, err := kube.Scheme()
+	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 )
 
 // bouncer evicts for the rig: it records the order of evictions, and acts as the PodDisruptionBudgets.
@@ -30,22 +30,22 @@ type bouncer struct {
 	broken string          // the pod whose eviction a webhook refuses
 }
 
-func (b *bouncer) Evict(ctx context.Context, pod kube.PodRef) (kube.Eviction, error) {
+func (b *bouncer) Evict(ctx context.Context, pod writer.PodRef) (writer.Eviction, error) {
 	b.mu.Lock()
 	held, isBroken := b.guards[pod.Name], b.broken == pod.Name
 	b.mu.Unlock()
 	if isBroken {
-		return kube.Eviction{}, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("denied by a webhook"))
+		return writer.Eviction{}, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("denied by a webhook"))
 	}
 	if held {
-		return kube.Eviction{Result: kube.Blocked, Message: "the budget needs 1 healthy pod"}, nil
+		return writer.Eviction{Result: writer.Blocked, Message: "the budget needs 1 healthy pod"}, nil
 	}
 	answer, err := b.Evictor.Evict(ctx, pod)
 	b.note(pod.Name)
 	return answer, err
 }
 
-func (b *bouncer) DeletePod(ctx context.Context, pod kube.PodRef, grace int64) error {
+func (b *bouncer) DeletePod(ctx context.Context, pod writer.PodRef, grace int64) error {
 	b.note("!" + pod.Name)
 	return b.Evictor.DeletePod(ctx, pod, grace)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // drifting runs the drift loop once, with a fresh listing of EC2.
@@ -252,7 +252,7 @@ func TestHashesOfAnotherVersion(t *testing.T) {
 	for i, c := range claims {
 		claim := r.claim(t, c.Name)
 		claim.Annotations[karpv1.AnnotationNodePoolHash], claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = "17", "v2"
-		delete(claim.Annotations, kube.AnnotationPoolParts)
+		delete(claim.Annotations, conversion.AnnotationPoolParts)
 		if err := r.api.Update(t.Context(), claim); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // refresh is a cluster in fake time whose nodes run an image of the user's own. It replaces drifted nodes: each by another
@@ -139,7 +139,7 @@ func (r *refresh) finish() {
 	claims := r.claims(r.t)
 	for _, node := range slices.Sorted(maps.Keys(r.moves)) {
 		pod := r.moves[node]
-		at := slices.IndexFunc(claims, func(c karpv1.NodeClaim) bool { return slices.Contains(kube.PodsOf(&c), "ns/"+pod) })
+		at := slices.IndexFunc(claims, func(c karpv1.NodeClaim) bool { return slices.Contains(conversion.PodsOf(&c), "ns/"+pod) })
 		switch {
 		case at < 0:
 			if r.asked(pod) {
@@ -150,7 +150,7 @@ func (r *refresh) finish() {
 		case claims[at].StatusConditions().IsReady():
 			r.run(r.t, &claims[at])
 			old := slices.IndexFunc(claims, func(c karpv1.NodeClaim) bool { return c.Status.NodeName == node })
-			for _, id := range kube.PodsOf(&claims[old]) {
+			for _, id := range conversion.PodsOf(&claims[old]) {
 				r.drop(strings.TrimPrefix(id, "ns/"))
 			}
 			if err := r.api.Delete(r.t.Context(), &claims[old]); err != nil {

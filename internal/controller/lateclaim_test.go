@@ -28,7 +28,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
@@ -142,7 +143,7 @@ func (l *lateRig) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &diagnoser.Diagnoser{
-		Clients: collector.Clients{Kube: kube.NewInsider(l.api, l.api), EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
+		Clients: collector.Clients{Kube: evidence.NewInsider(l.api, l.api), EKS: k, IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
 			Cluster: testCluster, Region: testRegion, Patience: diagnoser.DiagnosisPatience},
 		Cache: l.api, Cluster: l.Claims.Cluster, Holds: l.Claims.Holds, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Tell: l.events, Metrics: numbers, Log: l.Claims.Log,
@@ -229,7 +230,7 @@ func TestThousandLate(t *testing.T) {
 				t.Errorf("%d calls before a claim is late, %d in one second", calls, most)
 			}
 		}
-		if told := l.events.has("NodeClaim/" + string(kube.ReasonNotJoining)); told != "" {
+		if told := l.events.has("NodeClaim/" + string(kubeclient.ReasonNotJoining)); told != "" {
 			t.Errorf("told before 90 s: %s", told)
 		}
 		time.Sleep(6 * time.Second)
@@ -255,7 +256,7 @@ func TestThousandLate(t *testing.T) {
 			t.Errorf("logged %d times:\n%s", n, l.log)
 		}
 		for _, kind := range []string{"NodeClaim", "NodePool", "Pod"} {
-			if l.events.has(kind+"/"+string(kube.ReasonNotJoining), unmapped) == "" {
+			if l.events.has(kind+"/"+string(kubeclient.ReasonNotJoining), unmapped) == "" {
 				t.Errorf("no event tells the %s", kind)
 			}
 		}
@@ -270,7 +271,7 @@ func TestThousandLate(t *testing.T) {
 		if calls, most := l.counts.reset(); calls == 0 || calls > 30 || most > 5 || time.Since(began) > 10*time.Second {
 			t.Errorf("%d calls for a thousand claims, %d in one second, %s in all", calls, most, time.Since(began))
 		}
-		if again := strings.Join(l.events.told[many:], "\n"); strings.Contains(again, string(kube.ReasonNotJoining)) {
+		if again := strings.Join(l.events.told[many:], "\n"); strings.Contains(again, string(kubeclient.ReasonNotJoining)) {
 			t.Errorf("told again: %s", again)
 		}
 	})

@@ -14,7 +14,8 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
@@ -68,7 +69,7 @@ func TestNextPlanIsExact(t *testing.T) {
 	}
 	r.work(t)
 	for _, c := range r.claims(t) {
-		promised := kube.Amounts(c.Status.Capacity)
+		promised := conversion.Amounts(c.Status.Capacity)
 		if c.Status.NodeName != "" {
 			continue // the one of before
 		}
@@ -98,7 +99,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	}
 
 	var kept corev1.ConfigMap
-	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: kube.MeasuredName}, &kept); err != nil {
+	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: kubeclient.MeasuredName}, &kept); err != nil {
 		t.Fatal(err)
 	}
 	is, _ := r.Market.Measured.Of(claim.Status.ImageID, "t3.medium")
@@ -106,7 +107,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	if kept.Data[claim.Status.ImageID] != line {
 		t.Errorf("kept is %v, want %q", kept.Data, line)
 	}
-	scheme, err := kube.Scheme()
+	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ type denied struct {
 
 func (d *denied) Read(ctx context.Context) (catalog.Measurements, error) {
 	if d.closed {
-		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, kube.MeasuredName, nil)
+		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, kubeclient.MeasuredName, nil)
 	}
 	return d.MeasuredStore.Read(ctx)
 }

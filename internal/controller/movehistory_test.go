@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/disruptor"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
@@ -28,8 +28,8 @@ func (f *park) owned(t *testing.T) {
 	}
 }
 
-func (f *park) tripStore() kube.TripStore {
-	return kube.TripStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
+func (f *park) tripStore() kubeclient.TripStore {
+	return kubeclient.TripStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
 }
 
 // TestPodsAreNotMovedAgainAndAgain: moves of an earlier process count for an hour, and moves of this one are

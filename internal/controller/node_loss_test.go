@@ -9,7 +9,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -83,7 +83,7 @@ func TestNodeThatCameBackIsPrepared(t *testing.T) {
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-		Name: "c", UID: "uid", Annotations: map[string]string{"a": "b", kube.AnnotationPods: "ns/web"},
+		Name: "c", UID: "uid", Annotations: map[string]string{"a": "b", conversion.AnnotationPods: "ns/web"},
 	}}
 	claim.Spec.Taints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
 	claim.Spec.StartupTaints = []corev1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}
@@ -101,7 +101,7 @@ func TestPrepare(t *testing.T) {
 		if nodeclaim.HasTaint(node, "cni") != c.wantTaint || nodeclaim.HasTaint(node, "team") != c.wantTaint {
 			t.Errorf("%s: taints %v", name, node.Spec.Taints)
 		}
-		if node.Annotations["a"] != "b" || node.Annotations[kube.AnnotationPods] != "" {
+		if node.Annotations["a"] != "b" || node.Annotations[conversion.AnnotationPods] != "" {
 			t.Errorf("%s: annotations %v: the list of pods is the claim's alone, and may have 96 KiB", name, node.Annotations)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -36,7 +36,7 @@ func words(s string) *string { return &s }
 // overlays creates the loop, and enables NodeOverlays.
 func (r *rig) overlays() *offerings.OverlayReconciler {
 	r.Market.Options.Overlays = true
-	writer := &kube.Writer{Client: r.api}
+	writer := &writer.Writer{Client: r.api}
 	return &offerings.OverlayReconciler{Cache: r.api, Objects: writer, Market: r.Market, Batch: r.Batch(), Metrics: r.Market.Metrics, Log: r.Market.Log}
 }
 

@@ -15,7 +15,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // idleRig has one empty node of the pool, which may be removed at once.
@@ -47,7 +47,7 @@ func (r *rig) leaving(t *testing.T) bool {
 func TestPauseHoldsAllPools(t *testing.T) {
 	t.Parallel()
 	r := idleRig(t)
-	lever := kube.PauseSwitch{Live: r.api, Writer: r.api, Namespace: "kube-system"}
+	lever := kubeclient.PauseSwitch{Live: r.api, Writer: r.api, Namespace: "kube-system"}
 	for _, value := range []string{"true", "whatever", r.now().Add(2 * time.Hour).Format(time.RFC3339)} {
 		if err := lever.Write(t.Context(), value); err != nil {
 			t.Fatal(err)

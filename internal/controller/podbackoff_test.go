@@ -11,7 +11,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
@@ -24,7 +24,7 @@ func TestUnhelped(t *testing.T) {
 	other := cluster.Pod{Namespace: "ns", Name: "other", Created: start}
 	ready := func(now time.Time, name string, pods ...string) {
 		u.Ready(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-			Name: name, CreationTimestamp: metav1.NewTime(now), Annotations: map[string]string{kube.AnnotationPods: strings.Join(pods, ",")},
+			Name: name, CreationTimestamp: metav1.NewTime(now), Annotations: map[string]string{conversion.AnnotationPods: strings.Join(pods, ",")},
 		}}, now)
 	}
 	var now time.Time
@@ -116,7 +116,7 @@ func TestUnhelpedByANodeThatOthersTook(t *testing.T) {
 		u := &poolhealth.PodBackoff{}
 		for i := range 2 {
 			u.Ready(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-				Name: "a", CreationTimestamp: metav1.NewTime(start), Annotations: map[string]string{kube.AnnotationPods: "ns/pod"},
+				Name: "a", CreationTimestamp: metav1.NewTime(start), Annotations: map[string]string{conversion.AnnotationPods: "ns/pod"},
 			}}, start)
 			planned, held := u.Sort([]cluster.Pod{pod}, []cluster.Node{c.node}, start)
 			if want := c.held && i == 1; (len(held) == 1) != want || (len(planned) == 0) != want {
@@ -172,7 +172,7 @@ func TestPodsThatStillRunAreHelped(t *testing.T) {
 	for n := range 5 {
 		now = now.Add(time.Minute)
 		u.Ready(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{
-			Name: "c", CreationTimestamp: metav1.NewTime(now), Annotations: map[string]string{kube.AnnotationPods: "ns/web"},
+			Name: "c", CreationTimestamp: metav1.NewTime(now), Annotations: map[string]string{conversion.AnnotationPods: "ns/web"},
 		}}, now)
 		if planned, held := u.Sort([]cluster.Pod{pod}, nil, now.Add(20*time.Second)); len(planned) != 1 || len(held) != 0 {
 			t.Fatalf("after node %d the pod is held", n+1)

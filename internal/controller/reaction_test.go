@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/disruptor"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/provisioner"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
@@ -178,7 +178,7 @@ func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, 
 		l.node = node
 		l.rig.create(l.t, residentOf(node, "late"))
 	}
-	return (&kube.Reader{Live: l.rig.api}).PodsNow(ctx, node)
+	return (&snapshot.Reader{Live: l.rig.api}).PodsNow(ctx, node)
 }
 
 // TestConflictReopensNode: an empty node's NodeClaim is changed while the node is being removed. The deletion fails with a conflict, the taint of the
@@ -232,7 +232,7 @@ func (b *busyClaims) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, e
 			}
 		}
 	}
-	return (&kube.Reader{Live: b.rig.api}).PodsNow(ctx, node)
+	return (&snapshot.Reader{Live: b.rig.api}).PodsNow(ctx, node)
 }
 
 // TestLooksLeaveRoom: scans for empty nodes start as often as they should, and are spaced out when they take long.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/joiner-sh/joiner/internal/controller/loop"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // TestDripTakesTurns: the events of one namespace do not delay or displace those of others, and memory stays bounded.
@@ -19,9 +19,9 @@ func TestDripTakesTurns(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
 	}
 	for i := range 2 * loop.RecorderKeeps {
-		d.Later(pod("many"), kube.ReasonFailedScheduling, fmt.Sprint(i))
+		d.Later(pod("many"), kubeclient.ReasonFailedScheduling, fmt.Sprint(i))
 	}
-	d.Later(pod("one"), kube.ReasonNominated, "hello")
+	d.Later(pod("one"), kubeclient.ReasonNominated, "hello")
 	if d.Size != loop.RecorderKeeps {
 		t.Errorf("%d events are kept, want %d", d.Size, loop.RecorderKeeps)
 	}

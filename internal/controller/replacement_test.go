@@ -11,7 +11,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -45,7 +45,7 @@ func (r *rig) run(t *testing.T, claim *karpv1.NodeClaim) {
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		for _, id := range kube.PodsOf(claim) {
+		for _, id := range conversion.PodsOf(claim) {
 			if id == pod.Namespace+"/"+pod.Name {
 				pod.Spec.NodeName, pod.Status = claim.Status.NodeName, corev1.PodStatus{Phase: corev1.PodRunning}
 				if err := r.api.Update(t.Context(), pod); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 )
 
 // come makes launched instances join, without running the loops that make decisions.
@@ -326,7 +326,7 @@ func TestExpiryKnowsOfMoves(t *testing.T) {
 		if r.keep(t); len(r.claims(t)) != 2 {
 			t.Fatalf("%d claims: one is bought in the place of a node that stays, as its move is about to be undone\n%s", len(r.claims(t)), r.log)
 		}
-		_, err := r.Claims.Objects.(*kube.Writer).CreateStaticReplacement(t.Context(), "apps", map[string]string{nodestate.AnnotationReplaces: "m"})
+		_, err := r.Claims.Objects.(*writer.Writer).CreateStaticReplacement(t.Context(), "apps", map[string]string{nodestate.AnnotationReplaces: "m"})
 		if err != nil {
 			t.Fatal(err)
 		}

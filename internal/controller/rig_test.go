@@ -50,7 +50,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator"
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
@@ -164,7 +166,7 @@ func (r *rig) furnish(t testing.TB, instanceTypes []string) {
 
 func (r *rig) serveKubernetes(t testing.TB) {
 	t.Helper()
-	scheme, err := kube.Scheme()
+	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +174,7 @@ func (r *rig) serveKubernetes(t testing.TB) {
 		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &karpv1alpha1.NodeOverlay{}, &awsv1.EC2NodeClass{}).
 		WithObjects(testClass(), testPool()).
 		WithInterceptorFuncs(r.bear())
-	if err := kube.Index(t.Context(), indexer{build}); err != nil {
+	if err := kubeclient.Index(t.Context(), indexer{build}); err != nil {
 		t.Fatal(err)
 	}
 	r.api = build.Build()
@@ -236,9 +238,9 @@ func (r *rig) start(t testing.TB) {
 }
 
 func (r *rig) connect(m *metrics.Metrics, awsClient *ec2.Client, profiles *iam.Client, prices *pricing.Client, nets *vpc.Client, imgs *ami.Client, table catalog.Table) {
-	ledger, api := &kube.Ledger{}, r.fuse.guard(r.api)
-	reader := &kube.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
-	writer := &kube.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
+	ledger, api := &snapshot.Ledger{}, r.fuse.guard(r.api)
+	reader := &snapshot.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
+	writer := &writer.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
 	batch := loop.NewBatch(time.Second, 10*time.Second)
 	holds, unhelped, departures, registrations := &poolhealth.LaunchBackoff{}, &poolhealth.PodBackoff{}, &nodestate.PlannedEvictions{}, &poolhealth.Registrations{}
 	shortages, gate := &ec2.Shortages{}, &nodestate.DisruptionLock{}
@@ -246,8 +248,8 @@ func (r *rig) connect(m *metrics.Metrics, awsClient *ec2.Client, profiles *iam.C
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	market := &offerings.Catalogs{Region: testRegion, EC2: awsClient, Prices: prices, Table: table, Cache: r.api, Shortages: shortages,
 		Options: offerings.MarketOptions{MemoryOverhead: 0.075}, Batch: batch, Metrics: m, Log: log}
-	market.Measured = &offerings.Measured{Store: kube.MeasuredStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
-	pauses := &loop.Pauses{Switch: kube.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
+	market.Measured = &offerings.Measured{Store: kubeclient.MeasuredStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Cache: r.api, Batch: batch, Log: log}
+	pauses := &loop.Pauses{Switch: kubeclient.PauseSwitch{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}
 	staying := &disruptor.DisruptableConditionWriter{Objects: writer, Tell: r.events, Metrics: m}
 	offers := &offerings.RequestBuilder{Market: market, Shortages: shortages, Cluster: bootstrap.Cluster{
 		Name: testCluster, Endpoint: "https://api.example", CA: "Y2E=", ServiceCIDR: "10.100.0.0/16"}}
@@ -270,7 +272,7 @@ func (r *rig) connect(m *metrics.Metrics, awsClient *ec2.Client, profiles *iam.C
 			Pauses: pauses, Staying: staying, Gate: gate, Ledger: ledger, Tell: r.events, Metrics: m, Log: log},
 		Moves: &disruptor.Disruptor{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.Plan, Claims: writer, Ledger: ledger, Holds: holds, Objects: writer,
 			Pods: pods, Pauses: pauses, Gate: gate, Batch: batch, Tell: r.events, Metrics: m, Log: log, Now: r.now,
-			Staying: staying, Travel: &disruptor.MoveHistory{Store: kube.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
+			Staying: staying, Travel: &disruptor.MoveHistory{Store: kubeclient.TripStore{Live: r.api, Writer: api, Namespace: "kube-system"}, Log: log}},
 		Sweeper: &gc.Collector{Cache: r.api, Live: r.api, Cluster: reader, Fleet: awsClient, Machines: awsClient, Objects: writer, Batch: batch, Holds: holds, Drift: found, Market: market, Tell: r.events, Metrics: m, Log: log},
 		Shifts:  &offerings.ZonalShifts{Client: eks.NewZonalShifts(r.cfg(), testClusterARN), Cache: r.api, Market: market, Batch: batch, Tell: r.events, Metrics: m, Log: log},
 	}
@@ -286,7 +288,7 @@ type events struct {
 	told []string // "NodeClaim/InsufficientCapacityError: …"
 }
 
-func (e *events) Tell(about client.Object, reason kube.Reason, message string) {
+func (e *events) Tell(about client.Object, reason kubeclient.Reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	kind := fmt.Sprintf("%T", about)

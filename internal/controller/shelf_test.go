@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // shelf caches the objects of an API server in memory, as informers do: the server decodes each object from JSON for each
@@ -37,7 +37,7 @@ type shelved struct {
 func (r *rig) shelve(t testing.TB) {
 	t.Helper()
 	s := &shelf{kinds: map[string]*shelved{}, indexes: map[string]client.IndexerFunc{}}
-	if err := kube.Index(t.Context(), s); err != nil {
+	if err := kubeclient.Index(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	r.api = interceptor.NewClient(r.api, interceptor.Funcs{

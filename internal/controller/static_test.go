@@ -11,7 +11,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/controller/nodepool"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 )
 
 // static makes the pool static with the given number of replicas and limit of nodes, and creates its loop.
@@ -28,7 +28,7 @@ func (r *rig) static(t *testing.T, replicas, limit int64) {
 	}
 	r.Claims.Replacements.Statics = true
 	r.Statics = &nodepool.StaticReconciler{
-		Cache: r.api, Cluster: r.Claims.Cluster, Claims: r.Claims.Objects.(*kube.Writer), Objects: r.Claims.Objects, Ledger: r.Claims.Ledger,
+		Cache: r.api, Cluster: r.Claims.Cluster, Claims: r.Claims.Objects.(*writer.Writer), Objects: r.Claims.Objects, Ledger: r.Claims.Ledger,
 		Holds: r.Claims.Holds, Tell: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/disruptor"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/provisioner"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -293,7 +293,7 @@ func (f *tide) price() (price, fresh, bound catalog.Price) {
 		p.Spec.NodeName, p.Status = "", (&tideApp{cpu: "1", memory: "1"}).pod().Status
 		objects.Pods[i] = p
 	}
-	plan := provisioner.Plan(objects.Snapshot(kube.View{Now: f.now(), Live: true, Market: market}), market)
+	plan := provisioner.Plan(objects.Snapshot(snapshot.View{Now: f.now(), Live: true, Market: market}), market)
 	if len(plan.Refusals) > 0 {
 		f.t.Fatalf("%d pods could not be had at any price: %+v", len(plan.Refusals), plan.Refusals[0])
 	}

@@ -32,7 +32,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/controller/provisioner"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // Controllers holds all loops of the controller.
@@ -72,7 +72,7 @@ const (
 
 // Add adds the loops to the manager, which runs them while it leads.
 func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
-	if err := kube.Index(ctx, m.GetFieldIndexer()); err != nil {
+	if err := kubeclient.Index(ctx, m.GetFieldIndexer()); err != nil {
 		return err
 	}
 	pods, err := m.GetCache().GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
@@ -223,7 +223,7 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 		return nil
 	}
 	var claims karpv1.NodeClaimList
-	if err := reader.List(ctx, &claims, client.MatchingFields{kube.IndexClaimProvider: node.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimProvider: node.Spec.ProviderID}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	return requests(namesOf(claims.Items))
@@ -233,7 +233,7 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 // their launch.
 func waitingClaims(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
-	if err := reader.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var names []string

@@ -13,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/joiner-sh/joiner/api/crds"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/manifest"
 )
 
 // kindExamples has the manifests that the pages of kinds show. They are read as `joiner plan -f` reads them.
@@ -57,7 +57,7 @@ func TestKindPages(t *testing.T) {
 func TestKindExamples(t *testing.T) {
 	t.Parallel()
 	for kind := range kindNotes {
-		if _, err := kube.ReadFiles([]string{filepath.Join(kindExamples, strings.ToLower(kind)+".yaml")}, nil); err != nil {
+		if _, err := manifest.ReadFiles([]string{filepath.Join(kindExamples, strings.ToLower(kind)+".yaml")}, nil); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

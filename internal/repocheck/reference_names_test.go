@@ -54,7 +54,7 @@ of a condition that is True is the condition's type; where AWS refused something
 }
 
 func eventsPage(t *testing.T) string {
-	const file = "internal/kube/event.go"
+	const file = "internal/kube/kubeclient/event.go"
 	warns := namesIn(t, file, "isWarning")
 	told := toldReasons(t)
 	theirs := map[string]bool{}
@@ -124,7 +124,7 @@ func toldReasons(t *testing.T) map[string]bool {
 		eachFile(t, folder, func(f *ast.File) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if s, ok := n.(*ast.SelectorExpr); ok {
-					if x, ok := s.X.(*ast.Ident); ok && x.Name == "kube" && strings.HasPrefix(s.Sel.Name, "Reason") {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == "kubeclient" && strings.HasPrefix(s.Sel.Name, "Reason") {
 						out[s.Sel.Name] = true
 					}
 				}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/cli/message"
 	"github.com/joiner-sh/joiner/internal/config"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
 	"github.com/joiner-sh/joiner/internal/migration"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
@@ -135,8 +135,8 @@ func environOf(flat map[string]string) (environ []string, problem string) {
 }
 
 // installed returns the controller that the chart renders from the values.
-func (v ChartValues) installed() kube.Installed {
-	out := kube.Installed{Controller: migration.Controller{Product: migration.Karpenter, Version: v.Flat["controller.image.tag"], Account: v.Flat["serviceAccount.name"],
+func (v ChartValues) installed() evidence.Installed {
+	out := evidence.Installed{Controller: migration.Controller{Product: migration.Karpenter, Version: v.Flat["controller.image.tag"], Account: v.Flat["serviceAccount.name"],
 		Role: v.Flat["serviceAccount.annotations.eks.amazonaws.com/role-arn"]}, Environ: v.environ}
 	_, _ = fmt.Sscan(v.Flat["replicas"], &out.Replicas) // no number: not known
 	return out
@@ -144,8 +144,8 @@ func (v ChartValues) installed() kube.Installed {
 
 // SettingsOf adds the controllers to seen, with the settings that Joiner ignores. It returns Karpenter's settings; of settings with an
 // error only the cluster name is set.
-func SettingsOf(seen *migration.Installation, installed []kube.Installed, chart ChartValues) config.Settings {
-	isTheirs := func(i kube.Installed) bool { return i.Product == migration.Karpenter }
+func SettingsOf(seen *migration.Installation, installed []evidence.Installed, chart ChartValues) config.Settings {
+	isTheirs := func(i evidence.Installed) bool { return i.Product == migration.Karpenter }
 	if chart.Flat != nil && !slices.ContainsFunc(installed, isTheirs) {
 		installed = append(installed, chart.installed())
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -219,12 +220,12 @@ func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, 
 	if d.Drip != nil {
 		later = d.Drip.Later
 	}
-	later(l.claim, kube.ReasonNotJoining, v.Message)
+	later(l.claim, kubeclient.ReasonNotJoining, v.Message)
 	if pool := seen.pools[l.pool]; pool != nil {
-		d.Tell.Tell(pool, kube.ReasonNotJoining, "Instances do not join the cluster: "+v.Message)
+		d.Tell.Tell(pool, kubeclient.ReasonNotJoining, "Instances do not join the cluster: "+v.Message)
 	}
-	for _, pod := range d.pending(ctx, kube.PodsOf(l.claim)) {
-		later(pod, kube.ReasonNotJoining, "The node that is meant for the pod does not join the cluster: "+v.Message)
+	for _, pod := range d.pending(ctx, conversion.PodsOf(l.claim)) {
+		later(pod, kubeclient.ReasonNotJoining, "The node that is meant for the pod does not join the cluster: "+v.Message)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
@@ -86,7 +86,7 @@ func (s *DisruptableConditionWriter) Write(ctx context.Context, snapshot cluster
 	for _, d := range due {
 		group.Go(func() error {
 			written, err := s.Objects.PatchClaim(ctx, d.claim, func(c *karpv1.NodeClaim) { writeStay(c, d.stay, now) })
-			if kube.WhatNext(err) == kube.Gone {
+			if kubeclient.WhatNext(err) == kubeclient.Gone {
 				return nil
 			}
 			if err != nil {
@@ -206,9 +206,9 @@ func (s *DisruptableConditionWriter) publish(d dueStay, now time.Time) {
 	if !isNews || d.stay.Cause == "" || d.stay.Cause == disruption.TooSoon {
 		return
 	}
-	reason := kube.ReasonDisruptionBlocked
+	reason := kubeclient.ReasonDisruptionBlocked
 	if d.stay.Cause.IsOfMoney() {
-		reason = kube.ReasonUnconsolidatable
+		reason = kubeclient.ReasonUnconsolidatable
 	}
 	s.Tell.Tell(d.claim, reason, d.stay.Sentence())
 }

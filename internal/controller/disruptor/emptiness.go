@@ -12,14 +12,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
 // objectReader reads the objects behind a snapshot.
 type objectReader interface {
-	Objects(ctx context.Context) (kube.Objects, error)
+	Objects(ctx context.Context) (snapshot.Objects, error)
 }
 
 // Emptiness removes nodes that run nothing but DaemonSet pods and other pods that run on every node.
@@ -32,7 +33,7 @@ type Emptiness struct {
 	Objects loop.ObjectWriter // writes objects to the API server
 	Pods    *nodestate.PodWatch
 	Gate    *nodestate.DisruptionLock   // shared with Moves
-	Ledger  *kube.Ledger                // of the Provisioner
+	Ledger  *snapshot.Ledger            // of the Provisioner
 	Pauses  *loop.Pauses                // pauses of voluntary disruption
 	Staying *DisruptableConditionWriter // shared with Disruptor
 	Tell    loop.EventRecorder          // emits events
@@ -69,7 +70,7 @@ func (e *Emptiness) Start(ctx context.Context) error {
 		timer.Reset(e.Pause(time.Since(begun)))
 		if err != nil && !errors.Is(err, context.Canceled) {
 			next, hint := loop.SortError(err)
-			if next != kube.Reread && next != kube.Gone {
+			if next != kubeclient.Reread && next != kubeclient.Gone {
 				e.Metrics.Failures.WithLabelValues("disruption", string(next)).Inc()
 				e.Log.Error("cannot look for empty nodes", "error", err.Error(), "hint", hint)
 			}

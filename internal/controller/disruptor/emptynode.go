@@ -12,7 +12,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // emptyNode is an empty node that is about to be removed.
@@ -87,7 +88,7 @@ func (e *Emptiness) deleteEmpty(ctx context.Context, l emptyNode, now time.Time)
 	reason := strings.ToLower(string(l.move.Reason))
 	nodestate.PodLoss{Claim: claim, Reason: reason}.Count(e.Metrics)
 	nodestate.MoveMark{Reason: l.move.Reason, Nodes: 1}.Count(e.Metrics, []*karpv1.NodeClaim{claim})
-	e.Tell.Tell(claim, kube.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(l.move.Reason))
+	e.Tell.Tell(claim, kubeclient.ReasonDisruptionTerminating, "Disrupting NodeClaim: "+string(l.move.Reason))
 	e.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", l.move.Pool, "reason", reason, "Node", l.node,
 		"providerID", claim.Status.ProviderID)
 	return nil
@@ -103,7 +104,7 @@ func (e *Emptiness) closeEmpty(ctx context.Context, l emptyNode) (*corev1.Node, 
 	pods, err := e.Live.PodsNow(ctx, l.node)
 	came := 0
 	for _, pod := range pods {
-		if kube.NeedsPlace(pod) {
+		if conversion.NeedsPlace(pod) {
 			came++
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
@@ -70,7 +70,7 @@ func flightsOf(claims, late []*karpv1.NodeClaim, nodes []*corev1.Node) []*InFlig
 	var out []*InFlightMove
 	for _, f := range byID {
 		for _, c := range f.Leaving {
-			if n := byName[c.Status.NodeName]; kube.IsNodeOf(c, n) {
+			if n := byName[c.Status.NodeName]; snapshot.IsNodeOf(c, n) {
 				f.nodes[c.Name] = n
 			}
 		}
@@ -216,7 +216,7 @@ func priceOfClaims(types nodestate.TypeMarket, claims []*karpv1.NodeClaim) (cata
 }
 
 // podsByNode returns the pods that matter to moves, by the name of their Node; pods without a Node are under the empty name.
-func podsByNode(o kube.Objects) map[string][]*corev1.Pod {
+func podsByNode(o snapshot.Objects) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, p := range o.Pods {
 		out[p.Spec.NodeName] = append(out[p.Spec.NodeName], p)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
@@ -196,7 +196,7 @@ func (m *Disruptor) onAll(ctx context.Context, claims []*karpv1.NodeClaim, chang
 	for _, c := range claims {
 		group.Go(func() error {
 			written, err := m.Objects.PatchClaim(ctx, c, change)
-			if kube.WhatNext(err) == kube.Gone {
+			if kubeclient.WhatNext(err) == kubeclient.Gone {
 				return nil
 			}
 			if err == nil {
@@ -215,7 +215,7 @@ func onNodes(ctx context.Context, objects loop.ObjectWriter, nodes []*corev1.Nod
 	for _, n := range nodes {
 		group.Go(func() error {
 			_, err := objects.PatchNode(ctx, n, change)
-			if kube.WhatNext(err) == kube.Gone {
+			if kubeclient.WhatNext(err) == kubeclient.Gone {
 				return nil
 			}
 			return err

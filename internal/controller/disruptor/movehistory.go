@@ -15,7 +15,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
 // tripStore persists the records of moved pods.
@@ -52,7 +54,7 @@ func (t *MoveHistory) Recall(ctx context.Context, now time.Time) error {
 	if !t.read {
 		text, err := t.Store.Read(ctx)
 		switch {
-		case errors.Is(err, kube.ErrTripsUnreadable):
+		case errors.Is(err, kubeclient.ErrTripsUnreadable):
 			t.Log.Warn("what is known of pods that were moved cannot be read, and is forgotten", "error", err.Error())
 		case err != nil:
 			return err
@@ -171,10 +173,10 @@ func loadOf(c *karpv1.NodeClaim, pods map[string][]*corev1.Pod) map[string]int {
 func WorkloadsOf(pods []*corev1.Pod) map[string]int {
 	out := map[string]int{}
 	for _, pod := range pods {
-		if pod.DeletionTimestamp != nil || !kube.NeedsPlace(pod) {
+		if pod.DeletionTimestamp != nil || !conversion.NeedsPlace(pod) {
 			continue
 		}
-		if workload := kube.Workload(pod); workload != "" {
+		if workload := snapshot.Workload(pod); workload != "" {
 			out[workload]++
 		}
 	}

@@ -18,7 +18,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
@@ -27,7 +29,7 @@ import (
 
 // replacementMaker creates replacement NodeClaims.
 type replacementMaker interface {
-	CreateReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []kube.Created
+	CreateReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []writer.Created
 	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
 }
 
@@ -40,7 +42,7 @@ type Disruptor struct {
 	Types     nodestate.TypeMarket      // instance types with their prices
 	Solve     nodestate.Solver          // computes plans
 	Claims    replacementMaker          // creates replacements
-	Ledger    *kube.Ledger              // claims in flight that this process created
+	Ledger    *snapshot.Ledger          // claims in flight that this process created
 	Holds     *poolhealth.LaunchBackoff // of the Provisioner: they hold back replacements too
 	Objects   loop.ObjectWriter         // writes objects to the API server
 	Diagnoses *diagnoser.Diagnoser      // finds claims that will not join; nil disables this
@@ -115,7 +117,7 @@ func (m *Disruptor) complain(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
-	if next, hint := loop.SortError(err); next != kube.Reread && next != kube.Gone {
+	if next, hint := loop.SortError(err); next != kubeclient.Reread && next != kubeclient.Gone {
 		m.Metrics.Failures.WithLabelValues("moves", string(next)).Inc()
 		m.Log.Error("cannot move pods off nodes", "error", err.Error(), "hint", hint)
 	}
@@ -151,7 +153,7 @@ func (m *Disruptor) Advance(ctx context.Context) error {
 }
 
 // flights returns the moves in progress.
-func (m *Disruptor) flights(o kube.Objects) []*InFlightMove {
+func (m *Disruptor) flights(o snapshot.Objects) []*InFlightMove {
 	claims := make([]*karpv1.NodeClaim, 0, len(o.Claims))
 	for _, c := range o.Claims {
 		if nodestate.IsServed(c.Spec.NodeClassRef) {
@@ -169,7 +171,7 @@ func (m *Disruptor) flights(o kube.Objects) []*InFlightMove {
 }
 
 // see collects the input of replacement.Next for each move. A plan is made only if a move needs to know whether its pods can be placed.
-func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o kube.Objects, now time.Time) ([]replacement.Seen, error) {
+func (m *Disruptor) see(ctx context.Context, flights []*InFlightMove, o snapshot.Objects, now time.Time) ([]replacement.Seen, error) {
 	seen := make([]replacement.Seen, len(flights))
 	isDue := false
 	paused := m.Pauses.Current(ctx, now)
@@ -263,7 +265,7 @@ func (m *Disruptor) block(f *InFlightMove, cause string, now time.Time) (string,
 }
 
 // forget drops the records of claims and moves that no longer exist.
-func (m *Disruptor) forget(o kube.Objects, flights []*InFlightMove) {
+func (m *Disruptor) forget(o snapshot.Objects, flights []*InFlightMove) {
 	if len(m.held)+len(m.blocked)+len(m.told) == 0 {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -37,7 +37,7 @@ type searching struct {
 type DisruptionInput struct {
 	In      disruption.Input // input of the disruption rules
 	market  catalog.Market
-	objects kube.Objects
+	objects snapshot.Objects
 	Claims  map[string]*karpv1.NodeClaim // by name
 	Flights []*InFlightMove              // moves in progress; empty if there are none
 	pods    map[string][]*corev1.Pod     // by Node; nil until needed
@@ -147,12 +147,12 @@ func (m *Disruptor) settled(s *DisruptionInput, reason disruption.Reason, nodes 
 }
 
 // countDeadlocks sets the metric of what blocks the draining of nodes until a user fixes it, at most every deadlocksEvery.
-func (m *Disruptor) countDeadlocks(o kube.Objects, now time.Time) {
+func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
 	if now.Sub(m.Search.blockers) < deadlocksEvery {
 		return
 	}
 	m.Search.blockers = now
-	for kind, n := range kube.Deadlocks(o.Blockers(now)) {
+	for kind, n := range snapshot.Deadlocks(o.Blockers(now)) {
 		m.Metrics.Deadlocks.WithLabelValues(string(kind)).Set(float64(n))
 	}
 }
@@ -358,7 +358,7 @@ func (m *Disruptor) BeginAll(ctx context.Context, s *DisruptionInput, reason dis
 		for _, name := range move.Nodes {
 			claim := m.newest.Of(s.Claims[by[name].Claim])
 			claims = append(claims, claim)
-			if node := byName[claim.Status.NodeName]; kube.IsNodeOf(claim, node) {
+			if node := byName[claim.Status.NodeName]; snapshot.IsNodeOf(claim, node) {
 				nodes = append(nodes, node)
 			}
 		}

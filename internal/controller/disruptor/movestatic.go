@@ -9,7 +9,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
@@ -58,7 +58,7 @@ func (s *DisruptionInput) nodesOf(claims []*karpv1.NodeClaim) []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range claims {
 		for _, n := range s.objects.Nodes {
-			if kube.IsNodeOf(c, n) {
+			if snapshot.IsNodeOf(c, n) {
 				out = append(out, n)
 			}
 		}

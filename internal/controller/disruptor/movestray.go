@@ -10,7 +10,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
 // StrayAfter is how long a Node must have been tainted without a known cause before the taint is removed.
@@ -19,7 +19,7 @@ const StrayAfter = time.Minute
 
 // clear removes the disrupted taint from Nodes that no move or deletion drains, and the DisruptionReason condition from their claims.
 // Such Nodes are left when a move was undone before the cache showed the taint, and when another controller was uninstalled during a move.
-func (m *Disruptor) clear(ctx context.Context, o kube.Objects, now time.Time) error {
+func (m *Disruptor) clear(ctx context.Context, o snapshot.Objects, now time.Time) error {
 	claims := map[string]*karpv1.NodeClaim{} // by provider ID
 	for _, c := range o.Claims {
 		if nodestate.IsServed(c.Spec.NodeClassRef) && c.Status.ProviderID != "" {
@@ -31,7 +31,7 @@ func (m *Disruptor) clear(ctx context.Context, o kube.Objects, now time.Time) er
 	var marked []*karpv1.NodeClaim
 	for _, n := range o.Nodes {
 		claim := claims[n.Spec.ProviderID]
-		if claim == nil || !kube.IsNodeOf(claim, n) || n.DeletionTimestamp != nil || !isStray(n, claim) || m.Gate.Going(claim.UID, now) {
+		if claim == nil || !snapshot.IsNodeOf(claim, n) || n.DeletionTimestamp != nil || !isStray(n, claim) || m.Gate.Going(claim.UID, now) {
 			continue
 		}
 		since, known := m.strays[n.UID]

@@ -20,7 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
@@ -78,7 +79,7 @@ func (d *Reconciler) Start(ctx context.Context) error {
 	for {
 		if err := d.Pass(ctx, d.Now.Now()); err != nil && !errors.Is(err, context.Canceled) {
 			next, hint := loop.SortError(err)
-			if next != kube.Reread && next != kube.Gone {
+			if next != kubeclient.Reread && next != kubeclient.Gone {
 				d.Metrics.Failures.WithLabelValues("drift", string(next)).Inc()
 				if _, isNews := d.failures.Fail(d.Now.Now(), "drift", awserr.Lasting(err)); isNews {
 					d.Log.Error("cannot look for drift", "error", err.Error(), "hint", hint)
@@ -172,7 +173,7 @@ func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error)
 	}
 	for i := range classes.Items {
 		class := &classes.Items[i]
-		made, err := kube.ClassMade(class, d.Authority)
+		made, err := conversion.ClassMade(class, d.Authority)
 		if err != nil {
 			return seen, err
 		}
@@ -183,7 +184,7 @@ func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error)
 		if !canDrift(pool, seen.classes) {
 			continue
 		}
-		made, err := kube.PoolMade(pool)
+		made, err := conversion.PoolMade(pool)
 		if err != nil {
 			return seen, err
 		}
@@ -255,15 +256,15 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
 // stamp writes on a claim the hash of what it was made from, if it has none of the present hash version. It takes the
 // present configuration, unless the claim is known to drift. Karpenter does the same.
 func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftSeen) error {
-	ofPool, ofClass := kube.MadeFrom(claim, pool)
+	ofPool, ofClass := conversion.MadeFrom(claim, pool)
 	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]
 	_, drifts := claim.StatusConditions().Find(karpv1.ConditionDrifted)
 	wantPool, wantClass := restamped(ofPool, nowPool, drifts), restamped(ofClass, nowClass, drifts)
 	if wantPool == nil && wantClass == nil {
 		return nil
 	}
-	_, err := d.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { kube.Stamp(c, wantPool, wantClass) })
-	if err != nil && kube.WhatNext(err) == kube.Gone {
+	_, err := d.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { conversion.Stamp(c, wantPool, wantClass) })
+	if err != nil && kubeclient.WhatNext(err) == kubeclient.Gone {
 		return nil
 	}
 	return err

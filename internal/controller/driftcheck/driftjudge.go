@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
@@ -153,7 +154,7 @@ func isUntold(p poolDrift) bool {
 }
 
 func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {
-	ofPool, ofClass := kube.MadeFrom(claim, pool)
+	ofPool, ofClass := conversion.MadeFrom(claim, pool)
 	instance, known := d.instances[claim.Status.ProviderID]
 	n := drift.Node{
 		Claim: claim.Name, Labels: claim.Labels, Age: now.Sub(claim.CreationTimestamp.Time), Pool: ofPool, Class: ofClass,
@@ -179,7 +180,7 @@ func (d *Reconciler) wishFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv
 	w := drift.Desired{PoolName: pool.Name, ClassName: claim.Spec.NodeClassRef.Name, Pool: seen.ofPool[pool.Name], Ignored: seen.wishes[pool.Name].IgnoreDrift}
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		w.Requirements = append(w.Requirements, requirements.Requirement{
-			Key: kube.StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
+			Key: conversion.StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values})
 	}
 	class := seen.classes[claim.Spec.NodeClassRef.Name]
 	if class == nil || class.DeletionTimestamp != nil {
@@ -262,7 +263,7 @@ func selectedBy(class *awsv1.EC2NodeClass) drift.Selections {
 // selectionsOf returns what the selectors of a class found earlier, as stored on the class; nothing if that cannot be read.
 func selectionsOf(class *awsv1.EC2NodeClass) drift.Selections {
 	var out drift.Selections
-	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationSelected]), &out); err != nil {
+	if err := json.Unmarshal([]byte(class.Annotations[kubeclient.AnnotationSelected]), &out); err != nil {
 		return nil
 	}
 	return out

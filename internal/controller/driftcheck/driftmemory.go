@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
@@ -28,7 +28,7 @@ const mostFailures = 5
 // MemoryOf returns what is stored on a class about its images; the zero value if that cannot be read.
 func MemoryOf(class *awsv1.EC2NodeClass) drift.Memory {
 	var out drift.Memory
-	if err := json.Unmarshal([]byte(class.Annotations[kube.AnnotationImages]), &out); err != nil {
+	if err := json.Unmarshal([]byte(class.Annotations[kubeclient.AnnotationImages]), &out); err != nil {
 		return drift.Memory{}
 	}
 	return out
@@ -38,7 +38,7 @@ func MemoryOf(class *awsv1.EC2NodeClass) drift.Memory {
 func FailuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
 	var list []drift.Failure
 	out := map[string]drift.Failure{}
-	if err := json.Unmarshal([]byte(pool.Annotations[kube.AnnotationFailed]), &list); err != nil {
+	if err := json.Unmarshal([]byte(pool.Annotations[kubeclient.AnnotationFailed]), &list); err != nil {
 		return out
 	}
 	for _, f := range list {
@@ -99,12 +99,12 @@ func keep(o client.Object, key string, memory any, isEmpty bool) {
 
 // KeepImages writes the images that have joined or failed into an annotation of the class.
 func KeepImages(class *awsv1.EC2NodeClass, m drift.Memory) {
-	keep(class, kube.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
+	keep(class, kubeclient.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
 }
 
 func keepFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
 	list := slices.SortedFunc(maps.Values(byTarget), func(a, b drift.Failure) int { return b.At.Compare(a.At) })
-	keep(pool, kube.AnnotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
+	keep(pool, kubeclient.AnnotationFailed, list[:min(len(list), mostFailures)], len(list) == 0)
 }
 
 // SlotOf returns as text the requirements on instance types that can start an image.
@@ -150,7 +150,7 @@ func (d *Reconciler) remember(ctx context.Context, seen driftSeen, pools map[str
 			continue
 		}
 		_, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
-			keep(c, kube.AnnotationSelected, settled, len(settled) == 0)
+			keep(c, kubeclient.AnnotationSelected, settled, len(settled) == 0)
 			KeepImages(c, next)
 		})
 		if err != nil {

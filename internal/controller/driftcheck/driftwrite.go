@@ -14,7 +14,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // write stores the results on the pool and its claims: first why nothing is replaced, then what drifts.
@@ -54,7 +54,7 @@ func (p poolDrift) held() (reason, message string) {
 		f, failed := p.failed[n.target]
 		if _, drifts := drift.First(n.verdicts); drifts && failed && !p.proven[n.target] {
 			return karpv1.ReasonCanaryFailed, fmt.Sprintf("nodes made from what NodePool %s and EC2NodeClass %s now ask for did not become fit for pods, so that no more are replaced by such: %s. "+
-				"Change what is wrong with them; to try once more as they are: kubectl annotate nodepool %s %s-", p.pool.Name, p.class.Name, f.Why, p.pool.Name, kube.AnnotationFailed)
+				"Change what is wrong with them; to try once more as they are: kubectl annotate nodepool %s %s-", p.pool.Name, p.class.Name, f.Why, p.pool.Name, kubeclient.AnnotationFailed)
 		}
 	}
 	return "", ""
@@ -75,7 +75,7 @@ func SetbackText(back []drift.Setback, class string) string {
 		out = append(out, s.String())
 	}
 	return strings.Join(out, "; ") + ". A newer image, or a change of the EC2NodeClass, is tried by itself; to try the same once more: kubectl annotate ec2nodeclass " +
-		class + " " + kube.AnnotationImages + "-"
+		class + " " + kubeclient.AnnotationImages + "-"
 }
 
 func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) error {
@@ -104,7 +104,7 @@ func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) 
 		return err
 	}
 	if reason != "" {
-		d.Tell.Tell(p.pool, kube.ReasonDriftHeld, message)
+		d.Tell.Tell(p.pool, kubeclient.ReasonDriftHeld, message)
 	}
 	if reason != "" && (!wasHeld || before.Reason != reason) {
 		d.Log.Warn("drifted nodes are not replaced", "nodePool", p.pool.Name, "reason", reason, "cause", message)
@@ -139,14 +139,14 @@ func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, n
 		}
 		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: string(v.Reason), Message: v.Message})
 	})
-	if err != nil && (kube.WhatNext(err) == kube.Gone || kube.WhatNext(err) == kube.Reread) {
+	if err != nil && (kubeclient.WhatNext(err) == kubeclient.Gone || kubeclient.WhatNext(err) == kubeclient.Reread) {
 		return nil // the next pass reads it again
 	}
 	if err != nil {
 		return err
 	}
 	if seen, _ := n.claim.StatusConditions().Find(condition); drifts && seen.Reason != string(v.Reason) {
-		d.Tell.Tell(claim, kube.ReasonDrifted, string(v.Reason)+": "+v.Message)
+		d.Tell.Tell(claim, kubeclient.ReasonDrifted, string(v.Reason)+": "+v.Message)
 		d.Log.Info("NodeClaim drifts", "NodeClaim", claim.Name, "nodePool", p.pool.Name, "reason", string(v.Reason), "cause", v.Message, "observed", p.wish.ObserveDrift)
 	}
 	return nil

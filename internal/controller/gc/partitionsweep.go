@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // partition labels claims and their Nodes with the placement group partition that EC2 has chosen. The response to
@@ -48,12 +48,12 @@ func (s *Collector) partitionOne(ctx context.Context, claim *karpv1.NodeClaim, l
 	}
 	for _, n := range nodes { // before the claim: a claim without the label is processed again
 		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { put(&n.Labels) })
-		if err != nil && kube.WhatNext(err) != kube.Gone {
+		if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 			return err
 		}
 	}
 	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { put(&c.Labels) })
-	if err != nil && kube.WhatNext(err) != kube.Gone {
+	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
 	return nil

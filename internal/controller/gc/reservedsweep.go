@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/interruptions"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -62,7 +62,7 @@ func (s *Collector) reserved(ctx context.Context, now time.Time, instances []ec2
 
 func (s *Collector) expire(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	_, err := s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { interruptions.Mark(c, interruption.BlockExpiring, now) })
-	if err != nil && kube.WhatNext(err) != kube.Gone {
+	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
 	s.Log.Info("the capacity block of an instance ends", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
@@ -78,12 +78,12 @@ func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	}
 	for _, n := range nodes { // before the claim: a claim with the old label is processed again
 		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { withoutReservation(n.Labels) })
-		if err != nil && kube.WhatNext(err) != kube.Gone {
+		if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 			return err
 		}
 	}
 	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { withoutReservation(c.Labels) })
-	if err != nil && kube.WhatNext(err) != kube.Gone {
+	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
 	s.Log.Info("the capacity reservation of an instance has ended; the instance runs on as on-demand", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,

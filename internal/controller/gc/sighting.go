@@ -11,13 +11,13 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // sighting is a finding of the sweeper that a user must decide about.
 type sighting struct {
 	key     string // identifies the subject: logged once while it lasts
-	reason  kube.Reason
+	reason  kubeclient.Reason
 	message string
 	hint    string
 }
@@ -26,7 +26,7 @@ type sighting struct {
 func sightings(out SweepResult, name string) []sighting {
 	var all []sighting
 	for _, o := range out.Held {
-		all = append(all, sighting{"breaker " + o.Kind, kube.ReasonHeldBack, o.String(),
+		all = append(all, sighting{"breaker " + o.Kind, kubeclient.ReasonHeldBack, o.String(),
 			"is it true? Then remove them by hand, or set --breaker-share (BREAKER_SHARE) to 1 until it is done; else see what was restored, renamed or hidden"})
 	}
 	byUID := map[string][]ec2.Instance{}
@@ -34,7 +34,7 @@ func sightings(out SweepResult, name string) []sighting {
 		byUID[i.Tags[ec2.TagUID]] = append(byUID[i.Tags[ec2.TagUID]], i)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(byUID)) {
-		all = append(all, sighting{"namesake " + uid, kube.ReasonNamesake,
+		all = append(all, sighting{"namesake " + uid, kubeclient.ReasonNamesake,
 			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; they are not touched", quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), whose(byUID[uid])),
 			"give each cluster of an account and region a name of its own"})
 	}
@@ -44,7 +44,7 @@ func sightings(out SweepResult, name string) []sighting {
 			ids = append(ids, i.ID)
 		}
 		slices.Sort(ids)
-		all = append(all, sighting{"legacy " + strings.Join(ids, ","), kube.ReasonNamesake,
+		all = append(all, sighting{"legacy " + strings.Join(ids, ","), kubeclient.ReasonNamesake,
 			fmt.Sprintf("%s our cluster's name%s, no mark of who made them, and no NodeClaim or Node here: another cluster's Karpenter may have our name: %s; they are not touched",
 				verb(len(ids)), quoted(name), whose(out.Legacy)),
 			"find out whose they are; terminate them by hand if they are not needed"})
@@ -109,7 +109,7 @@ func (s *Collector) tellPools(ctx context.Context, all []sighting) {
 	if err := s.Cache.List(ctx, &pools); err != nil {
 		return
 	}
-	texts := map[kube.Reason][]string{}
+	texts := map[kubeclient.Reason][]string{}
 	for _, one := range all {
 		texts[one.reason] = append(texts[one.reason], one.message+"; "+one.hint)
 	}

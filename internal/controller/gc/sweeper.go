@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
@@ -212,7 +212,7 @@ func (s *Collector) drop(ctx context.Context, claim *karpv1.NodeClaim, now time.
 // tellUntagged emits an event about an instance that EC2 does not list as this cluster's, as its tags are gone, although a claim has it.
 func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	if i.Owner == ec2.Unmarked && s.Market != nil {
-		s.Tell.Tell(claim, kube.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
+		s.Tell.Tell(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Machines, s.Market.Region, claim, i).String())
 	}
 }
 
@@ -220,11 +220,11 @@ func (s *Collector) tellUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 // launch, and longer each time, because the cause may last: a KMS key that EC2 may not use, for example.
 func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
-		s.Tell.Tell(claim, kube.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
+		s.Tell.Tell(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)
 		return
 	}
 	s.Holds.Died(now, claim.CreationTimestamp.Time, claim.Labels[karpv1.LabelNodePool], "the last, "+claim.Status.ProviderID+", ended: "+why)
-	s.Tell.Tell(claim, kube.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
+	s.Tell.Tell(claim, kubeclient.ReasonNotJoining, "The instance "+claim.Status.ProviderID+" ended before it joined the cluster: "+why)
 }
 
 // templates deletes launch templates that no launch has used for a while. They are created again when needed.

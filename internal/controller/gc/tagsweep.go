@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // Limits for tagging instances, in total per pass and in parallel: tags are not urgent, and launches need the API rate limit more.
@@ -61,7 +61,7 @@ func (s *Collector) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.No
 		}
 		c.Annotations[awsv1.AnnotationTagged], c.Annotations[awsv1.AnnotationClusterNameTagged] = "true", "true"
 	})
-	if err != nil && kube.WhatNext(err) == kube.Gone {
+	if err != nil && kubeclient.WhatNext(err) == kubeclient.Gone {
 		return nil
 	}
 	return err

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // Mark writes the annotation on the claim.
@@ -211,8 +211,8 @@ func (i *Handler) depart(ctx context.Context, d departure, now time.Time) error 
 
 // isPassing reports whether the next pass reads fresh state anyway, so that the error need not be logged.
 func isPassing(err error) bool {
-	next := kube.WhatNext(err)
-	return next == kube.Gone || next == kube.Reread
+	next := kubeclient.WhatNext(err)
+	return next == kubeclient.Gone || next == kubeclient.Reread
 }
 
 // remove deletes the claim, so that its node drains.
@@ -223,7 +223,7 @@ func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error 
 		}
 		reason, _ := eventOf(interruption.Notice{Kind: d.kind})
 		if reason == "" {
-			reason = kube.ReasonTerminatingOnInterruption
+			reason = kubeclient.ReasonTerminatingOnInterruption
 		}
 		c.StatusConditions().Set(now, metav1.Condition{
 			Type: karpv1.ConditionDisruptionReason, Status: metav1.ConditionTrue, Reason: string(reason),
@@ -244,12 +244,12 @@ func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error 
 	pool := claim.Labels[karpv1.LabelNodePool]
 	nodestate.PodLoss{Claim: claim, Reason: string(d.kind), Pods: nodestate.Displaced(ctx, i.Cluster, claim, now)}.Count(i.Metrics)
 	message := "Interrupted: " + string(d.kind)
-	i.Tell.Tell(claim, kube.ReasonTerminatingOnInterruption, message)
+	i.Tell.Tell(claim, kubeclient.ReasonTerminatingOnInterruption, message)
 	if d.kind == interruption.InstanceTerminated {
 		nodeclaim.FindExternalTermination(ctx, i.Machines, claim).Report(i.Tell, i.Metrics, i.Log)
 	}
 	for _, node := range d.nodes {
-		i.Tell.Tell(node, kube.ReasonTerminatingOnInterruption, message)
+		i.Tell.Tell(node, kubeclient.ReasonTerminatingOnInterruption, message)
 	}
 	i.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "reason", string(d.kind), "Node", claim.Status.NodeName,
 		"providerID", claim.Status.ProviderID, "replacementAskedFor", i.Departures.Provided(claim.Name))

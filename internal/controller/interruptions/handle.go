@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // addressBook finds the claims that an interruption message is about.
@@ -126,7 +126,7 @@ func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, n inter
 func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, n interruption.Notice, now time.Time) error {
 	marked, err := i.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { Mark(c, n.Kind, now) })
 	if err != nil {
-		if kube.WhatNext(err) == kube.Gone {
+		if kubeclient.WhatNext(err) == kubeclient.Gone {
 			return nil
 		}
 		return err
@@ -188,28 +188,28 @@ func endingReasons() map[interruption.Kind]string {
 }
 
 // eventOf returns the reason and text of the event about an interruption message.
-func eventOf(n interruption.Notice) (kube.Reason, string) {
+func eventOf(n interruption.Notice) (kubeclient.Reason, string) {
 	switch n.Kind {
 	case interruption.SpotInterrupted:
-		return kube.ReasonSpotInterrupted, "EC2 takes the spot instance back in two minutes"
+		return kubeclient.ReasonSpotInterrupted, "EC2 takes the spot instance back in two minutes"
 	case interruption.RebalanceRecommended:
-		return kube.ReasonRebalanceRecommended, "EC2 sees a higher risk than usual that it takes the spot instance back"
+		return kubeclient.ReasonRebalanceRecommended, "EC2 sees a higher risk than usual that it takes the spot instance back"
 	case interruption.ScheduledChange:
-		return kube.ReasonInstanceUnhealthy, "AWS Health announces a change that ends or stops the instance"
+		return kubeclient.ReasonInstanceUnhealthy, "AWS Health announces a change that ends or stops the instance"
 	case interruption.InstanceStopped:
-		return kube.ReasonInstanceStopping, "The instance is " + n.State
+		return kubeclient.ReasonInstanceStopping, "The instance is " + n.State
 	case interruption.InstanceTerminated:
-		return kube.ReasonInstanceTerminating, "The instance is " + n.State
+		return kubeclient.ReasonInstanceTerminating, "The instance is " + n.State
 	case interruption.ReservationInterrupted:
-		return kube.ReasonReservationInterrupted, "The owner of the capacity reservation takes the instance back in two minutes"
+		return kubeclient.ReasonReservationInterrupted, "The owner of the capacity reservation takes the instance back in two minutes"
 	case interruption.BlockExpiring:
-		return kube.ReasonReservationInterrupted, "The capacity block " + n.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"
+		return kubeclient.ReasonReservationInterrupted, "The capacity block " + n.Reservation + " ends; EC2 begins to terminate its instances in ten minutes"
 	case interruption.InstanceImpaired:
-		return kube.ReasonInstanceUnhealthy, "EC2's status check of the instance fails"
+		return kubeclient.ReasonInstanceUnhealthy, "EC2's status check of the instance fails"
 	case interruption.SystemImpaired:
-		return kube.ReasonInstanceUnhealthy, "EC2's status check of the instance's host fails"
+		return kubeclient.ReasonInstanceUnhealthy, "EC2's status check of the instance's host fails"
 	case interruption.EventScheduled:
-		return kube.ReasonInstanceUnhealthy, "EC2 has scheduled a reboot, a stop or the retirement of the instance"
+		return kubeclient.ReasonInstanceUnhealthy, "EC2 has scheduled a reboot, a stop or the retirement of the instance"
 	case interruption.NoOp:
 	}
 	return "", ""

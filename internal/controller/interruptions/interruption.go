@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
@@ -43,7 +43,7 @@ type Handler struct {
 	Troubles   StatusChecks                // nil: EC2 is not asked for status checks and scheduled events
 	Shortages  *ec2.Shortages              // offerings for which EC2 reported insufficient capacity
 	Departures *nodestate.PlannedEvictions // of the Provisioner
-	Ledger     *kube.Ledger                // claims in flight that this process created
+	Ledger     *snapshot.Ledger            // claims in flight that this process created
 	Batch      *loop.Batch                 // the pods that wait for the next plan
 	ClusterUID string                      // a claim with another one is not ours
 	Account    string                      // of the cluster; messages from other accounts are ignored. Empty: it is not known, and not compared

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -141,7 +141,7 @@ func (i *Handler) takeAway(ctx context.Context, one illness, now time.Time) erro
 
 // holdBack emits an event: a failing instance is not replaced, because too many instances fail.
 func (i *Handler) holdBack(one illness, broken, total int) {
-	i.Tell.Tell(one.claim, kube.ReasonRepairBlocked, fmt.Sprintf(
+	i.Tell.Tell(one.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
 		"The instance is not replaced although its %s check fails: those of %d of %s fail, more than a fifth, so the cause is probably not the instances",
 		one.trouble.Kind, broken, loop.Count(total, "instance")))
 }

@@ -9,7 +9,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // NodeReader reads the Nodes, pods and volume attachments of an instance or a Node.
@@ -41,5 +41,5 @@ type LiveReader interface {
 
 // EventRecorder emits events.
 type EventRecorder interface {
-	Tell(about client.Object, reason kube.Reason, message string)
+	Tell(about client.Object, reason kubeclient.Reason, message string)
 }

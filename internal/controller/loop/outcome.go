@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
@@ -58,9 +58,9 @@ func Outcome(o OutcomeOf) (reconcile.Result, error) {
 	}
 	next, hint := SortError(o.Err)
 	switch next {
-	case kube.Reread, kube.Gone:
+	case kubeclient.Reread, kubeclient.Gone:
 		return reconcile.Result{RequeueAfter: rereadAfter}, nil
-	case kube.GoOn, kube.Retry, kube.Tell, kube.Reject:
+	case kubeclient.GoOn, kubeclient.Retry, kubeclient.Tell, kubeclient.Reject:
 	}
 	o.Metrics.Failures.WithLabelValues(o.Loop, string(next)).Inc()
 	now := o.Now.Now()
@@ -69,23 +69,23 @@ func Outcome(o OutcomeOf) (reconcile.Result, error) {
 		o.Log.Error("cannot go on with "+o.Kind, o.Kind, o.Name, "error", o.Err.Error(), "hint", hint, "next", string(next))
 	}
 	wait := until.Sub(now)
-	if next != kube.Retry {
+	if next != kubeclient.Retry {
 		wait = userFixAfter
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
 // SortError returns how to continue after an error of AWS or the API server, and a hint for the user.
-func SortError(err error) (kube.Next, string) {
+func SortError(err error) (kubeclient.Next, string) {
 	var aws *awserr.Error
 	if !errors.As(err, &aws) {
-		return kube.WhatNext(err), kube.Hint(err)
+		return kubeclient.WhatNext(err), kubeclient.Hint(err)
 	}
 	switch aws.Kind {
 	case awserr.Denied, awserr.Misconfigured, awserr.Refused, awserr.Unknown:
-		return kube.Tell, aws.Hint
+		return kubeclient.Tell, aws.Hint
 	default:
 	}
 	// This includes Gone: callers for which it matters handle it, and what AWS does not show yet appears later.
-	return kube.Retry, aws.Hint
+	return kubeclient.Retry, aws.Hint
 }

@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // RateLimitedRecorder emits events at a limited rate, for events that may be late. Otherwise a plan for thousands of pods would make the
@@ -26,9 +26,9 @@ type RateLimitedRecorder struct {
 
 // QueuedEvent is an event that waits until the rate limit lets it be emitted.
 type QueuedEvent struct {
-	About   client.Object // the object of the event
-	Reason  kube.Reason   // the machine-readable reason
-	Message string        // one sentence for the user
+	About   client.Object     // the object of the event
+	Reason  kubeclient.Reason // the machine-readable reason
+	Message string            // one sentence for the user
 }
 
 // Limits of a RateLimitedRecorder.
@@ -91,7 +91,7 @@ func (d *RateLimitedRecorder) take(namespace string) QueuedEvent {
 }
 
 // Later queues the event.
-func (d *RateLimitedRecorder) Later(about client.Object, reason kube.Reason, message string) {
+func (d *RateLimitedRecorder) Later(about client.Object, reason kubeclient.Reason, message string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	namespace := about.GetNamespace()

@@ -17,15 +17,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
 // Evictor evicts and deletes pods.
 type Evictor interface {
-	Evict(ctx context.Context, pod kube.PodRef) (kube.Eviction, error)
-	DeletePod(ctx context.Context, pod kube.PodRef, grace int64) error
+	Evict(ctx context.Context, pod writer.PodRef) (writer.Eviction, error)
+	DeletePod(ctx context.Context, pod writer.PodRef, grace int64) error
 }
 
 // InstanceLauncher launches instances and finds those that it launched.
@@ -43,7 +44,7 @@ type Reconciler struct {
 	Buyer    InstanceLauncher          // launches instances and finds earlier launches
 	Machines loop.InstanceClient       // describes and terminates instances
 	Offers   *offerings.RequestBuilder // builds launch requests
-	Ledger   *kube.Ledger              // claims in flight that this process created
+	Ledger   *snapshot.Ledger          // claims in flight that this process created
 	Batch    *loop.Batch               // ended at once when pods must be planned anew
 	Holds    *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Unhelped *poolhealth.PodBackoff    // back-off of pods that new nodes did not make schedulable

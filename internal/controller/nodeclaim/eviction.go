@@ -17,7 +17,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
@@ -52,13 +53,13 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 	}
 	wait.Wait()
 	for _, pod := range step.Protected {
-		e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
+		e.tell.Tell(node, kubeclient.ReasonFailedDraining, "Pod "+pod.ID()+" is annotated with "+karpv1.AnnotationDoNotDisrupt+"="+pod.DoNotDisrupt)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
-			e.tell.Tell(drained(pod), kube.ReasonDoNotDisruptUntil, "The pod's node leaves, and the pod stays until "+until.UTC().Format(time.RFC3339))
+			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptUntil, "The pod's node leaves, and the pod stays until "+until.UTC().Format(time.RFC3339))
 		}
 	}
 	for _, pod := range step.Misread {
-		e.tell.Tell(drained(pod), kube.ReasonInvalidDoNotDisrupt, fmt.Sprintf("The annotation %s=%q protects nothing: write \"true\", or a duration such as \"30m\"",
+		e.tell.Tell(drained(pod), kubeclient.ReasonInvalidDoNotDisrupt, fmt.Sprintf("The annotation %s=%q protects nothing: write \"true\", or a duration such as \"30m\"",
 			karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
 	}
 	return e.failed(node, slices.Concat(step.Evict, forcedPods(step.Force)), errs)
@@ -74,7 +75,7 @@ func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) erro
 	}
 	for i, err := range errs {
 		if err != nil && isRefused(err) {
-			e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pods[i].ID()+" cannot be evicted: "+err.Error())
+			e.tell.Tell(node, kubeclient.ReasonFailedDraining, "Pod "+pods[i].ID()+" cannot be evicted: "+err.Error())
 			errs[i] = nil
 		}
 	}
@@ -84,8 +85,8 @@ func (e eviction) failed(node *corev1.Node, pods []drain.Pod, errs []error) erro
 // isRefused reports whether the error is about one pod and not about the API server, so that a retry would fail in the same
 // way.
 func isRefused(err error) bool {
-	next := kube.WhatNext(err)
-	return next == kube.Tell || next == kube.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
+	next := kubeclient.WhatNext(err)
+	return next == kubeclient.Tell || next == kubeclient.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
 }
 
 func forcedPods(forced []drain.Forced) []drain.Pod {
@@ -102,17 +103,17 @@ func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, r
 	case err != nil:
 		e.metrics.Evictions.WithLabelValues("500").Inc()
 		return err
-	case answer.Result == kube.Blocked:
+	case answer.Result == writer.Blocked:
 		e.metrics.Evictions.WithLabelValues("429").Inc()
-		e.tell.Tell(node, kube.ReasonFailedDraining, "Pod "+pod.ID()+" may not be evicted now: "+answer.Message)
-	case answer.Result == kube.PodGone:
+		e.tell.Tell(node, kubeclient.ReasonFailedDraining, "Pod "+pod.ID()+" may not be evicted now: "+answer.Message)
+	case answer.Result == writer.PodGone:
 		e.metrics.Evictions.WithLabelValues("404").Inc()
 	default:
 		e.metrics.Evictions.WithLabelValues("200").Inc()
 		e.metrics.Pods.Drained.WithLabelValues(reason).Inc()
-		e.tell.Tell(drained(pod), kube.ReasonEvicted, "Evicted pod: "+reason)
+		e.tell.Tell(drained(pod), kubeclient.ReasonEvicted, "Evicted pod: "+reason)
 		if until := pod.ProtectedUntil(); !until.IsZero() {
-			e.tell.Tell(drained(pod), kube.ReasonDoNotDisruptElapsed, "The protection by its annotation ended at "+until.UTC().Format(time.RFC3339))
+			e.tell.Tell(drained(pod), kubeclient.ReasonDoNotDisruptElapsed, "The protection by its annotation ended at "+until.UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
@@ -123,13 +124,13 @@ func (e eviction) force(ctx context.Context, forced drain.Forced) error {
 		return err
 	}
 	e.metrics.Pods.Drained.WithLabelValues("Forceful Termination").Inc()
-	e.tell.Tell(drained(forced.Pod), kube.ReasonDisrupted, "Deleted the pod: the termination grace period of its node ends")
+	e.tell.Tell(drained(forced.Pod), kubeclient.ReasonDisrupted, "Deleted the pod: the termination grace period of its node ends")
 	e.log.Info("deleted pod by force", "Pod", forced.Pod.ID(), "graceSeconds", forced.Grace.Seconds())
 	return nil
 }
 
-func ref(pod drain.Pod) kube.PodRef {
-	return kube.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+func ref(pod drain.Pod) writer.PodRef {
+	return writer.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
 // drained returns as much of a pod as an event needs.

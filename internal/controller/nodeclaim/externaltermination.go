@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
@@ -59,7 +59,7 @@ func (o ExternalTermination) Report(teller loop.EventRecorder, m *metrics.Metric
 	default:
 		message += "EC2 does not know it any more"
 	}
-	teller.Tell(o.Claim, kube.ReasonEndedOutside, message+"; "+hint)
+	teller.Tell(o.Claim, kubeclient.ReasonEndedOutside, message+"; "+hint)
 	log.Warn("an instance was ended from outside", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "EC2 says", o.Why, "hint", hint)
 }
 

@@ -21,7 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -134,7 +135,7 @@ func ClaimantOf(n *corev1.Node) lifecycle.Claimant {
 // isRegistered reports whether the claim was registered with this Node. Nodes cannot write NodeClaims, and a Node's
 // credentials are bound to its name; everything else on a Node may be untrue.
 func isRegistered(claim *karpv1.NodeClaim, n *corev1.Node) bool {
-	return kube.IsNodeOf(claim, n) && claim.StatusConditions().IsTrue(karpv1.ConditionRegistered)
+	return snapshot.IsNodeOf(claim, n) && claim.StatusConditions().IsTrue(karpv1.ConditionRegistered)
 }
 
 // isOwnedBy reports whether the Node names the claim as its owner.
@@ -171,8 +172,8 @@ func (c *Reconciler) tellRefused(claim *karpv1.NodeClaim, refused []refusedNode,
 			continue
 		}
 		pool := claim.Labels[karpv1.LabelNodePool]
-		c.Tell.Tell(claim, kube.ReasonNodeMismatch, r.message())
-		c.Tell.Tell(r.node, kube.ReasonNodeMismatch, r.message())
+		c.Tell.Tell(claim, kubeclient.ReasonNodeMismatch, r.message())
+		c.Tell.Tell(r.node, kubeclient.ReasonNodeMismatch, r.message())
 		c.Metrics.NodeMismatches.WithLabelValues(pool).Inc()
 		c.Log.Warn("did not register a Node: it has the provider ID of an instance and is not the Node of that instance", "Node", r.node.Name, "NodeClaim", claim.Name, "nodePool", pool,
 			"providerID", r.node.Spec.ProviderID, "cause", r.why)

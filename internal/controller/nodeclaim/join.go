@@ -12,7 +12,9 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -25,7 +27,7 @@ func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karp
 		return nil, err
 	}
 	if isBare {
-		c.Tell.Tell(v.Claim, kube.ReasonUnregisteredTaint, bareNode(node))
+		c.Tell.Tell(v.Claim, kubeclient.ReasonUnregisteredTaint, bareNode(node))
 	}
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		claim.Status.NodeName = node.Name
@@ -52,7 +54,7 @@ func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karp
 // server has it now: its managed fields name the writers of its taints only until the taints are written again.
 func bareNode(node *corev1.Node) string {
 	out := "Node " + node.Name + " joined without the taint " + karpv1.TaintUnregistered + ":NoExecute, so pods may have run on it before it was prepared: "
-	if by := diagnosis.StrangeTaintWriters(kube.TaintWriters(node)); len(by) > 0 {
+	if by := diagnosis.StrangeTaintWriters(evidence.TaintWriters(node)); len(by) > 0 {
 		return out + "it was " + diagnosis.TakenAwayBy + strings.Join(by, ", ")
 	}
 	return out + "add it in spec.userData of the EC2NodeClass"
@@ -72,7 +74,7 @@ func Prepare(node *corev1.Node, claim *karpv1.NodeClaim) {
 	}
 	maps.Copy(node.Labels, claim.Labels)
 	for key, value := range claim.Annotations {
-		if key != kube.AnnotationPods && key != kube.AnnotationPoolParts && key != kube.AnnotationClassParts { // these are for the claim only, and may be long
+		if key != conversion.AnnotationPods && key != conversion.AnnotationPoolParts && key != conversion.AnnotationClassParts { // these are for the claim only, and may be long
 			node.Annotations[key] = value
 		}
 	}
@@ -161,7 +163,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 		condition, message = karpv1.ConditionInitialized, waitingFor(step)
 	case lifecycle.Ready:
 		if step.Reason == lifecycle.WaitReplacement {
-			c.Tell.Tell(v.Claim, kube.ReasonWaitingReadiness, "Expired: waiting for another place for its pods to become ready")
+			c.Tell.Tell(v.Claim, kubeclient.ReasonWaitingReadiness, "Expired: waiting for another place for its pods to become ready")
 		}
 		return c.checkShape(ctx, v, now)
 	case lifecycle.Draining:

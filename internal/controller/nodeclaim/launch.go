@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
@@ -120,7 +121,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 			// The next plan would choose the same offering again, at once.
 			c.Holds.LaunchFailed(now, v.Claim.Labels[karpv1.LabelNodePool], f.Reason+": "+f.Message)
 		}
-		c.Tell.Tell(v.Claim, kube.ReasonInsufficientCapacity, awserr.Lasting(f))
+		c.Tell.Tell(v.Claim, kubeclient.ReasonInsufficientCapacity, awserr.Lasting(f))
 		c.Log.Info("no capacity for NodeClaim", "NodeClaim", v.Claim.Name, "nodePool", v.Claim.Labels[karpv1.LabelNodePool], "cause", f.Error())
 		return v.Claim, nil
 	}
@@ -136,7 +137,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 			c.Log.Error("launches of NodePool fail", "nodePool", pool, "reason", f.Reason, "error", f.Error(), "nextTry", until)
 		}
 	}
-	c.Tell.Tell(v.Claim, kube.ReasonLaunchFailed, awserr.Lasting(f))
+	c.Tell.Tell(v.Claim, kubeclient.ReasonLaunchFailed, awserr.Lasting(f))
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		conditions := claim.StatusConditions()
 		conditions.Start(now)
@@ -203,7 +204,7 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 		}
 		noteOverlays(claim, facts)
 		claim.Status.ProviderID, claim.Status.ImageID = instance.ProviderID(), instance.ImageID
-		claim.Status.Capacity, claim.Status.Allocatable = kube.Quantities(facts.Capacity), kube.Quantities(facts.Allocatable)
+		claim.Status.Capacity, claim.Status.Allocatable = conversion.Quantities(facts.Capacity), conversion.Quantities(facts.Allocatable)
 		withoutUnasked(claim)
 		conditions := claim.StatusConditions()
 		conditions.Start(now)
@@ -215,7 +216,7 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 	}
 	c.Holds.Launched(pool)
 	c.Metrics.Join.WithLabelValues("launched", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
-	c.Tell.Tell(claim, kube.ReasonLaunched, "Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
+	c.Tell.Tell(claim, kubeclient.ReasonLaunched, "Launched "+instance.ID+" ("+instance.Type+", "+instance.Zone+", "+instance.CapacityType+")")
 	c.Log.Info("launched NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "instance", instance.ID,
 		"instanceType", instance.Type, "zone", instance.Zone, "capacityType", instance.CapacityType, "image", instance.ImageID,
 		"pricePerHour", facts.Price.String(), "seconds", now.Sub(claim.CreationTimestamp.Time).Seconds())
@@ -224,8 +225,8 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 
 // noteClass writes on the claim what drift from its node class is later detected by.
 func noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, authority string) {
-	if made, err := kube.ClassMade(class, authority); err == nil { // else it never counts as drifted from its class
-		kube.Stamp(claim, nil, &made)
+	if made, err := conversion.ClassMade(class, authority); err == nil { // else it never counts as drifted from its class
+		conversion.Stamp(claim, nil, &made)
 	}
 	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
 }

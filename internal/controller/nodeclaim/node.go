@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
@@ -97,7 +97,7 @@ func mayLead(c *karpv1.NodeClaim, node *corev1.Node) bool {
 // free removes our finalizer from a deleted Node that does not belong to the instance in its provider ID. The instance is not touched.
 func (o *OrphanReconciler) free(ctx context.Context, node *corev1.Node, why string) error {
 	_, err := o.Objects.PatchNode(ctx, node, release)
-	if err != nil && kube.WhatNext(err) != kube.Gone {
+	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
 	o.Log.Warn("removed the finalizer of a deleted Node that has the provider ID of an instance and is not the Node of that instance", "Node", node.Name, "providerID", node.Spec.ProviderID, "cause", why)
@@ -182,7 +182,7 @@ func release(n *corev1.Node) {
 // releaseNode removes our finalizer from the Node, and counts its termination.
 func releaseNode(ctx context.Context, objects loop.ObjectWriter, m *metrics.Metrics, pool string, node *corev1.Node, now time.Time) error {
 	_, err := objects.PatchNode(ctx, node, release)
-	if err != nil && kube.WhatNext(err) != kube.Gone {
+	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
 	m.Nodes.Terminated.WithLabelValues(pool, node.Labels[corev1.LabelTopologyZone]).Inc()

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -123,7 +123,7 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 			_, out.Cordoned = node.Labels[karpv1.LabelExcludeFromLoadBalancers]
 		case isStartup && out.Startup == "":
 			out.Startup = taint.ToString()
-		case kube.IsEphemeral(&taint) && out.Ephemeral == "":
+		case snapshot.IsEphemeral(&taint) && out.Ephemeral == "":
 			out.Ephemeral = taint.ToString()
 		}
 	}

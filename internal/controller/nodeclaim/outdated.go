@@ -12,7 +12,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -86,15 +86,15 @@ func isReadyNow(class *awsv1.EC2NodeClass) bool {
 // launchOf returns what pool and class give now, and whether the claim was created from something else. Hashes of another
 // hash version are ignored. authority is Reconciler.Authority.
 func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass, authority string) (given string, differs bool, err error) {
-	nowPool, err := kube.PoolMade(pool)
+	nowPool, err := conversion.PoolMade(pool)
 	if err != nil {
 		return "", false, err
 	}
-	nowClass, err := kube.ClassMade(class, authority)
+	nowClass, err := conversion.ClassMade(class, authority)
 	if err != nil {
 		return "", false, err
 	}
-	ofPool, ofClass := kube.MadeFrom(claim, pool)
+	ofPool, ofClass := conversion.MadeFrom(claim, pool)
 	isGone := claim.Status.ImageID != "" && len(class.Status.AMIs) > 0 &&
 		!slices.ContainsFunc(class.Status.AMIs, func(i awsv1.AMI) bool { return i.ID == claim.Status.ImageID })
 	given = fmt.Sprint(nowPool.Stamp, nowClass.Stamp, class.Status.AMIs)

@@ -13,7 +13,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -25,7 +25,7 @@ func (c *Reconciler) quarantine(ctx context.Context, v View, step lifecycle.Step
 		c.Log.Warn("an instance has lost its tags and is not terminated; its NodeClaim is kept until the instance is gone", "NodeClaim", claim.Name,
 			"nodePool", claim.Labels[karpv1.LabelNodePool], "instance", v.instance.ID, "hint", message)
 	}
-	c.Tell.Tell(claim, kube.ReasonTagsMissing, message)
+	c.Tell.Tell(claim, kubeclient.ReasonTagsMissing, message)
 	return c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.StatusConditions().SetFalse(now, karpv1.ConditionInstanceTerminating, step.Reason, message)
 	})

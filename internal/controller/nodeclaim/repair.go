@@ -11,7 +11,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -42,8 +42,8 @@ func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 	}
 	message := fmt.Sprintf("The node is not replaced although %s is not as it should be: %d of %s of %s are unwell, more than a fifth, so the cause is probably not the instances",
 		ailment.Condition, unwell, loop.Count(total, "node"), where)
-	r.Tell.Tell(node, kube.ReasonRepairBlocked, message)
-	r.Tell.Tell(claim, kube.ReasonRepairBlocked, message)
+	r.Tell.Tell(node, kubeclient.ReasonRepairBlocked, message)
+	r.Tell.Tell(claim, kubeclient.ReasonRepairBlocked, message)
 	return ailment, nil
 }
 
@@ -75,7 +75,7 @@ func (c *Reconciler) condemn(ctx context.Context, v View, condition string) (*ka
 	}
 	c.Metrics.Unhealthy.WithLabelValues(condition, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType], claim.Status.ImageID).Inc()
 	message := "The node is replaced: " + condition + " has not been as it should be for too long"
-	c.Tell.Tell(claim, kube.ReasonDisruptionTerminating, message)
-	c.Tell.Tell(v.node(), kube.ReasonDisruptionTerminating, message)
+	c.Tell.Tell(claim, kubeclient.ReasonDisruptionTerminating, message)
+	c.Tell.Tell(v.node(), kubeclient.ReasonDisruptionTerminating, message)
 	return claim, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -28,7 +28,7 @@ type Replacements struct {
 	Cache      client.Reader               // reads objects from the informers
 	Cluster    loop.NodeReader             // reads cluster state from the informers
 	Departures *nodestate.PlannedEvictions // of the Provisioner
-	Ledger     *kube.Ledger                // claims in flight that this process created
+	Ledger     *snapshot.Ledger            // claims in flight that this process created
 	Batch      *loop.Batch                 // the pods that wait for the next plan
 	Statics    bool                        // static pools are kept at their number of replicas
 

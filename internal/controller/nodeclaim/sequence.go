@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // TurnPoll is how often the controller checks whether the next pod may be evicted.
@@ -95,7 +95,7 @@ func placedPods(ctx context.Context, pods client.Reader, order []string) (placed
 			return out, err
 		}
 		for i := range list.Items {
-			if p := &list.Items[i]; p.DeletionTimestamp == nil && p.Spec.NodeName != "" && !kube.IsFinished(p) {
+			if p := &list.Items[i]; p.DeletionTimestamp == nil && p.Spec.NodeName != "" && !conversion.IsFinished(p) {
 				out.add(p, isTurn[nodestate.PodID(p)])
 			}
 		}

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -17,8 +18,8 @@ func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*ka
 	if len(v.nodes) != 1 || len(node.Status.Capacity) == 0 {
 		return v.Claim, nil
 	}
-	promised, has := kube.Amounts(v.Claim.Status.Capacity), kube.Amounts(node.Status.Capacity)
-	short := lifecycle.Shortfall(kube.Amounts(v.Claim.Spec.Resources.Requests), promised, has)
+	promised, has := conversion.Amounts(v.Claim.Status.Capacity), conversion.Amounts(node.Status.Capacity)
+	short := lifecycle.Shortfall(conversion.Amounts(v.Claim.Spec.Resources.Requests), promised, has)
 	known, ok := v.Claim.StatusConditions().Find(karpv1.ConditionConsistentStateFound)
 	if short == "" {
 		if ok && known.Status == metav1.ConditionTrue {
@@ -33,7 +34,7 @@ func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*ka
 		have = "none"
 	}
 	message := "The node has " + have + " of " + short + ", less than nine tenths of the " + want + " that its instance type promises"
-	c.Tell.Tell(v.Claim, kube.ReasonConsistencyCheck, message)
+	c.Tell.Tell(v.Claim, kubeclient.ReasonConsistencyCheck, message)
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		claim.StatusConditions().SetFalse(now, karpv1.ConditionConsistentStateFound, karpv1.ReasonConsistencyCheckFailed, message)
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/controller/diagnoser"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -44,14 +44,14 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 		FindExternalTermination(ctx, c.Machines, v.Claim).Report(c.Tell, c.Metrics, c.Log)
 	}
 	if step.Reason == lifecycle.ReasonOutdated {
-		c.Tell.Tell(v.Claim, kube.ReasonNotJoining, outdatedText(c.Diagnoses, v.Claim))
+		c.Tell.Tell(v.Claim, kubeclient.ReasonNotJoining, outdatedText(c.Diagnoses, v.Claim))
 	}
 	if step.Reason == lifecycle.ReasonLaunchTimeout || step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.Registrations.Note(v.Claim, false)
 	}
 	if step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.Holds.JoinFailed(c.Now.Now(), v.Claim.CreationTimestamp.Time, pool, "the last was "+v.Claim.Status.ProviderID)
-		c.Tell.Tell(v.Claim, kube.ReasonNotJoining, "The instance "+v.Claim.Status.ProviderID+" has not joined the cluster within "+
+		c.Tell.Tell(v.Claim, kubeclient.ReasonNotJoining, "The instance "+v.Claim.Status.ProviderID+" has not joined the cluster within "+
 			lifecycle.RegistrationTimeout.String()+" and is terminated")
 	}
 	c.Log.Info("deleted NodeClaim", "NodeClaim", v.Claim.Name, "nodePool", pool, "reason", step.Reason, "phase", string(step.Phase),
@@ -75,9 +75,9 @@ func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim
 		return nil, err
 	}
 	at := claim.Annotations[karpv1.AnnotationTerminationTimestamp]
-	c.Tell.Tell(claim, kube.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+	c.Tell.Tell(claim, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
 	for _, node := range v.nodes {
-		c.Tell.Tell(node, kube.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+		c.Tell.Tell(node, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
 	}
 	return claim, nil
 }
@@ -111,7 +111,7 @@ func (c *Reconciler) dropStrays(ctx context.Context, v View) error {
 		}
 		if slices.Contains(stray.Finalizers, karpv1.FinalizerTermination) {
 			_, err := c.Objects.PatchNode(ctx, stray, release)
-			if err != nil && kube.WhatNext(err) != kube.Gone {
+			if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 				return err
 			}
 		}
@@ -170,7 +170,7 @@ func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
 	_, err := c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.Finalizers = slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
 	})
-	if err != nil && kube.WhatNext(err) != kube.Gone {
+	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
 		return err
 	}
 	c.attempts.forget(claim.UID)
@@ -200,7 +200,7 @@ func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.St
 	}
 	message := step.Detail + " volumes are still attached"
 	if node := v.node(); node != nil {
-		c.Tell.Tell(node, kube.ReasonAwaitingVolumes, message)
+		c.Tell.Tell(node, kubeclient.ReasonAwaitingVolumes, message)
 	}
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		conditions := claim.StatusConditions()

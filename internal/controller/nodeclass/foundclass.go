@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/driftcheck"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // resolvedClass is what AWS answered about a node class, and what is wrong with the class itself.
@@ -228,10 +228,10 @@ func amis(images []ami.Image) []awsv1.AMI {
 }
 
 // disksOf returns the volumes of the images.
-func disksOf(images []ami.Image) []kube.ImageDisks {
-	var out []kube.ImageDisks
+func disksOf(images []ami.Image) []conversion.ImageDisks {
+	var out []conversion.ImageDisks
 	for _, i := range images {
-		out = append(out, kube.ImageDisks{ID: i.ID, Name: i.Name, GiB: i.Disks})
+		out = append(out, conversion.ImageDisks{ID: i.ID, Name: i.Name, GiB: i.Disks})
 	}
 	return out
 }
@@ -244,13 +244,13 @@ func classProblem(class *awsv1.EC2NodeClass) offerings.Problem {
 			return offerings.Problem{Reason: awsv1.ReasonTagValidationFailed, Message: "the tag " + key + " is set by Joiner itself: remove it from spec.tags"}
 		}
 	}
-	if text := kube.DiskProblem(class.Spec.BlockDeviceMappings); text != "" {
+	if text := conversion.DiskProblem(class.Spec.BlockDeviceMappings); text != "" {
 		return offerings.Problem{Reason: "BlockDeviceMappingInvalid", Message: text}
 	}
-	if reason, message := kube.KubeletProblem(class); reason != "" {
+	if reason, message := conversion.KubeletProblem(class); reason != "" {
 		return offerings.Problem{Reason: reason, Message: message}
 	}
-	if _, err := kube.Settings(class); err != nil {
+	if _, err := conversion.Settings(class); err != nil {
 		return offerings.Problem{Reason: awsv1.ReasonInvalidKubeletConfiguration, Message: err.Error()}
 	}
 	return offerings.Problem{}

@@ -15,7 +15,7 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // IneffectiveFieldWarner reports fields of objects that are accepted and have no effect. It writes one log line and one event on the object
@@ -143,7 +143,7 @@ func (h *IneffectiveFieldWarner) report(object client.Object, kind string, lapse
 		}
 	}
 	if len(news) > 0 {
-		h.Tell.Tell(object, kube.ReasonNotHonoured, strings.Join(news, "; "))
+		h.Tell.Tell(object, kubeclient.ReasonNotHonoured, strings.Join(news, "; "))
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
@@ -157,7 +158,7 @@ func holdClass(class *awsv1.EC2NodeClass) {
 func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
 	conditions := class.StatusConditions()
 	if c, ok := conditions.Find(awsv1.ConditionPreflightPassed); ok && c.Status != "True" && conditions.IsReady() {
-		n.Tell.Tell(class, kube.ReasonPreflightFailed, c.Message)
+		n.Tell.Tell(class, kubeclient.ReasonPreflightFailed, c.Message)
 	}
 	switch isReady := conditions.IsReady(); {
 	case isReady && !wasReady:
@@ -176,7 +177,7 @@ func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
 		}
 		// Unknown conditions, as each new class has them, are no reason for a warning.
 		if slices.ContainsFunc(class.Status.Conditions, isFalse) {
-			n.Tell.Tell(class, kube.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
+			n.Tell.Tell(class, kubeclient.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
 		}
 	}
 }
@@ -207,7 +208,7 @@ func (n *Reconciler) look(ctx context.Context, class *awsv1.EC2NodeClass) resolv
 		f.problem = p
 	}
 	n.lookAhead(ctx, class, &f)
-	if text := kube.SnapshotProblem(class.Spec.BlockDeviceMappings, disksOf(f.images)); text != "" && f.problem.Reason == "" && !f.pending {
+	if text := conversion.SnapshotProblem(class.Spec.BlockDeviceMappings, disksOf(f.images)); text != "" && f.problem.Reason == "" && !f.pending {
 		f.problem = offerings.Problem{Reason: "BlockDeviceMappingInvalid", Message: text}
 	}
 	return f
@@ -244,7 +245,7 @@ func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (t
 		return time.Time{}, nil
 	}
 	var claims karpv1.NodeClaimList
-	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: class.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: class.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return time.Time{}, err
 	}
 	var waiting []string

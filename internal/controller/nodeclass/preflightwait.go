@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // reasonPreflightPending is the reason of conditions as long as the preflight checks of a node class have no result.
@@ -68,7 +68,7 @@ func (f *resolvedClass) await(class *awsv1.EC2NodeClass, isOver bool) {
 // credentials.
 func (n *Reconciler) isDisproved(ctx context.Context, class string, since, now time.Time) bool {
 	var claims karpv1.NodeClaimList
-	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kube.IndexClaimClass: class}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: class}, client.UnsafeDisableDeepCopy); err != nil {
 		return false
 	}
 	for i := range claims.Items {

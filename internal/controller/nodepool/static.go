@@ -18,7 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
@@ -33,7 +34,7 @@ type StaticReconciler struct {
 	Cluster loop.NodeReader           // reads cluster state from the informers
 	Claims  staticMaker               // creates claims of static pools
 	Objects loop.ObjectWriter         // writes objects to the API server
-	Ledger  *kube.Ledger              // claims in flight that this process created
+	Ledger  *snapshot.Ledger          // claims in flight that this process created
 	Holds   *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Tell    loop.EventRecorder        // emits events
 	Metrics *metrics.Metrics          // the metrics of this process
@@ -233,7 +234,7 @@ func (s *StaticReconciler) dismiss(ctx context.Context, claims []*karpv1.NodeCla
 		s.Ledger.Forget(c.UID)
 		pool := c.Labels[karpv1.LabelNodePool]
 		nodestate.PodLoss{Claim: c, Reason: reasonSurplus, Pods: nodestate.Displaced(ctx, s.Cluster, c, now)}.Count(s.Metrics)
-		s.Tell.Tell(c, kube.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
+		s.Tell.Tell(c, kubeclient.ReasonDisruptionTerminating, "NodePool "+pool+" has more nodes than its spec.replicas")
 		s.Log.Info("deleted NodeClaim", "NodeClaim", c.Name, "nodePool", pool, "reason", reasonSurplus, "Node", c.Status.NodeName,
 			"providerID", c.Status.ProviderID, "ageSeconds", now.Sub(c.CreationTimestamp.Time).Seconds())
 	}

@@ -9,7 +9,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/disruption/drain"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
@@ -21,7 +21,7 @@ func DrainPod(pod *corev1.Pod) drain.Pod {
 		Critical:     slices.Contains([]string{"system-cluster-critical", "system-node-critical"}, pod.Spec.PriorityClassName),
 		DoNotDisrupt: pod.Annotations[karpv1.AnnotationDoNotDisrupt],
 		Grace:        30 * time.Second,
-		Bulk:         kube.Requests(pod).Bulk(),
+		Bulk:         conversion.Requests(pod).Bulk(),
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		out.Daemon, out.Mirror = owner.Kind == "DaemonSet", owner.Kind == "Node"

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
@@ -83,7 +83,7 @@ func (d *PlannedEvictions) Lose(claim *karpv1.NodeClaim) {
 		d.lost, d.ended = map[string]int{}, map[types.UID]int{}
 	}
 	d.ended[claim.UID] = d.started
-	for _, pod := range kube.PodsOf(claim) {
+	for _, pod := range conversion.PodsOf(claim) {
 		d.lost[pod] = d.started
 	}
 }
@@ -116,5 +116,5 @@ func IsBroken(claim *karpv1.NodeClaim) bool {
 
 // IsFor reports whether the claim was created for one of the pods.
 func IsFor(claim *karpv1.NodeClaim, pods map[string]bool) bool {
-	return slices.ContainsFunc(kube.PodsOf(claim), func(id string) bool { return pods[id] })
+	return slices.ContainsFunc(conversion.PodsOf(claim), func(id string) bool { return pods[id] })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/disruption"
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
@@ -66,7 +66,7 @@ func readAnnotations(annotations map[string]string, now time.Time, p *disruption
 
 // notOfPolicy returns annotations of NodePools in our domain that are not about the policy, or are read elsewhere.
 func notOfPolicy() []string {
-	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, AnnotationDriftAllow, AnnotationDriftState, kube.AnnotationFailed}
+	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, AnnotationDriftAllow, AnnotationDriftState, kubeclient.AnnotationFailed}
 }
 
 // misspelt is the problem of an annotation that is not known. Who seems to mean one that is gets what that would hold back.

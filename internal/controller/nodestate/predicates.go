@@ -10,7 +10,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // NodeMatters passes the changes of a Node that can affect its claim, and no heartbeats.
@@ -54,7 +54,7 @@ func ClassMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			e.ObjectOld.GetAnnotations()[awsv1.AnnotationPreflight] != e.ObjectNew.GetAnnotations()[awsv1.AnnotationPreflight] ||
-			e.ObjectOld.GetAnnotations()[kube.AnnotationImages] != e.ObjectNew.GetAnnotations()[kube.AnnotationImages]
+			e.ObjectOld.GetAnnotations()[kubeclient.AnnotationImages] != e.ObjectNew.GetAnnotations()[kubeclient.AnnotationImages]
 	}}
 }
 

@@ -9,7 +9,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/disruption"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
@@ -20,13 +20,13 @@ type Records struct {
 	quiet    map[string]time.Time         // by claim: see quietSince
 	ready    map[string]bool              // by Node
 	keep     map[string]string            // by Node: the annotation that keeps it
-	holds    map[string]kube.Hold         // by Node: the pod that blocks its disruption
+	holds    map[string]snapshot.Hold     // by Node: the pod that blocks its disruption
 	costs    map[string]float64           // by Node: the cost of evicting its pods
 	Nodes    map[string]bool              // all Nodes
 }
 
 // ReadBooks returns the books at now. paused is the global pause, if there is one; it applies to each pool.
-func ReadBooks(o kube.Objects, watch *PodWatch, paused loop.PauseState, now time.Time) Records {
+func ReadBooks(o snapshot.Objects, watch *PodWatch, paused loop.PauseState, now time.Time) Records {
 	b := Records{
 		Policies: PoliciesOf(o, paused, now), Claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
 		ready: map[string]bool{}, keep: KeptOf(o), Nodes: map[string]bool{}, costs: map[string]float64{},
@@ -44,14 +44,14 @@ func ReadBooks(o kube.Objects, watch *PodWatch, paused loop.PauseState, now time
 	}
 	for _, pod := range o.Pods {
 		if pod.Spec.NodeName != "" {
-			b.costs[pod.Spec.NodeName] += kube.EvictionCost(pod)
+			b.costs[pod.Spec.NodeName] += snapshot.EvictionCost(pod)
 		}
 	}
 	return b
 }
 
 // PoliciesOf returns the disruption policies of the served pools by name, with the global pause applied to each.
-func PoliciesOf(o kube.Objects, paused loop.PauseState, now time.Time) map[string]disruption.Policy {
+func PoliciesOf(o snapshot.Objects, paused loop.PauseState, now time.Time) map[string]disruption.Policy {
 	out := map[string]disruption.Policy{}
 	for _, pool := range o.Pools {
 		if IsServed(pool.Spec.Template.Spec.NodeClassRef) && pool.DeletionTimestamp == nil {
@@ -62,7 +62,7 @@ func PoliciesOf(o kube.Objects, paused loop.PauseState, now time.Time) map[strin
 }
 
 // KeptOf returns by Node name the annotation that keeps the Node.
-func KeptOf(o kube.Objects) map[string]string {
+func KeptOf(o snapshot.Objects) map[string]string {
 	out := map[string]string{}
 	for _, claim := range o.Claims {
 		if IsServed(claim.Spec.NodeClassRef) && claim.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" && claim.Status.NodeName != "" {

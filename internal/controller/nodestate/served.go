@@ -12,7 +12,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
@@ -47,7 +47,7 @@ func NodesOf(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeCla
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(nodes, func(n *corev1.Node) bool { return !kube.IsNodeOf(claim, n) }), nil
+	return slices.DeleteFunc(nodes, func(n *corev1.Node) bool { return !snapshot.IsNodeOf(claim, n) }), nil
 }
 
 // DeadlineOf returns when the pods of the claim will be deleted by force, as recorded on the claim; the zero time if nothing

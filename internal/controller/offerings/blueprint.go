@@ -7,7 +7,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 	"github.com/joiner-sh/joiner/internal/node/userdata"
@@ -16,7 +16,7 @@ import (
 
 // Node returns the input for the user data of the claim's instance.
 func (o *RequestBuilder) Node(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, way string, pods int64) bootstrap.Node {
-	n := kube.BootOf(claim, class, way, pods)
+	n := conversion.BootOf(claim, class, way, pods)
 	n.Cluster, n.ImageName = o.Cluster, image.Name
 	return n
 }
@@ -86,7 +86,7 @@ func disks(spec awsv1.EC2NodeClassSpec) []ec2.Disk {
 		set(&d.KMSKey, e.KMSKeyID)
 		set(&d.Snapshot, e.SnapshotID)
 		if e.VolumeSize != nil {
-			d.GiB = int32(kube.GiBOf(e))
+			d.GiB = int32(conversion.GiBOf(e))
 		}
 		out = append(out, d)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/pricing"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
@@ -357,7 +357,7 @@ func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
 }
 
 func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
-	settings, err := kube.Settings(class)
+	settings, err := conversion.Settings(class)
 	if err != nil {
 		m.Log.Error("cannot read a node class in full", "EC2NodeClass", class.Name, "error", err.Error())
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -71,7 +73,7 @@ func (m *Measured) note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Tim
 	}
 	isNews := m.known.Note(catalog.Report{
 		Image: claim.Status.ImageID, Type: claim.Labels[corev1.LabelInstanceTypeStable], Day: catalog.DayOf(now),
-		Promised: kube.Amounts(claim.Status.Capacity), Reported: kube.Amounts(node.Status.Capacity),
+		Promised: conversion.Amounts(claim.Status.Capacity), Reported: conversion.Amounts(node.Status.Capacity),
 	})
 	if isNews {
 		m.Version++
@@ -124,7 +126,7 @@ func (m *Measured) Start(ctx context.Context) error {
 // Report logs a new error once, and returns the time until the next pass.
 func (m *Measured) Report(err error, now time.Time) time.Duration {
 	next, hint := loop.SortError(err)
-	if err == nil || next == kube.Reread {
+	if err == nil || next == kubeclient.Reread {
 		m.failures.Clear("measured")
 		return MeasuredPause
 	}
@@ -209,7 +211,7 @@ func (m *Measured) replay(ctx context.Context, now time.Time) {
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		node := byName[claim.Status.NodeName]
-		if kube.IsNodeOf(claim, node) && nodestate.IsServed(claim.Spec.NodeClassRef) && node.Labels[karpv1.LabelInitialized] == "true" {
+		if snapshot.IsNodeOf(claim, node) && nodestate.IsServed(claim.Spec.NodeClassRef) && node.Labels[karpv1.LabelInitialized] == "true" {
 			m.Note(claim, node, now)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
@@ -72,7 +72,7 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 		return ec2.LaunchRequest{}, awserr.Misuse(op, "InvalidRequirement", "no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
 	way, picks := Choose(market.Of(pool), LaunchCandidate{
-		Accepted: accepted, requests: kube.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), Subnets: subnets})
+		Accepted: accepted, requests: conversion.Amounts(claim.Spec.Resources.Requests), variety: wantsChoice(claim), Subnets: subnets})
 	picks = o.Market.Placements.Settle(now, market.PlacementGroup, string(claim.UID), picks)
 	picks = o.take(now, string(claim.UID), way, market.PlacementGroup, picks)
 	if len(picks) == 0 {

@@ -17,7 +17,7 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
@@ -63,7 +63,7 @@ func (m *Catalogs) overlays() ([]karpv1alpha1.NodeOverlay, []catalog.Overlay, ma
 
 // overlayOf converts a NodeOverlay, and returns the problems that the schema cannot find.
 func overlayOf(o *karpv1alpha1.NodeOverlay) (catalog.Overlay, string) {
-	out := catalog.Overlay{Name: o.Name, Capacity: kube.Amounts(o.Spec.Capacity)}
+	out := catalog.Overlay{Name: o.Name, Capacity: conversion.Amounts(o.Spec.Capacity)}
 	if o.Spec.Weight != nil {
 		out.Weight = int(*o.Spec.Weight)
 	}

@@ -9,7 +9,7 @@ import (
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
@@ -89,7 +89,7 @@ func (m *Catalogs) reserve(class *awsv1.EC2NodeClass, c catalog.Catalog) catalog
 	if len(class.Status.CapacityReservations) == 0 {
 		return c
 	}
-	known, _ := kube.Reservations(class, m.reserved.Left())
+	known, _ := snapshot.Reservations(class, m.reserved.Left())
 	zones := append([]catalog.Zone{}, ZonesOf(class)...) // not nil, which would mean all zones
 	c.Types = withReserved(c.Types, zones, known)
 	own := c.Pools

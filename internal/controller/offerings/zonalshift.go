@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/eks"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
@@ -108,13 +108,13 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 		text := "The cluster's traffic is shifted away from " + zone + untilText(active[zone]) + ": nothing is launched there"
 		z.Log.Warn("zonal shift", "zoneID", zone, "until", active[zone])
 		for _, pool := range uses[zone] {
-			z.Tell.Tell(pool, kube.ReasonZonalShiftActive, text)
+			z.Tell.Tell(pool, kubeclient.ReasonZonalShiftActive, text)
 		}
 	}
 	for _, zone := range cleared {
 		z.Log.Info("a zonal shift has ended", "zoneID", zone)
 		for _, pool := range uses[zone] {
-			z.Tell.Tell(pool, kube.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
+			z.Tell.Tell(pool, kubeclient.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
 		}
 	}
 	if len(cleared) > 0 {

@@ -8,7 +8,7 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/loop"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
@@ -44,7 +44,7 @@ const (
 
 // Ready records at now that the node of a claim is ready for the pods that it was launched for.
 func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
-	text := claim.Annotations[kube.AnnotationPods]
+	text := claim.Annotations[conversion.AnnotationPods]
 	if u == nil || text == "" {
 		return
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 	"github.com/joiner-sh/joiner/internal/controller/poolhealth"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/writer"
 	"github.com/joiner-sh/joiner/internal/metrics"
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
@@ -23,7 +24,7 @@ import (
 
 // claimMaker creates the NodeClaims of a plan.
 type claimMaker interface {
-	CreateClaims(ctx context.Context, machines []packing.PlannedNode) []kube.Created
+	CreateClaims(ctx context.Context, machines []packing.PlannedNode) []writer.Created
 }
 
 // ledger counts the NodeClaims that are not initialized yet; their pods are checked again.
@@ -97,7 +98,7 @@ type basis struct {
 // look reads what a plan is made from. It is false if there can be no plan now.
 func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
 	if err := p.Holds.Recall(ctx); err != nil {
-		p.Log.Error("cannot see which pools wait", "error", err, "hint", kube.Hint(err))
+		p.Log.Error("cannot see which pools wait", "error", err, "hint", kubeclient.Hint(err))
 		return basis{}, false
 	}
 	market := p.Market.Market(now)
@@ -113,8 +114,8 @@ func (p *Provisioner) look(ctx context.Context, now time.Time) (basis, bool) {
 func (p *Provisioner) see(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
 	snapshot, err := p.Cluster.Snapshot(ctx, now, market)
 	if err != nil {
-		p.Log.Error("cannot see the cluster", "error", err, "hint", kube.Hint(err))
-		p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(err))).Inc()
+		p.Log.Error("cannot see the cluster", "error", err, "hint", kubeclient.Hint(err))
+		p.Metrics.Failures.WithLabelValues("provisioner", string(kubeclient.WhatNext(err))).Inc()
 		return snapshot, err
 	}
 	snapshot.Pools = p.Holds.Marked(snapshot.Pools, now)
@@ -191,7 +192,7 @@ const lateAfter = time.Second
 
 // carryOut creates the NodeClaims of a plan, as far as it is still valid in the current state of the cluster. It returns the valid part of the
 // plan, the result for each NodeClaim, and whether the whole plan was executed.
-func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kube.Created, bool) {
+func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []writer.Created, bool) {
 	plan, isWhole := m.plan, true
 	p.tellOmissions(plan.Omissions)
 	if len(plan.PlannedNodes) > 0 {
@@ -209,7 +210,7 @@ func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []kub
 	begun := p.Now.Now()
 	plan.PlannedNodes = p.Holds.Canaries(begun, plan.PlannedNodes)
 	created := p.Claims.CreateClaims(ctx, plan.PlannedNodes)
-	return plan, created, isWhole && !slices.ContainsFunc(created, func(c kube.Created) bool { return c.Err != nil })
+	return plan, created, isWhole && !slices.ContainsFunc(created, func(c writer.Created) bool { return c.Err != nil })
 }
 
 // tellOmissions logs once that preferences of pods were left out of a plan.
@@ -257,7 +258,7 @@ func (p *Provisioner) say(why string) {
 	}
 }
 
-func (p *Provisioner) report(window loop.Window, planned time.Time, pods []cluster.Pod, plan packing.Plan, created []kube.Created) {
+func (p *Provisioner) report(window loop.Window, planned time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.Created) {
 	p.measure(window, planned, created)
 	p.measureRefusals(slices.Concat(plan.Refusals, p.Costly.Refusals(pods)))
 	failed := p.tellPlan(pods, plan, created)
@@ -274,7 +275,7 @@ func (p *Provisioner) report(window loop.Window, planned time.Time, pods []clust
 }
 
 // tellPlan emits the events of a plan for its pods. It returns how many NodeClaims could not be created.
-func (p *Provisioner) tellPlan(all []cluster.Pod, plan packing.Plan, created []kube.Created) int {
+func (p *Provisioner) tellPlan(all []cluster.Pod, plan packing.Plan, created []writer.Created) int {
 	pods := make(map[string]*corev1.Pod, len(all))
 	for _, pod := range all {
 		pods[pod.ID()] = podObject(pod)
@@ -284,7 +285,7 @@ func (p *Provisioner) tellPlan(all []cluster.Pod, plan packing.Plan, created []k
 	return p.tellClaims(created, pods)
 }
 
-func (p *Provisioner) measure(window loop.Window, planned time.Time, created []kube.Created) {
+func (p *Provisioner) measure(window loop.Window, planned time.Time, created []writer.Created) {
 	if len(created) > 0 {
 		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
 		p.Metrics.Stage.WithLabelValues(metrics.StagePlan).Observe(planned.Sub(window.Closed).Seconds())
@@ -313,12 +314,12 @@ func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
 	p.Metrics.Ignored.Set(float64(ignored))
 }
 
-func (p *Provisioner) tellClaims(created []kube.Created, pods map[string]*corev1.Pod) (failed int) {
+func (p *Provisioner) tellClaims(created []writer.Created, pods map[string]*corev1.Pod) (failed int) {
 	for _, c := range created {
 		if c.Err != nil {
 			failed++
-			p.Log.Error("cannot create NodeClaim", "nodePool", c.Machine.Pool, "error", c.Err, "hint", kube.Hint(c.Err))
-			p.Metrics.Failures.WithLabelValues("provisioner", string(kube.WhatNext(c.Err))).Inc()
+			p.Log.Error("cannot create NodeClaim", "nodePool", c.Machine.Pool, "error", c.Err, "hint", kubeclient.Hint(c.Err))
+			p.Metrics.Failures.WithLabelValues("provisioner", string(kubeclient.WhatNext(c.Err))).Inc()
 			continue
 		}
 		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Machine.Pool, strconv.FormatBool(len(c.Machine.Relaxed) > 0)).Inc()
@@ -328,7 +329,7 @@ func (p *Provisioner) tellClaims(created []kube.Created, pods map[string]*corev1
 			"cheapest", best.InstanceType+" "+best.Zone+" "+best.CapacityType, "pricePerHour", best.Price.String())
 		for _, id := range c.Machine.Pods {
 			if pod := pods[id]; pod != nil {
-				p.Tell.Later(pod, kube.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
+				p.Tell.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
 			}
 		}
 	}
@@ -338,7 +339,7 @@ func (p *Provisioner) tellClaims(created []kube.Created, pods map[string]*corev1
 func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
 	for _, place := range placements {
 		if pod := pods[place.Pod]; pod != nil {
-			p.Tell.Later(pod, kube.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+			p.Tell.Later(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+place.Node)
 		}
 	}
 }
@@ -346,7 +347,7 @@ func (p *Provisioner) tellPlacements(placements []packing.Placement, pods map[st
 func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
 	for _, w := range held {
 		if w.IsNews {
-			p.Tell.Later(podObject(w.Pod), kube.ReasonFailedScheduling, w.Message())
+			p.Tell.Later(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())
 			p.Log.Warn("nodes launched for a pod did not make it schedulable", "Pod", w.Pod.ID(), "nodes", w.Times, "nextTry", w.Until.UTC().Format(time.RFC3339))
 		}
 	}
@@ -355,7 +356,7 @@ func (p *Provisioner) tellWaiting(held []poolhealth.Waiting) {
 func (p *Provisioner) tellRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
 	for _, r := range refusals {
 		if pod := pods[r.Pod]; pod != nil {
-			p.Tell.Later(pod, kube.ReasonFailedScheduling, Explain(r))
+			p.Tell.Later(pod, kubeclient.ReasonFailedScheduling, Explain(r))
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 	"github.com/joiner-sh/joiner/internal/doctor/remedy"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // calls records requests to Kubernetes and AWS.
@@ -29,22 +29,24 @@ type calls struct {
 	expected fix.Expected // the expected state of the access entry that a step deletes
 }
 
-func (c *calls) Try(context.Context, kube.Patch) (kube.Trial, error) { return kube.Trial{}, nil }
+func (c *calls) Try(context.Context, kubeclient.Patch) (kubeclient.Trial, error) {
+	return kubeclient.Trial{}, nil
+}
 
-func (c *calls) Apply(_ context.Context, p kube.Patch, _ kube.Trial) error {
+func (c *calls) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.Trial) error {
 	c.kube = append(c.kube, strings.Join([]string{"patch", p.Group, p.Kind, p.Namespace, p.Name, p.Type, p.Text}, "|"))
 	return nil
 }
 
-func (c *calls) TryDelete(_ context.Context, kind, name string) (kube.Deletion, bool, error) {
+func (c *calls) TryDelete(_ context.Context, kind, name string) (kubeclient.Deletion, bool, error) {
 	i := slices.IndexFunc(c.claims, func(o fix.Claim) bool { return o.Name == name })
 	if i < 0 {
-		return kube.Deletion{}, false, nil
+		return kubeclient.Deletion{}, false, nil
 	}
-	return kube.Deletion{Kind: kind, Name: name, ProviderID: "aws:///us-east-1a/" + c.claims[i].Instance, Joined: c.claims[i].Joined}, true, nil
+	return kubeclient.Deletion{Kind: kind, Name: name, ProviderID: "aws:///us-east-1a/" + c.claims[i].Instance, Joined: c.claims[i].Joined}, true, nil
 }
 
-func (c *calls) Delete(_ context.Context, d kube.Deletion) error {
+func (c *calls) Delete(_ context.Context, d kubeclient.Deletion) error {
 	c.kube = append(c.kube, "delete|"+d.Kind+"|"+d.Name)
 	return nil
 }

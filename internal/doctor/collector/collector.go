@@ -20,12 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/iam"
 	"github.com/joiner-sh/joiner/internal/aws/vpc"
 	"github.com/joiner-sh/joiner/internal/diagnosis"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // Clients are the clients of the sources of evidence. A nil client disables its requests.
 type Clients struct {
-	Kube    *kube.Witness
+	Kube    *evidence.Witness
 	EKS     *eks.Client
 	IAM     *iam.Client
 	EC2     *ec2.Client
@@ -138,11 +139,11 @@ func absence(ctx context.Context, source string, err error) (diagnosis.Absence, 
 		return diagnosis.Denied, service + ":" + action
 	case errors.As(err, &aws):
 		return diagnosis.Failed, aws.Error()
-	case kube.WhatNext(err) == kube.Gone:
+	case kubeclient.WhatNext(err) == kubeclient.Gone:
 		return diagnosis.Missing, ""
-	case kube.IsUndiscovered(err):
+	case kubeclient.IsUndiscovered(err):
 		return diagnosis.Denied, "to ask which kinds of objects there are (system:discovery)"
-	case kube.IsForbidden(err):
+	case kubeclient.IsForbidden(err):
 		return diagnosis.Denied, "to get and list " + source
 	}
 	return diagnosis.Failed, strings.Join(strings.Fields(err.Error()), " ")
@@ -199,8 +200,8 @@ func (c *collector) kubernetes(ctx context.Context) []func() {
 		list(ctx, c, &e.Events, "events", w.Events),
 		func() {
 			e.Pods = askList(ctx, c, "pods", w.Pods)
-			events := askList(ctx, c, "events of pods", func(ctx context.Context) ([]kube.PodEvent, string, error) { return w.PodEvents(ctx, e.Pods.Value) })
-			e.Pods.Value = kube.WithEvents(e.Pods.Value, events.Value)
+			events := askList(ctx, c, "events of pods", func(ctx context.Context) ([]evidence.PodEvent, string, error) { return w.PodEvents(ctx, e.Pods.Value) })
+			e.Pods.Value = evidence.WithEvents(e.Pods.Value, events.Value)
 			if e.Pods.Known() && events.Cut != "" {
 				e.Pods.Cut = strings.TrimPrefix(e.Pods.Cut+"; "+events.Cut, "; ")
 			}
@@ -233,7 +234,7 @@ func (c *collector) count() {
 	}
 }
 
-func (c *collector) controller(ctx context.Context, events []kube.PodEvent) diagnosis.Item[diagnosis.Controller] {
+func (c *collector) controller(ctx context.Context, events []evidence.PodEvent) diagnosis.Item[diagnosis.Controller] {
 	source, there := "deployments and serviceaccounts of a controller", false
 	item := ask(ctx, c, source, func(ctx context.Context) (diagnosis.Controller, error) {
 		out, at, found, err := c.Kube.Controller(ctx, c.Clients.Controller, events)

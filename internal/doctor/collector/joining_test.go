@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // TestJoining: items that are not needed for joining are not requested. Roles are requested only if the cluster does not map that of a class,
@@ -32,7 +33,7 @@ func TestJoining(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStand(t)
-			scheme, err := kube.Scheme()
+			scheme, err := kubeclient.Scheme()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +42,7 @@ func TestJoining(t *testing.T) {
 			class.Status.SecurityGroups = []awsv1.SecurityGroup{{ID: s.estate.NodeGroup.ID}}
 			maps := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"}, Data: map[string]string{"mapRoles": "[]"}}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, maps).Build()
-			s.clients.Kube, s.clients.NoKube, s.clients.Late = kube.NewInsider(api, api), "", c.late
+			s.clients.Kube, s.clients.NoKube, s.clients.Late = evidence.NewInsider(api, api), "", c.late
 			e := collector.Collect(t.Context(), s.clients)
 			if !e.NodeGroups.Is(diagnosis.NotAsked) || !e.Fargate.Is(diagnosis.NotAsked) || !e.Events.Is(diagnosis.NotAsked) || !e.Home.Is(diagnosis.NotAsked) {
 				t.Errorf("too much was asked: %+v", e)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
 // TestLease: the controller's Lease, or the reason why it is missing, is evidence.
@@ -35,7 +35,7 @@ func TestLease(t *testing.T) {
 			t.Parallel()
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
-				if r.URL.Path != leases || !strings.Contains(r.URL.Query().Get("fieldSelector"), kube.LeaseName) {
+				if r.URL.Path != leases || !strings.Contains(r.URL.Query().Get("fieldSelector"), evidence.LeaseName) {
 					w.WriteHeader(http.StatusNotFound)
 					_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "none"}`)
 					return
@@ -44,7 +44,7 @@ func TestLease(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer)
 			}))
 			t.Cleanup(api.Close)
-			w, err := kube.NewWitness(&rest.Config{Host: api.URL})
+			w, err := evidence.NewWitness(&rest.Config{Host: api.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestLeaseAhead(t *testing.T) {
 				next = next.Add(step)
 			}))
 			t.Cleanup(api.Close)
-			w, err := kube.NewWitness(&rest.Config{Host: api.URL})
+			w, err := evidence.NewWitness(&rest.Config{Host: api.URL})
 			if err != nil {
 				t.Fatal(err)
 			}

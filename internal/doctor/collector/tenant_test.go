@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 	"github.com/joiner-sh/joiner/internal/diagnosis/checks"
 	"github.com/joiner-sh/joiner/internal/doctor/collector"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
 // object is a Kubernetes object.
@@ -41,7 +41,7 @@ type apiServer struct {
 	largest int                 // the largest number of objects in an answer
 }
 
-func newAPIServer(t *testing.T, objects ...object) (*apiServer, *kube.Witness) {
+func newAPIServer(t *testing.T, objects ...object) (*apiServer, *evidence.Witness) {
 	t.Helper()
 	s := &apiServer{objects: map[string][]object{}}
 	for i, o := range objects {
@@ -56,7 +56,7 @@ func newAPIServer(t *testing.T, objects ...object) (*apiServer, *kube.Witness) {
 	}
 	api := httptest.NewServer(s)
 	t.Cleanup(api.Close)
-	w, err := kube.NewWitness(&rest.Config{Host: api.URL, QPS: 1000, Burst: 1000})
+	w, err := evidence.NewWitness(&rest.Config{Host: api.URL, QPS: 1000, Burst: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func base(t *testing.T) []object {
 	return documents(t, "cluster.yaml")
 }
 
-func collected(t *testing.T, w *kube.Witness) diagnosis.Evidence {
+func collected(t *testing.T, w *evidence.Witness) diagnosis.Evidence {
 	t.Helper()
 	return collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"})
 }

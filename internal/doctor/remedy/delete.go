@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // planDelete makes a dry run of the deletion of each NodeClaim. It refuses a NodeClaim that differs from the one in the diagnosis, and skips
@@ -42,7 +42,7 @@ func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, erro
 }
 
 // tryDelete reads a NodeClaim that is to be deleted. The error says what does not hold of it any more.
-func (d Clients) tryDelete(ctx context.Context, c fix.Claim) (one kube.Deletion, found bool, err error) {
+func (d Clients) tryDelete(ctx context.Context, c fix.Claim) (one kubeclient.Deletion, found bool, err error) {
 	one, found, err = d.Kube.TryDelete(ctx, "nodeclaim", c.Name)
 	if err != nil || !found {
 		return one, false, err

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/evidence"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // tryPatch makes a dry run of the patch.
-func (d Clients) tryPatch(ctx context.Context, p kube.Patch) (Change, error) {
+func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, error) {
 	trial, err := d.Kube.Try(ctx, p)
 	if err != nil {
 		return Change{}, err
@@ -31,7 +32,7 @@ func (d Clients) tryPatch(ctx context.Context, p kube.Patch) (Change, error) {
 // keepsRows returns an error if a change of aws-auth would remove rows of other roles, because the patch was written for an earlier version of
 // the ConfigMap.
 func keepsRows(before, after string) error {
-	was, is := kube.ReadAuthMap(before), kube.ReadAuthMap(after)
+	was, is := evidence.ReadAuthMap(before), evidence.ReadAuthMap(after)
 	if is.Problem != "" {
 		return fmt.Errorf("change aws-auth: it could not be read afterwards: %s", is.Problem)
 	}

@@ -7,32 +7,32 @@ import (
 	"testing"
 
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // recorder is a cluster that records its requests.
 type recorder struct {
 	calls     []string
-	deletions map[string]kube.Deletion
+	deletions map[string]kubeclient.Deletion
 }
 
-func (r *recorder) Try(_ context.Context, p kube.Patch) (kube.Trial, error) {
+func (r *recorder) Try(_ context.Context, p kubeclient.Patch) (kubeclient.Trial, error) {
 	r.calls = append(r.calls, "try "+p.Group+"/"+p.Kind+" "+p.Namespace+"/"+p.Name+" "+p.Type+" "+p.Text)
-	return kube.Trial{}, nil
+	return kubeclient.Trial{}, nil
 }
 
-func (r *recorder) Apply(_ context.Context, p kube.Patch, _ kube.Trial) error {
+func (r *recorder) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.Trial) error {
 	r.calls = append(r.calls, "patch "+p.Group+"/"+p.Kind+" "+p.Namespace+"/"+p.Name+" "+p.Type+" "+p.Text)
 	return nil
 }
 
-func (r *recorder) TryDelete(_ context.Context, kind, name string) (kube.Deletion, bool, error) {
+func (r *recorder) TryDelete(_ context.Context, kind, name string) (kubeclient.Deletion, bool, error) {
 	d, found := r.deletions[name]
 	d.Kind, d.Name = kind, name
 	return d, found, nil
 }
 
-func (r *recorder) Delete(_ context.Context, d kube.Deletion) error {
+func (r *recorder) Delete(_ context.Context, d kubeclient.Deletion) error {
 	r.calls = append(r.calls, "delete "+d.Kind+" "+d.Name)
 	return nil
 }
@@ -99,7 +99,7 @@ func TestPlanPatches(t *testing.T) {
 // TestDeletesOnlyWhatWasSeen: a NodeClaim is deleted only while it has the instance of the diagnosis and no node.
 func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 	t.Parallel()
-	r := &recorder{deletions: map[string]kube.Deletion{
+	r := &recorder{deletions: map[string]kubeclient.Deletion{
 		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true}, "new": {},
 	}}
 	clients := Clients{Kube: r}
@@ -129,7 +129,7 @@ func TestDeletesOnlyWhatWasSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.deletions["late"], r.calls = kube.Deletion{ProviderID: "aws:///us-east-1a/i-2", Joined: true}, nil
+	r.deletions["late"], r.calls = kubeclient.Deletion{ProviderID: "aws:///us-east-1a/i-2", Joined: true}, nil
 	if n, err := Apply(t.Context(), changes); n != 0 || err == nil || len(r.calls) > 0 {
 		t.Errorf("%d were made, %v: %v", n, err, r.calls)
 	}

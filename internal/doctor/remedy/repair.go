@@ -15,15 +15,15 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
-	"github.com/joiner-sh/joiner/internal/kube"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Cluster makes changes to Kubernetes with a person's rights: a kube.Patcher.
+// Cluster makes changes to Kubernetes with a person's rights: a kubeclient.Patcher.
 type Cluster interface {
-	Try(ctx context.Context, p kube.Patch) (kube.Trial, error)
-	Apply(ctx context.Context, p kube.Patch, t kube.Trial) error
-	TryDelete(ctx context.Context, kind, name string) (d kube.Deletion, found bool, err error)
-	Delete(ctx context.Context, d kube.Deletion) error
+	Try(ctx context.Context, p kubeclient.Patch) (kubeclient.Trial, error)
+	Apply(ctx context.Context, p kubeclient.Patch, t kubeclient.Trial) error
+	TryDelete(ctx context.Context, kind, name string) (d kubeclient.Deletion, found bool, err error)
+	Delete(ctx context.Context, d kubeclient.Deletion) error
 }
 
 // Clients are the clients for the objects that a fix can change. A change that needs a nil client is refused.
@@ -133,10 +133,10 @@ func (d Clients) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Ch
 
 // planPatch has the API server make the patch for a trial.
 func (d Clients) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
-	if len(k.Names) != 1 || !slices.Contains([]string{kube.PatchMerge, kube.PatchJSON}, k.PatchType) {
+	if len(k.Names) != 1 || !slices.Contains([]string{kubeclient.PatchMerge, kubeclient.PatchJSON}, k.PatchType) {
 		return Change{}, byHand(s, "it is neither a merge patch nor a JSON patch of one object")
 	}
-	p := kube.Patch{Group: k.Group, Kind: k.Resource, Namespace: k.Namespace, Name: k.Names[0], Type: k.PatchType, Text: k.Patch}
+	p := kubeclient.Patch{Group: k.Group, Kind: k.Resource, Namespace: k.Namespace, Name: k.Names[0], Type: k.PatchType, Text: k.Patch}
 	if len(k.Correct) > 0 {
 		text, err := d.Ask(ctx, k.Correct)
 		if err != nil {

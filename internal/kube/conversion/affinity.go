@@ -1,0 +1,198 @@
+package conversion
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// required returns the alternatives that the node selector and the required
+// node affinity leave, or a sentence on why there is none.
+//
+// A term that nothing can satisfy as it is written (empty, an unknown operator,
+// a comparison with a word) is no alternative, as for kube-scheduler.
+func required(spec *corev1.PodSpec) ([]requirements.Requirements, string) {
+	base := make(requirements.Requirements, len(spec.NodeSelector))
+	for k, v := range spec.NodeSelector {
+		base.Narrow(StableKey(k), requirements.OneOf(v))
+	}
+	terms := RequiredNodeAffinity(spec)
+	if terms == nil {
+		if len(base) == 0 {
+			return nil, ""
+		}
+		return []requirements.Requirements{base}, ""
+	}
+	if n := len(terms.NodeSelectorTerms); n > MaxAlternatives {
+		return nil, fmt.Sprintf("its required node affinity has %d terms, more than %d", n, MaxAlternatives)
+	}
+	var out []requirements.Requirements
+	why := "its required node affinity has no term that says anything, which no node satisfies"
+	for i := range terms.NodeSelectorTerms {
+		term := &terms.NodeSelectorTerms[i]
+		narrowed, wrong := narrow(base, term)
+		switch {
+		case wrong != "":
+			why = wrong
+		case narrowed != nil:
+			out = append(out, narrowed)
+		}
+	}
+	if len(out) == 0 {
+		return nil, why
+	}
+	return out, ""
+}
+
+// RequiredNodeAffinity returns the required node affinity of a pod; nil if it has none.
+func RequiredNodeAffinity(spec *corev1.PodSpec) *corev1.NodeSelector {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// narrow returns base narrowed by the term; nil if the term selects nothing,
+// with a sentence if it is wrong or cannot be planned for.
+func narrow(base requirements.Requirements, term *corev1.NodeSelectorTerm) (requirements.Requirements, string) {
+	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
+		return nil, ""
+	}
+	out := maps.Clone(base)
+	for i := range term.MatchFields {
+		f := &term.MatchFields[i]
+		values, ok := nodeNames(f)
+		if !ok {
+			return nil, "its node affinity has a term that no node can satisfy: " +
+				expression(f.Key, string(f.Operator), f.Values)
+		}
+		out.Narrow(corev1.LabelHostname, values)
+	}
+	for i := range term.MatchExpressions {
+		e := &term.MatchExpressions[i]
+		values, ok := NodeValues(e)
+		if !ok {
+			return nil, "its node affinity has a term that no node can satisfy: " +
+				expression(e.Key, string(e.Operator), e.Values)
+		}
+		out.Narrow(StableKey(e.Key), values)
+	}
+	return out, ""
+}
+
+// nodeNames returns which host names a requirement on fields accepts; false if Kubernetes would not
+// understand it. The only field that there is, is the node's name, and kubelets set kubernetes.io/hostname
+// to that. A planned node has no name yet, so it satisfies no In and every NotIn.
+func nodeNames(f *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
+	if f.Key != metav1.ObjectNameField || len(f.Values) != 1 ||
+		f.Operator != corev1.NodeSelectorOpIn && f.Operator != corev1.NodeSelectorOpNotIn {
+		return requirements.Values{}, false
+	}
+	return requirements.ValuesOf(requirements.Operator(f.Operator), f.Values...)
+}
+
+// NodeValues returns what a node selector requirement accepts; false if
+// Kubernetes would not understand it, or if it is absurdly long. Gte and Lte are
+// operators of NodePools only.
+func NodeValues(e *corev1.NodeSelectorRequirement) (requirements.Values, bool) {
+	if len(e.Values) > maxValues {
+		return requirements.Values{}, false
+	}
+	switch e.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if len(e.Values) == 0 {
+			return requirements.Values{}, false
+		}
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+		if len(e.Values) > 0 {
+			return requirements.Values{}, false
+		}
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+	default:
+		return requirements.Values{}, false
+	}
+	return requirements.ValuesOf(requirements.Operator(e.Operator), e.Values...)
+}
+
+// preferred returns the pod's preferred node affinity, highest weight first. Terms that nothing can satisfy are left out, as in
+// kube-scheduler.
+func preferred(spec *corev1.PodSpec) []cluster.Preference {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	var out []cluster.Preference
+	terms := spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	for i := range terms {
+		reqs, _ := narrow(requirements.Requirements{}, &terms[i].Preference)
+		if reqs != nil && terms[i].Weight > 0 {
+			out = append(out, cluster.Preference{Weight: int(terms[i].Weight), Requirements: reqs})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b cluster.Preference) int { return cmp.Compare(b.Weight, a.Weight) })
+	return out
+}
+
+// MaxAlternatives bounds the product of node affinity terms and volume
+// topologies. Real pods have a handful.
+const MaxAlternatives = 256
+
+// product returns the alternatives that satisfy one of a and one of b. None at
+// all in a means anything goes, as in cluster.Pod. A sentence says why nothing is left.
+func product(a, b []requirements.Requirements) ([]requirements.Requirements, string) {
+	if len(a) == 0 {
+		return b, ""
+	}
+	if len(a)*len(b) > MaxAlternatives {
+		return nil, fmt.Sprintf("its node affinity and its volumes leave more than %d alternatives", MaxAlternatives)
+	}
+	var out []requirements.Requirements
+	for _, x := range a {
+		for _, y := range b {
+			if x.Conflict(y) != "" {
+				continue
+			}
+			both := maps.Clone(x)
+			for k, v := range y {
+				both.Narrow(k, v)
+			}
+			out = append(out, both)
+		}
+	}
+	if len(out) == 0 {
+		return nil, "its volumes are where its node selector, its node affinity or its other volumes do not let it go"
+	}
+	return out, ""
+}
+
+// Tolerations returns tolerations as the model has them.
+func Tolerations(list []corev1.Toleration) []requirements.Toleration {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]requirements.Toleration, len(list))
+	for i, t := range list {
+		out[i] = requirements.Toleration{
+			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: requirements.Effect(t.Effect),
+		}
+	}
+	return out
+}
+
+// Taints returns taints as the model has them.
+func Taints(list []corev1.Taint) []requirements.Taint {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]requirements.Taint, len(list))
+	for i, t := range list {
+		out[i] = requirements.Taint{Key: t.Key, Value: t.Value, Effect: requirements.Effect(t.Effect)}
+	}
+	return out
+}

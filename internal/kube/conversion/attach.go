@@ -1,0 +1,123 @@
+package conversion
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// AttachablePrefix begins the names of the resources that stand for volumes attached
+// by a CSI driver: one piece for each volume. Nodes that do not say how many they
+// take have none of it, and take any number.
+const AttachablePrefix = "attachable-volumes-csi-"
+
+// The EBS driver, and what its volumes were called before there was CSI.
+const (
+	DriverEBS = "ebs.csi.aws.com"
+	inTreeEBS = "kubernetes.io/aws-ebs"
+)
+
+// Attachment is a volume that must be attached to a node.
+type Attachment struct {
+	driver string
+	volume string // what the driver calls it; "namespace/name" of its claim until it is made
+}
+
+// Attachments returns the volumes of the pod that a driver with a limit attaches,
+// each once. Of what is not there nothing is known, and nothing counted.
+func (v *VolumeIndex) Attachments(pod *corev1.Pod) []Attachment {
+	var out []Attachment
+	for i := range pod.Spec.Volumes {
+		name := ClaimName(pod, &pod.Spec.Volumes[i])
+		if name == "" {
+			continue
+		}
+		claim, ok := v.Claims[pod.Namespace+"/"+name]
+		if !ok {
+			continue
+		}
+		if a := v.attachment(claim); v.Limited[a.driver] {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, func(a, b Attachment) int {
+		return cmp.Or(cmp.Compare(a.driver, b.driver), cmp.Compare(a.volume, b.volume))
+	})
+	return slices.Compact(out)
+}
+
+func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment {
+	if volume, ok := v.Volumes[claim.Spec.VolumeName]; ok {
+		switch source := &volume.Spec.PersistentVolumeSource; {
+		case source.CSI != nil:
+			return Attachment{source.CSI.Driver, source.CSI.VolumeHandle}
+		case source.AWSElasticBlockStore != nil: // "vol-1" or "aws://us-east-1a/vol-1"
+			id := source.AWSElasticBlockStore.VolumeID
+			return Attachment{DriverEBS, id[strings.LastIndexByte(id, '/')+1:]}
+		}
+		return Attachment{}
+	}
+	class, ok := v.Classes[v.classOf(claim)]
+	if !ok {
+		return Attachment{}
+	}
+	driver := class.Provisioner
+	if driver == inTreeEBS {
+		driver = DriverEBS
+	}
+	return Attachment{driver, claim.Namespace + "/" + claim.Name}
+}
+
+// AddAttachments returns the amounts with the number of volumes for each driver in all,
+// of which only those are counted that are in some.
+func AddAttachments(a resources.Amounts, all, some []Attachment) resources.Amounts {
+	for _, one := range all {
+		a = a.With(AttachablePrefix+one.driver, 0)
+	}
+	for _, one := range some {
+		name := AttachablePrefix + one.driver
+		a = a.With(name, a.Of(name)+1)
+	}
+	return a
+}
+
+// withoutVolumes returns the amounts without volumes: no Node ever reports such a
+// resource, and a claim that asked for it would wait for it for ever.
+func withoutVolumes(a resources.Amounts) resources.Amounts {
+	for _, e := range a.Extended {
+		if strings.HasPrefix(e.Name, AttachablePrefix) {
+			a = a.With(e.Name, 0)
+		}
+	}
+	return a
+}
+
+// CSINodesByName returns what drivers say of nodes, by the name of the Node.
+func CSINodesByName(nodes []*storagev1.CSINode) map[string]*storagev1.CSINode {
+	out := make(map[string]*storagev1.CSINode, len(nodes))
+	for _, n := range nodes {
+		out[n.Name] = n
+	}
+	return out
+}
+
+// AttachLimits returns how many volumes each of the node's drivers attaches. The
+// drivers may be nil: nothing is known of them yet.
+func AttachLimits(drivers *storagev1.CSINode) resources.Amounts {
+	var a resources.Amounts
+	if drivers == nil {
+		return a
+	}
+	for i := range drivers.Spec.Drivers {
+		d := &drivers.Spec.Drivers[i]
+		if d.Allocatable != nil && d.Allocatable.Count != nil && *d.Allocatable.Count > 0 {
+			a = a.With(AttachablePrefix+d.Name, int64(*d.Allocatable.Count))
+		}
+	}
+	return a
+}

@@ -1,0 +1,112 @@
+package conversion
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// BootOf returns the inputs of the user data of a claim's instance that the objects have. The instance has the given capacity
+// type and room for the given number of pods. Cluster and ImageName are not in the objects and stay empty.
+func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, way string, pods int64) bootstrap.Node {
+	n := bootstrap.Node{
+		Family:  class.Spec.ResolvedAMIFamily(),
+		Kubelet: kubeletOf(class.Spec.Kubelet, pods),
+		Labels:  requirements.Labels{karpv1.LabelCapacityType: way},
+	}
+	for key, value := range claim.Labels {
+		n.Labels[key] = value
+	}
+	n.Taints = Taints(slices.Concat(claim.Spec.Taints, claim.Spec.StartupTaints))
+	if class.Spec.UserData != nil {
+		n.UserData = *class.Spec.UserData
+	}
+	if class.Spec.InstanceStorePolicy != nil {
+		n.InstanceStore = string(*class.Spec.InstanceStorePolicy)
+	}
+	return n
+}
+
+// BootOfPool returns the same for an instance of the pool without a claim; nil: of no pool.
+func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, bought packing.Choice, pods int64) (bootstrap.Node, error) {
+	claim := &karpv1.NodeClaim{}
+	if pool != nil {
+		v := PoolValue(pool)
+		var err error
+		claim, err = ClaimFor(packing.PlannedNode{
+			Pool: v.Name, NodeClass: v.NodeClass, Labels: v.Labels, Taints: v.Taints, StartupTaints: v.StartupTaints,
+			Requirements: v.Requirements, Offerings: []packing.Choice{bought},
+		}, pool)
+		if err != nil {
+			return bootstrap.Node{}, err
+		}
+	}
+	return BootOf(claim, class, bought.CapacityType, pods), nil
+}
+
+// ImageFor returns the image, of those that the class has found, that an
+// instance type with these labels starts from; false if there is none.
+func ImageFor(class *awsv1.EC2NodeClass, labels requirements.Labels) (awsv1.AMI, bool) {
+	for _, image := range class.Status.AMIs {
+		var needs []requirements.Requirement
+		for _, r := range image.Requirements {
+			needs = append(needs, requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
+		}
+		if accepted, wrong := requirements.All(needs...); wrong == nil && accepted.Accepts(labels) {
+			return image, true
+		}
+	}
+	return awsv1.AMI{}, false
+}
+
+func kubeletOf(k *awsv1.KubeletConfiguration, pods int64) bootstrap.Kubelet {
+	out := bootstrap.Kubelet{MaxPods: &pods}
+	if k == nil {
+		return out
+	}
+	out.ClusterDNS = k.ClusterDNS
+	out.PodsPerCore = wide(k.PodsPerCore)
+	out.SystemReserved, out.KubeReserved = k.SystemReserved, k.KubeReserved
+	out.EvictionHard, out.EvictionSoft = k.EvictionHard, k.EvictionSoft
+	out.EvictionSoftGracePeriod = k.EvictionSoftGracePeriod
+	out.EvictionMaxPodGracePeriod = wide(k.EvictionMaxPodGracePeriod)
+	out.ImageGCHighThresholdPercent = wide(k.ImageGCHighThresholdPercent)
+	out.ImageGCLowThresholdPercent = wide(k.ImageGCLowThresholdPercent)
+	out.CPUCFSQuota = k.CPUCFSQuota
+	for name, value := range k.More {
+		if out.More == nil {
+			out.More = map[string]string{}
+		}
+		out.More[name] = oneSpelling(value.Raw)
+	}
+	return out
+}
+
+// oneSpelling writes JSON without blanks, its keys sorted: equal settings make equal user data.
+func oneSpelling(data []byte) string {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return string(data) // package bootstrap reports it
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		return string(data)
+	}
+	return string(out)
+}
+
+func wide(n *int32) *int64 {
+	if n == nil {
+		return nil
+	}
+	w := int64(*n)
+	return &w
+}

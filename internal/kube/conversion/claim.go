@@ -1,0 +1,259 @@
+package conversion
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// maxTypes is how many instance types a claim lists at most, the cheapest
+// first: as many as Karpenter lists.
+const maxTypes = 600
+
+// ClaimFor returns the NodeClaim of a planned node, from the template of its NodePool. The error is kubeclient.ErrStale if the NodePool
+// changed since the plan.
+func ClaimFor(m packing.PlannedNode, pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
+	spec := pool.Spec.Template.Spec
+	ref := spec.NodeClassRef
+	switch {
+	case pool.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("%w: nodepool %s is being deleted", kubeclient.ErrStale, pool.Name)
+	case ref == nil || ref.Name != m.NodeClass:
+		return nil, fmt.Errorf("%w: nodepool %s no longer uses node class %s", kubeclient.ErrStale, pool.Name, m.NodeClass)
+	case len(m.Offerings) == 0:
+		return nil, fmt.Errorf("%w: the machine has no offerings", kubeclient.ErrStale)
+	}
+	requirements := claimRequirements(m)
+	return newClaim(pool, claimLabels(m, ref, requirements), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
+		Taints:        taintObjects(m.Taints),
+		StartupTaints: taintObjects(m.StartupTaints),
+		Requirements:  requirements,
+		Resources:     karpv1.ResourceRequirements{Requests: Quantities(withoutVolumes(m.Requests))},
+	}), nil
+}
+
+// StaticClaimFor returns a NodeClaim for one more node of a static pool. It has the
+// NodePool's requirements: the instance type is chosen at launch. The error is kubeclient.ErrStale if the NodePool can have none now.
+func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
+	template := pool.Spec.Template
+	ref := template.Spec.NodeClassRef
+	switch {
+	case pool.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("%w: nodepool %s is being deleted", kubeclient.ErrStale, pool.Name)
+	case ref == nil || pool.Spec.Replicas == nil:
+		return nil, fmt.Errorf("%w: nodepool %s is not static", kubeclient.ErrStale, pool.Name)
+	}
+	all := slices.Clone(template.Spec.Requirements)
+	known := awsv1.WellKnownLabels()
+	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
+		if slices.Contains(known, key) {
+			all = append(all, requirementObject(requirements.Requirement{
+				Key: key, Operator: requirements.In, Values: []string{template.Labels[key]},
+			}))
+		}
+	}
+	if all == nil {
+		all = karpv1.Requirements{}
+	}
+	m := packing.PlannedNode{Pool: pool.Name, Labels: template.Labels}
+	return newClaim(pool, claimLabels(m, ref, all), claimAnnotations(m, pool), karpv1.NodeClaimSpec{
+		Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints, Requirements: all,
+	}), nil
+}
+
+// newClaim is a claim of the pool, with what all of its claims have alike filled in.
+func newClaim(pool *karpv1.NodePool, labels, annotations map[string]string, spec karpv1.NodeClaimSpec) *karpv1.NodeClaim {
+	template := pool.Spec.Template.Spec
+	spec.NodeClassRef = template.NodeClassRef.DeepCopy()
+	spec.TerminationGracePeriod, spec.ExpireAfter = template.TerminationGracePeriod, template.ExpireAfter
+	out := &karpv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: pool.Name + "-",
+			Labels:       labels,
+			Annotations:  annotations,
+			// From the start: a claim that is deleted during its launch must stay until the instance is terminated.
+			Finalizers: []string{karpv1.FinalizerTermination},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion:         karpv1.GroupVersion.String(),
+				Kind:               "NodePool",
+				Name:               pool.Name,
+				UID:                pool.UID,
+				BlockOwnerDeletion: ptr.To(true),
+			}},
+		},
+		Spec: spec,
+	}
+	if made, err := PoolMade(pool); err == nil { // else it never counts as drifted from its pool
+		Stamp(out, &made, nil)
+	}
+	return out
+}
+
+// claimRequirements are those of the planned node, with exactly the instance types, zones and capacity types of its offerings.
+func claimRequirements(m packing.PlannedNode) karpv1.Requirements {
+	var types, zones, ways []string
+	for _, o := range m.Offerings {
+		if !slices.Contains(types, o.InstanceType) && len(types) < maxTypes {
+			types = append(types, o.InstanceType)
+		}
+		if !slices.Contains(zones, o.Zone) {
+			zones = append(zones, o.Zone)
+		}
+		if !slices.Contains(ways, o.CapacityType) {
+			ways = append(ways, o.CapacityType)
+		}
+	}
+	slices.Sort(zones)
+	slices.Sort(ways)
+	offered := map[string][]string{ // types stay in the order of their price
+		catalog.LabelInstanceType: types, catalog.LabelZone: zones, catalog.LabelCapacityType: ways,
+	}
+	var out karpv1.Requirements
+	least := map[string]int{} // minValues of the keys that are written anew
+	for _, r := range m.Requirements {
+		if _, ok := offered[r.Key]; ok {
+			least[r.Key] = max(least[r.Key], r.MinValues)
+			continue
+		}
+		out = append(out, requirementObject(r))
+	}
+	for _, key := range slices.Sorted(maps.Keys(offered)) {
+		out = append(out, requirementObject(requirements.Requirement{
+			Key: key, Operator: requirements.In, Values: offered[key], MinValues: least[key],
+		}))
+	}
+	slices.SortStableFunc(out, func(a, b karpv1.Requirement) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// claimLabels are the labels of the planned node, its NodePool and its EC2NodeClass, and one value for each custom key that is
+// required: nothing else sets that label on the Node. Keys that EC2 defines get their value at launch.
+func claimLabels(m packing.PlannedNode, ref *karpv1.NodeClassReference, reqs karpv1.Requirements) map[string]string {
+	labels := maps.Clone(m.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	known := awsv1.WellKnownLabels()
+	values := requirementValues(reqs)
+	for _, key := range values.Keys() {
+		if _, ok := labels[key]; ok || slices.Contains(known, key) {
+			continue
+		}
+		if value, ok := anyValue(values[key]); ok {
+			labels[key] = value
+		}
+	}
+	// What a node gets when it has joined is not promised before.
+	for _, key := range []string{karpv1.LabelRegistered, karpv1.LabelInitialized, corev1.LabelHostname} {
+		delete(labels, key)
+	}
+	labels[karpv1.LabelNodePool] = m.Pool
+	labels[ref.LabelKey()] = ref.Name
+	return labels
+}
+
+func claimAnnotations(m packing.PlannedNode, pool *karpv1.NodePool) map[string]string {
+	out := maps.Clone(pool.Spec.Template.Annotations)
+	if out == nil {
+		out = map[string]string{}
+	}
+	if slices.ContainsFunc(pool.Spec.Template.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil }) {
+		out[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(len(m.Relaxed) > 0)
+	}
+	if len(m.Pods) > 0 {
+		out[AnnotationPods] = podsText(m.Pods)
+	}
+	return out
+}
+
+// anyValue returns a label value that v accepts, always the same one; false if
+// v accepts none, or needs none because absence will do.
+func anyValue(v requirements.Values) (string, bool) {
+	switch {
+	case v.Absent:
+		return "", false
+	case !v.Complement && len(v.Listed) > 0:
+		return v.Listed[0], true
+	case !v.Complement:
+		return "", false
+	}
+	from, step := int64(1), int64(1)
+	switch {
+	case v.Min != nil:
+		from = *v.Min
+	case v.Max != nil:
+		from, step = *v.Max, -1
+	}
+	for n := range int64(len(v.Listed)) + 1 { // at most that many are refused
+		text := strconv.FormatInt(from+n*step, 10)
+		if v.Accepts(text) {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+func taintObjects(taints []requirements.Taint) []corev1.Taint {
+	var out []corev1.Taint
+	for _, t := range taints {
+		out = append(out, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return out
+}
+
+func requirementObject(r requirements.Requirement) karpv1.Requirement {
+	out := karpv1.Requirement{Key: r.Key, Operator: corev1.NodeSelectorOperator(r.Operator), Values: r.Values}
+	if r.MinValues > 0 {
+		out.MinValues = ptr.To(r.MinValues)
+	}
+	return out
+}
+
+// AnnotationPods on a NodeClaim lists the pods that it was created for, as
+// "namespace/name" with commas between them.
+//
+// Until the node is ready and kube-scheduler has had time to bind them, they count as running on it. Otherwise each plan would
+// place them again on the nodes in flight. These are only as large as needed, so a slightly different placement would leave pods
+// over and launch one more node. It is an annotation and not only in memory, so a controller that was killed does not launch twice.
+const AnnotationPods = "joiner.sh/pods"
+
+// maxPodsText bounds the annotation, in bytes, far below the 256 KiB that all
+// annotations of an object may have. 737 pods, the most that EKS recommends on any
+// node, have about 100 bytes each.
+const maxPodsText = 96 << 10
+
+// podsText is the value of AnnotationPods. Pods that find no room in it are
+// planned anew in each pass.
+func podsText(pods []string) string {
+	size := 0
+	for i, pod := range pods {
+		if size += len(pod) + 1; size > maxPodsText {
+			pods = pods[:i]
+			break
+		}
+	}
+	return strings.Join(pods, ",")
+}
+
+// PodsOf returns the pods that the claim was made for, as "namespace/name".
+func PodsOf(claim *karpv1.NodeClaim) []string {
+	text := claim.Annotations[AnnotationPods]
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}

@@ -1,0 +1,178 @@
+package conversion
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// daemonValue returns the DaemonSet as the engine sees it; false if its pods
+// run on no node or cannot be foreseen. Its newest pod, where there is one, says
+// what a pod of it really asks for: admission may have changed what the template
+// says. Where it may run is the template's word, because the DaemonSet controller
+// pins each pod to one node.
+func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, around References) (cluster.Daemon, bool) {
+	template := &set.Spec.Template
+	if set.DeletionTimestamp != nil || len(template.Spec.ResourceClaims) > 0 {
+		return cluster.Daemon{}, false
+	}
+	alternatives, wrong := required(&template.Spec)
+	if wrong != "" {
+		return cluster.Daemon{}, false
+	}
+	like := newest
+	if like == nil {
+		like = PodFromTemplate(template, metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name})
+	}
+	if absurd(like) != "" || oversized(like) != "" || oversized(&corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}) != "" {
+		return cluster.Daemon{}, false // no node fits it, and no node would be launched if each had to
+	}
+	return cluster.Daemon{
+		Namespace:   set.Namespace,
+		Name:        set.Name,
+		Requests:    Requests(like),
+		Required:    alternatives,
+		Tolerations: daemonTolerations(&like.Spec),
+		HostPorts:   HostPorts(&like.Spec),
+		Kind:        &cluster.Kind{Namespace: set.Namespace, Labels: like.Labels, Avoids: RequiredAntiAffinity(like, around)},
+	}, true
+}
+
+// daemonTolerations are the pod's and those that the DaemonSet controller adds.
+// Source: "Taints and tolerations of DaemonSets" in the Kubernetes documentation.
+func daemonTolerations(spec *corev1.PodSpec) []requirements.Toleration {
+	out := Tolerations(spec.Tolerations)
+	add := func(key string, effect requirements.Effect) {
+		t := requirements.Toleration{Key: key, Operator: string(corev1.TolerationOpExists), Effect: effect}
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	add(corev1.TaintNodeNotReady, requirements.NoExecute)
+	add(corev1.TaintNodeUnreachable, requirements.NoExecute)
+	add(corev1.TaintNodeDiskPressure, requirements.NoSchedule)
+	add(corev1.TaintNodeMemoryPressure, requirements.NoSchedule)
+	add(corev1.TaintNodePIDPressure, requirements.NoSchedule)
+	add(corev1.TaintNodeUnschedulable, requirements.NoSchedule)
+	if spec.HostNetwork {
+		add(corev1.TaintNodeNetworkUnavailable, requirements.NoSchedule)
+	}
+	return out
+}
+
+// MaxDaemonCost is how much the DaemonSets of one namespace may cost a plan: each counts for 1, for its node affinity and for its host ports. They
+// are held against every node and every instance type, in the plans of all; a node runs some hundred pods at most.
+const MaxDaemonCost = 500
+
+// daemonCost is what a DaemonSet costs of that.
+func daemonCost(d *cluster.Daemon) int {
+	const portsAsOne = 8
+	cost := 1 + len(d.Tolerations)/portsAsOne + (len(d.HostPorts)+portsAsOne-1)/portsAsOne
+	for _, alternative := range d.Required {
+		cost += 1 + len(alternative)
+	}
+	if d.Kind != nil {
+		cost += len(d.Kind.Avoids)
+	}
+	return cost
+}
+
+// affordable returns the DaemonSets without those that are too many for their namespace: the newest of it. Those of kube-system all count.
+func affordable(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]cluster.Daemon) []cluster.Daemon {
+	oldest := slices.SortedFunc(slices.Values(sets), func(a, b *appsv1.DaemonSet) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	var out []cluster.Daemon
+	spent := map[string]int{}
+	for _, set := range oldest {
+		d, ok := values[set]
+		if !ok {
+			continue
+		}
+		if spent[d.Namespace] += daemonCost(&d); spent[d.Namespace] <= MaxDaemonCost || d.Namespace == metav1.NamespaceSystem {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Daemons returns the DaemonSets as values, sorted by namespace and name, each
+// by its newest pod where there is one.
+func Daemons(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod, around References) []cluster.Daemon {
+	values := make(map[*appsv1.DaemonSet]cluster.Daemon, len(sets))
+	for _, set := range sets {
+		var like *corev1.Pod
+		if set.UID != "" {
+			like = newest[set.UID]
+		}
+		if d, ok := daemonValue(set, like, around); ok {
+			values[set] = d
+		}
+	}
+	out := affordable(sets, values)
+	slices.SortFunc(out, func(a, b cluster.Daemon) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// NewestDaemonPods returns the newest pod of each DaemonSet.
+func NewestDaemonPods(pods []*corev1.Pod) map[types.UID]*corev1.Pod {
+	newest := map[types.UID]*corev1.Pod{}
+	for _, pod := range pods {
+		if set, ok := DaemonSetUID(pod); ok && IsNewer(pod, newest[set]) {
+			newest[set] = pod
+		}
+	}
+	return newest
+}
+
+// DaemonSetUID returns the UID of the DaemonSet whose next pods will be as this one
+// is; false if there is none.
+func DaemonSetUID(pod *corev1.Pod) (types.UID, bool) {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || ref.Kind != "DaemonSet" || IsFinished(pod) {
+		return "", false
+	}
+	return ref.UID, true
+}
+
+// IsNewer reports whether a was made after b, which may be nil.
+func IsNewer(a, b *corev1.Pod) bool {
+	return b == nil || cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace)) > 0
+}
+
+// RunsDaemon reports whether the DaemonSet puts a pod on a node with these taints and labels.
+func RunsDaemon(d *cluster.Daemon, taints []requirements.Taint, labels requirements.Labels) bool {
+	if _, ok := requirements.Untolerated(taints, d.Tolerations); ok {
+		return false
+	}
+	if len(d.Required) == 0 {
+		return true
+	}
+	for _, alternative := range d.Required {
+		if alternative.Accepts(labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// PodFromTemplate returns the pod that a template makes, with what the API server fills
+// in as far as planning needs it. The template is not altered.
+func PodFromTemplate(template *corev1.PodTemplateSpec, meta metav1.ObjectMeta) *corev1.Pod {
+	meta.Labels = maps.Clone(template.Labels)
+	meta.Annotations = maps.Clone(template.Annotations)
+	pod := &corev1.Pod{ObjectMeta: meta, Spec: *template.Spec.DeepCopy()}
+	DefaultRequests(&pod.Spec)
+	return pod
+}

@@ -1,0 +1,165 @@
+package conversion
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+)
+
+// volumeLimits are what EBS allows of a volume type. Zero: not to be chosen, or without a limit.
+type volumeLimits struct {
+	leastGiB, mostGiB               int64
+	leastIOPS, mostIOPS             int64
+	iopsPerGiB                      int64 // beyond leastIOPS
+	leastThroughput, mostThroughput int64 // MiB/s
+	neverBoots                      bool  // it cannot be the root volume
+}
+
+// volumeTypes are the limits of each type. Where regions differ, the wider limit counts.
+// Source: "Amazon EBS volume types" in the EBS user guide.
+var volumeTypes = map[string]volumeLimits{
+	"gp2":      {leastGiB: 1, mostGiB: 16384},
+	"gp3":      {leastGiB: 1, mostGiB: 65536, leastIOPS: 3000, mostIOPS: 80000, iopsPerGiB: 500, leastThroughput: 125, mostThroughput: 2000},
+	"io1":      {leastGiB: 4, mostGiB: 16384, leastIOPS: 100, mostIOPS: 64000, iopsPerGiB: 50},
+	"io2":      {leastGiB: 4, mostGiB: 65536, leastIOPS: 100, mostIOPS: 256000, iopsPerGiB: 1000},
+	"st1":      {leastGiB: 125, mostGiB: 16384, neverBoots: true},
+	"sc1":      {leastGiB: 125, mostGiB: 16384, neverBoots: true},
+	"standard": {leastGiB: 1, mostGiB: 1024},
+}
+
+// iopsPerThroughput is how many IOPS a gp3 volume needs for each MiB/s of throughput.
+const iopsPerThroughput = 4
+
+// rootDevices are the devices of root volumes.
+var rootDevices = []string{"/dev/xvda", "/dev/sda1"}
+
+// DiskProblem returns what is wrong with spec.blockDeviceMappings that the schema lets through and EC2 would refuse at
+// the launch, or nothing.
+func DiskProblem(mappings []awsv1.BlockDeviceMapping) string {
+	first := map[string]int{} // by device
+	for i, m := range mappings {
+		field := fmt.Sprintf("spec.blockDeviceMappings[%d]", i)
+		switch {
+		case m.DeviceName == nil || *m.DeviceName == "":
+			return field + ".deviceName is missing: name the device as the image does, /dev/xvda for the root volume of most images"
+		case m.EBS == nil:
+			return field + ".ebs is missing: set volumeSize or snapshotID for the volume of " + *m.DeviceName
+		}
+		if other, ok := first[*m.DeviceName]; ok {
+			return fmt.Sprintf("%s.deviceName is %s, as in spec.blockDeviceMappings[%d]: a device can be mapped once", field, *m.DeviceName, other)
+		}
+		first[*m.DeviceName] = i
+		if text := volumeProblem(m.EBS, m.RootVolume || slices.Contains(rootDevices, *m.DeviceName)); text != "" {
+			return field + ".ebs" + text
+		}
+	}
+	return ""
+}
+
+// volumeProblem returns what is wrong with a volume, beginning with the name of its field.
+func volumeProblem(v *awsv1.BlockDevice, root bool) string {
+	kind := ""
+	if v.VolumeType != nil {
+		kind = *v.VolumeType
+	}
+	if text := sourceProblem(v); text != "" {
+		return text
+	}
+	limits, known := volumeTypes[kind]
+	switch {
+	case v.IOPS == nil && (kind == "io1" || kind == "io2"):
+		return ".iops is missing: a volume of type " + kind + " needs it"
+	case v.IOPS != nil && known && limits.mostIOPS == 0:
+		return ".iops cannot be chosen for a volume of type " + kind + ": leave it out, or choose gp3, io1 or io2"
+	case v.Throughput != nil && kind != "" && kind != "gp3":
+		return ".throughput cannot be chosen for a volume of type " + kind + ": leave it out, or choose gp3"
+	case root && limits.neverBoots:
+		return ".volumeType is " + kind + ", from which no instance boots: choose gp3 for the root volume"
+	case !known:
+		return ""
+	}
+	return limits.problem(kind, v)
+}
+
+// sourceProblem returns what is wrong with what a volume is made from and encrypted with.
+func sourceProblem(v *awsv1.BlockDevice) string {
+	switch {
+	case v.VolumeSize == nil && v.SnapshotID == nil:
+		return ".volumeSize is missing: give it, or snapshotID"
+	case v.KMSKeyID != nil && v.Encrypted != nil && !*v.Encrypted:
+		return ".kmsKeyID is given for a volume that is not to be encrypted: set encrypted, or leave the key out"
+	case v.KMSKeyID != nil && v.Encrypted == nil && v.SnapshotID == nil:
+		return ".kmsKeyID is given without encrypted: set encrypted to true"
+	case v.KMSKeyID != nil && !kmsKeys.MatchString(*v.KMSKeyID):
+		return ".kmsKeyID is no key: write the ID of a KMS key, alias/NAME, or the ARN of either"
+	}
+	return ""
+}
+
+// kmsKeys are the IDs, names and ARNs of KMS keys that EC2 takes.
+// Source: KmsKeyId of EbsBlockDevice in the EC2 API reference, and the key identifiers of the KMS guide.
+var kmsKeys = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/\S+|alias/[a-zA-Z0-9/_-]+|mrk-[0-9a-f]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$`)
+
+// problem returns which number of a volume is out of its range, or does not go with another one.
+func (l volumeLimits) problem(kind string, v *awsv1.BlockDevice) string {
+	size := int64(0) // not known
+	if v.VolumeSize != nil {
+		size = GiBOf(v)
+		if size < l.leastGiB || size > l.mostGiB {
+			return fmt.Sprintf(".volumeSize is %d GiB, and a volume of type %s has %d to %d GiB", size, kind, l.leastGiB, l.mostGiB)
+		}
+	}
+	iops := l.leastIOPS // the default of gp3
+	if v.IOPS != nil {
+		iops = *v.IOPS
+		if most := max(l.leastIOPS, size*l.iopsPerGiB); iops < l.leastIOPS || iops > l.mostIOPS {
+			return fmt.Sprintf(".iops is %d, and a volume of type %s has %d to %d", iops, kind, l.leastIOPS, l.mostIOPS)
+		} else if size > 0 && iops > most {
+			return fmt.Sprintf(".iops is %d, and a volume of type %s has at most %d for each GiB, %d for %d GiB: lower iops to %d, or raise volumeSize to %dGi",
+				iops, kind, l.iopsPerGiB, most, size, most, (iops+l.iopsPerGiB-1)/l.iopsPerGiB)
+		}
+	}
+	if v.Throughput == nil {
+		return ""
+	}
+	switch given := *v.Throughput; {
+	case given < l.leastThroughput || given > l.mostThroughput:
+		return fmt.Sprintf(".throughput is %d MiB/s, and a volume of type %s has %d to %d", given, kind, l.leastThroughput, l.mostThroughput)
+	case given*iopsPerThroughput > iops:
+		return fmt.Sprintf(".throughput is %d MiB/s, and a volume of type %s has at most 0.25 MiB/s for each of its IOPS, %d for %d: lower throughput to %d, or raise iops to %d",
+			given, kind, iops/iopsPerThroughput, iops, iops/iopsPerThroughput, given*iopsPerThroughput)
+	}
+	return ""
+}
+
+// GiBOf is the size of a volume as EC2 is asked for it, rounded up; 0 where it is that of the snapshot.
+func GiBOf(v *awsv1.BlockDevice) int64 {
+	if v.VolumeSize == nil {
+		return 0
+	}
+	return (v.VolumeSize.Value() + 1<<30 - 1) >> 30
+}
+
+// ImageDisks are the volumes that an image comes with: the size of the snapshot of each device, in GiB.
+type ImageDisks struct {
+	ID, Name string
+	GiB      map[string]int64
+}
+
+// SnapshotProblem returns which volume of spec.blockDeviceMappings is smaller than what an image brings for the device, or nothing.
+func SnapshotProblem(mappings []awsv1.BlockDeviceMapping, images []ImageDisks) string {
+	for i, m := range mappings {
+		if m.DeviceName == nil || m.EBS == nil || m.EBS.SnapshotID != nil || m.EBS.VolumeSize == nil {
+			continue
+		}
+		for _, image := range images {
+			if size, least := GiBOf(m.EBS), image.GiB[*m.DeviceName]; size < least {
+				return fmt.Sprintf("spec.blockDeviceMappings[%d].ebs.volumeSize is %d GiB, and the image %s (%s) needs at least %d GiB on %s: write %dGi",
+					i, size, image.Name, image.ID, least, *m.DeviceName, least)
+			}
+		}
+	}
+	return ""
+}

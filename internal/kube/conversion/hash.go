@@ -1,0 +1,169 @@
+package conversion
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/disruption/drift"
+)
+
+// PoolHash returns the drift hash of what a NodePool makes nodes from, with its version: the values of the annotations
+// karpv1.AnnotationNodePoolHash and karpv1.AnnotationNodePoolHashVersion.
+func PoolHash(pool *karpv1.NodePool) (hash, version string, err error) {
+	hash, err = drift.Hash(pool.Spec.Template)
+	if err != nil {
+		return "", "", fmt.Errorf("hash nodepool %s: %w", pool.Name, err)
+	}
+	return hash, drift.PoolVersion, nil
+}
+
+// ClassHash returns the drift hash of an EC2NodeClass, with its version: the values of the annotations awsv1.AnnotationHash and
+// awsv1.AnnotationHashVersion. Authority is the cluster's certificate authority as nodes are given it, in base64.
+func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version string, err error) {
+	hash, err = drift.Hash([]any{class.Spec, class.Spec.ResolvedAMIFamily(), authority})
+	if err != nil {
+		return "", "", fmt.Errorf("hash ec2nodeclass %s: %w", class.Name, err)
+	}
+	return hash, drift.ClassVersion, nil
+}
+
+// Annotations on NodeClaims beside the hashes, from which a changed field is identified later. They are Joiner's own. NodeClaims of
+// Karpenter get them when they match their NodePool and EC2NodeClass.
+const (
+	// AnnotationPoolParts on a NodeClaim is a short hash of each field of the NodePool's template that it was made from.
+	AnnotationPoolParts = "joiner.sh/nodepool-parts"
+	// AnnotationClassParts on a NodeClaim is a short hash of each field of the EC2NodeClass that it was made from.
+	AnnotationClassParts = "joiner.sh/ec2nodeclass-parts"
+)
+
+// PoolMade returns what nodes of the pool are made from now.
+func PoolMade(pool *karpv1.NodePool) (drift.Made, error) {
+	hash, version, err := PoolHash(pool)
+	if err != nil {
+		return drift.Made{}, err
+	}
+	out := drift.Made{Stamp: drift.Stamp{Hash: hash, Version: version}, Parts: map[string]string{}}
+	for _, part := range []any{pool.Spec.Template.ObjectMeta, pool.Spec.Template.Spec} {
+		parts, err := drift.Parts(part)
+		if err != nil {
+			return drift.Made{}, fmt.Errorf("hash nodepool %s: %w", pool.Name, err)
+		}
+		maps.Copy(out.Parts, parts)
+	}
+	spec := pool.Spec.Template.Spec
+	out.Texts = templateTexts(spec.Taints, spec.StartupTaints, spec.NodeClassRef)
+	out.Texts["labels"] = mapText(pool.Spec.Template.Labels, pool.Spec.Template.Labels)
+	out.Texts["expireAfter"] = lifeText(spec.ExpireAfter)
+	if spec.TerminationGracePeriod != nil {
+		out.Texts["terminationGracePeriod"] = spec.TerminationGracePeriod.Duration.String()
+	}
+	return out, nil
+}
+
+// ClassMade returns what nodes of the class are made from now; authority as for ClassHash.
+func ClassMade(class *awsv1.EC2NodeClass, authority string) (drift.Made, error) {
+	hash, version, err := ClassHash(class, authority)
+	if err != nil {
+		return drift.Made{}, err
+	}
+	parts, err := drift.Parts(class.Spec)
+	if err != nil {
+		return drift.Made{}, fmt.Errorf("hash ec2nodeclass %s: %w", class.Name, err)
+	}
+	parts["amiFamily"], parts[drift.FieldAuthority] = drift.Short(class.Spec.ResolvedAMIFamily()), drift.Short(authority)
+	if k := class.Spec.Kubelet; k != nil && len(k.More) > 0 {
+		more, err := drift.Hash(k.More)
+		if err != nil {
+			return drift.Made{}, fmt.Errorf("hash ec2nodeclass %s: %w", class.Name, err)
+		}
+		parts["kubelet"] = drift.Short(parts["kubelet"] + more)
+	}
+	return drift.Made{Stamp: drift.Stamp{Hash: hash, Version: version}, Parts: parts}, nil
+}
+
+// MadeFrom returns what a claim was made from, as it is written on it. Of the labels it says those that the pool now sets.
+func MadeFrom(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (ofPool, ofClass drift.Made) {
+	a := claim.Annotations
+	ofPool = drift.Made{
+		Stamp: drift.Stamp{Hash: a[karpv1.AnnotationNodePoolHash], Version: a[karpv1.AnnotationNodePoolHashVersion]},
+		Parts: drift.PartsOf(a[AnnotationPoolParts]),
+		Texts: templateTexts(claim.Spec.Taints, claim.Spec.StartupTaints, claim.Spec.NodeClassRef),
+	}
+	ofPool.Texts["labels"] = mapText(claim.Labels, pool.Spec.Template.Labels)
+	ofPool.Texts["expireAfter"] = lifeText(claim.Spec.ExpireAfter)
+	if claim.Spec.TerminationGracePeriod != nil {
+		ofPool.Texts["terminationGracePeriod"] = claim.Spec.TerminationGracePeriod.Duration.String()
+	}
+	ofClass = drift.Made{
+		Stamp: drift.Stamp{Hash: a[awsv1.AnnotationHash], Version: a[awsv1.AnnotationHashVersion]},
+		Parts: drift.PartsOf(a[AnnotationClassParts]),
+	}
+	return ofPool, ofClass
+}
+
+func templateTexts(taints, startup []corev1.Taint, ref *karpv1.NodeClassReference) map[string]string {
+	out := map[string]string{"taints": taintsText(taints), "startupTaints": taintsText(startup)}
+	if ref != nil {
+		out["nodeClassRef"] = ref.Name
+	}
+	return out
+}
+
+func taintsText(taints []corev1.Taint) string {
+	var out []string
+	for _, t := range taints {
+		out = append(out, t.ToString())
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// mapText writes those of the entries that have a name in keys.
+func mapText(entries, keys map[string]string) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if value, ok := entries[key]; ok {
+			out = append(out, key+"="+value)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func lifeText(d karpv1.NillableDuration) string {
+	if d.Duration == nil {
+		return karpv1.Never
+	}
+	return d.Duration.String()
+}
+
+// Stamp writes on a claim what it is made from, as far as that is given: the hash, its version and the parts of pool and class. Where
+// the parts are not known, none are left.
+func Stamp(claim *karpv1.NodeClaim, pool, class *drift.Made) {
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	if pool != nil {
+		claim.Annotations[karpv1.AnnotationNodePoolHash] = pool.Stamp.Hash
+		claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = pool.Stamp.Version
+		noteParts(claim.Annotations, AnnotationPoolParts, pool.Parts)
+	}
+	if class != nil {
+		claim.Annotations[awsv1.AnnotationHash] = class.Stamp.Hash
+		claim.Annotations[awsv1.AnnotationHashVersion] = class.Stamp.Version
+		noteParts(claim.Annotations, AnnotationClassParts, class.Parts)
+	}
+}
+
+func noteParts(annotations map[string]string, key string, parts map[string]string) {
+	if parts == nil {
+		delete(annotations, key)
+		return
+	}
+	annotations[key] = drift.PartsText(parts)
+}

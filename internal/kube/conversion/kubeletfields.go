@@ -1,0 +1,144 @@
+package conversion
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"time"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+)
+
+// shape is what a setting of the kubelet has to be.
+type shape string
+
+const (
+	aBoolean  shape = "true or false"
+	aNumber   shape = "a whole number"
+	aFraction shape = "a number"
+	aText     shape = "a text"
+	aPeriod   shape = "a duration, for instance 30s"
+	aList     shape = "a list"
+	aTable    shape = "a table"
+)
+
+// furtherFields are the fields of KubeletConfiguration that have none in the
+// node class, by their shape.
+// Source: the reference of kubelet.config.k8s.io/v1beta1, Kubernetes 1.36.
+var furtherFields = map[shape]string{
+	aBoolean: `
+		cgroupsPerQOS enableContentionProfiling enableControllerAttachDetach enableDebugFlagsHandler
+		enableDebuggingHandlers enableProfilingHandler enableServer enableSystemLogHandler enableSystemLogQuery
+		failCgroupV1 failSwapOn kernelMemcgNotification localStorageCapacityIsolation makeIPTablesUtilChains
+		mergeDefaultEvictionSettings protectKernelDefaults registerNode rotateCertificates runOnce seccompDefault
+		serializeImagePulls serverTLSBootstrap singleProcessOOMKill
+	`,
+	aNumber: `
+		containerLogMaxFiles containerLogMaxWorkers eventBurst eventRecordQPS healthzPort iptablesDropBit
+		iptablesMasqueradeBit kubeAPIBurst kubeAPIQPS maxOpenFiles maxParallelImagePulls nodeLeaseDurationSeconds
+		nodeStatusMaxImages oomScoreAdj podPidsLimit port readOnlyPort registryBurst registryPullQPS
+	`,
+	aFraction: `
+		memoryThrottlingFactor
+	`,
+	aText: `
+		address cgroupDriver cgroupRoot clusterDomain configMapAndSecretChangeDetectionStrategy containerLogMaxSize
+		containerRuntimeEndpoint contentType cpuManagerPolicy hairpinMode healthzBindAddress
+		imagePullCredentialsVerificationPolicy imageServiceEndpoint kubeReservedCgroup kubeletCgroups
+		memoryManagerPolicy memoryReservationPolicy podCIDR podLogsDir providerID reservedSystemCPUs resolvConf
+		showHiddenMetricsForVersion staticPodPath staticPodURL systemCgroups systemReservedCgroup tlsCertFile
+		tlsMinVersion tlsPrivateKeyFile topologyManagerPolicy topologyManagerScope volumePluginDir
+	`,
+	aPeriod: `
+		containerLogMonitorInterval cpuCFSQuotaPeriod cpuManagerReconcilePeriod evictionPressureTransitionPeriod
+		fileCheckFrequency httpCheckFrequency imageMaximumGCAge imageMinimumGCAge nodeStatusReportFrequency
+		nodeStatusUpdateFrequency runtimeRequestTimeout shutdownGracePeriod shutdownGracePeriodCriticalPods
+		streamingConnectionIdleTimeout syncFrequency volumeStatsAggPeriod
+	`,
+	aList: `
+		allowedUnsafeSysctls enforceNodeAllocatable preloadedImagesVerificationAllowlist reservedMemory
+		shutdownGracePeriodByPodPriority tlsCipherSuites tlsCurvePreferences
+	`,
+	aTable: `
+		authentication authorization cpuManagerPolicyOptions crashLoopBackOff evictionMinimumReclaim featureGates
+		logging memorySwap qosReserved staticPodURLHeader topologyManagerPolicyOptions tracing userNamespaces
+	`,
+}
+
+// shapeOf returns the shape of a further field; false if there is no such field.
+func shapeOf(field string) (shape, bool) {
+	for s, names := range furtherFields {
+		for name := range strings.FieldsSeq(names) {
+			if name == field {
+				return s, true
+			}
+		}
+	}
+	return "", false
+}
+
+// kubeletNames are all fields of spec.kubelet.
+func kubeletNames() []string {
+	var out []string
+	for _, names := range furtherFields {
+		out = append(out, strings.Fields(names)...)
+	}
+	VisitFields(reflect.TypeFor[awsv1.KubeletConfiguration](), func(name string, _ reflect.Type) { out = append(out, name) })
+	return out
+}
+
+// has reports whether a value in JSON has the shape. null stands for nothing set.
+func (s shape) has(value []byte) bool {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
+		return false
+	}
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return s == aBoolean
+	case json.Number:
+		_, err := v.Int64()
+		return s == aFraction || s == aNumber && err == nil
+	case []any:
+		return s == aList
+	case map[string]any:
+		return s == aTable
+	case string:
+		if s == aPeriod {
+			_, err := time.ParseDuration(v)
+			return err == nil
+		}
+		return s == aText
+	}
+	return false
+}
+
+// ElementType is the type behind pointers and lists.
+func ElementType(typ reflect.Type) reflect.Type {
+	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+		typ = typ.Elem()
+	}
+	return typ
+}
+
+// VisitFields visits the fields of a struct by their names in JSON, with those of structs that are part of it.
+func VisitFields(typ reflect.Type, visit func(name string, typ reflect.Type)) {
+	if typ.Kind() != reflect.Struct {
+		return
+	}
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && (name == "" || strings.Contains(options, "inline")):
+			VisitFields(ElementType(f.Type), visit)
+		case name != "" && name != "-":
+			visit(name, f.Type)
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package conversion
+
+import (
+	"strings"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+)
+
+// StableKey returns the present name of a label that goes by several:
+// Kubernetes' beta names, and the EBS driver's name for the zone.
+func StableKey(key string) string {
+	if key == awsv1.LabelEBSZone {
+		return catalog.LabelZone
+	}
+	return karpv1.StableLabel(key)
+}
+
+// OneLine returns the text with each run of white space as one space.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,163 @@
+package conversion
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// PoolValue returns the NodePool as a value, without the fields that depend on nodes and node classes.
+func PoolValue(p *karpv1.NodePool) cluster.Pool {
+	template := &p.Spec.Template
+	out := cluster.Pool{
+		Name:          p.Name,
+		UID:           string(p.UID),
+		NodeClass:     kubeclient.ClassName(template.Spec.NodeClassRef),
+		Requirements:  requirementsOf(template.Spec.Requirements),
+		Labels:        template.Labels,
+		Taints:        Taints(template.Spec.Taints),
+		StartupTaints: Taints(template.Spec.StartupTaints),
+		Limits:        limitsOf(p),
+	}
+	if p.Spec.Weight != nil {
+		out.Weight = int(*p.Spec.Weight)
+	}
+	return out
+}
+
+// limitsOf returns the NodePool's limits. Unlike requests they are rounded down, so a fraction does not exceed a limit. A negative
+// limit counts as zero: nothing may be launched.
+func limitsOf(p *karpv1.NodePool) cluster.Limits {
+	var out cluster.Limits
+	for name, q := range p.Spec.Limits {
+		if name == karpv1.ResourceNodes {
+			n := int(min(max(whole(q), 0), math.MaxInt32))
+			out.Nodes = &n
+			continue
+		}
+		if out.Ceiling == nil {
+			out.Ceiling = map[string]int64{}
+		}
+		if string(name) == resources.CPU {
+			out.Ceiling[resources.CPU] = max(milli(q), 0)
+			continue
+		}
+		out.Ceiling[string(name)] = max(whole(q), 0)
+	}
+	return out
+}
+
+// ClosedReason returns why the NodePool intentionally gets no nodes; empty if it may.
+func ClosedReason(p *karpv1.NodePool) string {
+	ref := p.Spec.Template.Spec.NodeClassRef
+	switch {
+	case p.DeletionTimestamp != nil:
+		return "it is being deleted"
+	case p.Spec.Replicas != nil:
+		return "it is static (spec.replicas), so it is not for pending pods"
+	case ref != nil && ref.Group == awsv1.Group && isMisspeltClass(ref.Kind):
+		return fmt.Sprintf("there is no kind %s of %s; write spec.template.spec.nodeClassRef.kind: %s", ref.Kind, ref.Group, awsv1.Kind)
+	case ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind):
+		return fmt.Sprintf("its node class is a %s of %s, which another controller serves", ref.Kind, ref.Group)
+	}
+	return ""
+}
+
+// isMisspeltClass reports whether a kind stands for EC2NodeClass: another spelling of it, or its name before v1beta1.
+func isMisspeltClass(kind string) bool {
+	return kind != awsv1.Kind && (kind == "AWSNodeTemplate" || suggest.Nearest(kind, []string{awsv1.Kind}) != "")
+}
+
+// UnreadyReason returns what must be fixed before nodes may be launched for the NodePool; empty if nothing.
+//
+// The pool's own Ready condition counts where it says False. Whether the node
+// class is ready is read from the node class itself, so that a pool can be used as
+// soon as its class is ready, and not only after another loop has written so on
+// the pool. In manifests there may be no status, and no node class, at all.
+func UnreadyReason(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
+	ref := p.Spec.Template.Spec.NodeClassRef
+	if ref == nil {
+		return "it names no node class (spec.template.spec.nodeClassRef)"
+	}
+	c, ok := p.StatusConditions().Find(karpv1.ConditionValidationSucceeded)
+	if ok && c.Status == metav1.ConditionFalse && c.ObservedGeneration == p.Generation {
+		return "it is not valid: " + c.Message
+	}
+	if problem := classProblem(class, live); problem != "" {
+		return fmt.Sprintf("EC2NodeClass %s %s", ref.Name, problem)
+	}
+	return ""
+}
+
+// classProblem returns why nothing can be launched with the EC2NodeClass; empty if something can.
+func classProblem(class *awsv1.EC2NodeClass, live bool) string {
+	switch {
+	case class == nil && live:
+		return "does not exist"
+	case class == nil:
+		return ""
+	case class.DeletionTimestamp != nil:
+		return "is being deleted"
+	}
+	ready, ok := class.StatusConditions().Find(karpv1.ConditionReady)
+	switch {
+	case !ok && live:
+		return "has not been looked at yet"
+	case !ok:
+		return ""
+	case ready.ObservedGeneration != class.Generation:
+		return "has changed and has not been looked at again yet"
+	case ready.Status == metav1.ConditionTrue:
+		return ""
+	}
+	if why := cmp.Or(failures(class), ready.Message); why != "" {
+		return "is not ready: " + why
+	}
+	return "is not ready"
+}
+
+// failures is what the conditions of the class say that Ready stands on and that
+// are False: Ready itself only has their names.
+func failures(class *awsv1.EC2NodeClass) string {
+	var out []string
+	for _, c := range class.Status.Conditions {
+		if c.Type != karpv1.ConditionReady && c.Status == metav1.ConditionFalse &&
+			c.ObservedGeneration == class.Generation && c.Message != "" && !slices.Contains(out, c.Message) {
+			out = append(out, c.Message)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// requirementsOf returns requirements as the engine has them, keys by their present names.
+func requirementsOf(reqs karpv1.Requirements) []requirements.Requirement {
+	out := make([]requirements.Requirement, 0, len(reqs))
+	for _, r := range reqs {
+		c := requirements.Requirement{
+			Key: StableKey(r.Key), Operator: requirements.Operator(r.Operator), Values: r.Values,
+		}
+		if r.MinValues != nil {
+			c.MinValues = *r.MinValues
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// requirementValues returns what all of reqs accept together, by key.
+func requirementValues(reqs karpv1.Requirements) requirements.Requirements {
+	out, _ := requirements.All(requirementsOf(reqs)...)
+	return out
+}

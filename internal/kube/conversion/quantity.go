@@ -1,0 +1,86 @@
+package conversion
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// Amounts returns a list of resources as the engine counts them: millicores for
+// cpu, bytes or pieces for the rest. Fractions round up, as kube-scheduler
+// does. Larger amounts than maxAmount are limited to it, so sums do not overflow.
+func Amounts(list corev1.ResourceList) resources.Amounts {
+	var a resources.Amounts
+	for name, quantity := range list {
+		switch name {
+		case corev1.ResourceCPU:
+			a.CPU = bounded(milli(quantity))
+		case corev1.ResourceMemory:
+			a.Memory = bounded(whole(quantity))
+		case corev1.ResourceEphemeralStorage:
+			a.EphemeralStorage = bounded(whole(quantity))
+		case corev1.ResourcePods:
+			a.Pods = bounded(whole(quantity))
+		default:
+			if v := bounded(whole(quantity)); v != 0 {
+				a.Extended = append(a.Extended, resources.Extended{Name: string(name), Value: v})
+			}
+		}
+	}
+	slices.SortFunc(a.Extended, func(x, y resources.Extended) int { return cmp.Compare(x.Name, y.Name) })
+	return a
+}
+
+// maxAmount is more than any instance type has of a resource: 1 PiB. The largest have 32 TiB of memory and a third of a PiB of disk.
+// Thousands of it can be added without overflow.
+const maxAmount = 1 << 50
+
+func bounded(v int64) int64 { return min(max(v, -maxAmount), maxAmount) }
+
+// whole is Quantity.Value, which answers with 0, 1 or a negative number for what an int64 cannot hold.
+func whole(q resource.Quantity) int64 {
+	switch {
+	case q.CmpInt64(math.MaxInt64) >= 0:
+		return math.MaxInt64
+	case q.CmpInt64(math.MinInt64) <= 0:
+		return math.MinInt64
+	}
+	return q.Value()
+}
+
+// milli is Quantity.MilliValue for any quantity, as whole is Quantity.Value.
+func milli(q resource.Quantity) int64 {
+	switch {
+	case q.CmpInt64(math.MaxInt64/1000) >= 0:
+		return math.MaxInt64
+	case q.CmpInt64(math.MinInt64/1000) <= 0:
+		return math.MinInt64
+	}
+	return q.MilliValue()
+}
+
+// RequestAmounts is what a list of requests asks for. Below zero, which the API server
+// refuses, counts as nothing: it must not make room for others.
+func RequestAmounts(list corev1.ResourceList) resources.Amounts { return Amounts(list).Floor() }
+
+// Quantities is the reverse of Amounts, without resources of which there is nothing.
+func Quantities(a resources.Amounts) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, name := range a.Names() {
+		value := a.Of(name)
+		switch name {
+		case resources.CPU:
+			out[corev1.ResourceCPU] = *resource.NewMilliQuantity(value, resource.DecimalSI)
+		case resources.Memory, resources.EphemeralStorage:
+			out[corev1.ResourceName(name)] = *resource.NewQuantity(value, resource.BinarySI)
+		default:
+			out[corev1.ResourceName(name)] = *resource.NewQuantity(value, resource.DecimalSI)
+		}
+	}
+	return out
+}

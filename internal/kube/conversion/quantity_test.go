@@ -1,0 +1,58 @@
+package conversion
+
+import (
+	"math"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// TestHuge counts what an int64 cannot hold as the most there can be, and never as little.
+func TestHuge(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"16E", "10E", "16Ei", "1e19", "2e19", "18446744073709551617", "9223372036854775808", "1e40"} {
+		q := resource.MustParse(text)
+		for _, name := range []string{resources.CPU, resources.Memory, resources.EphemeralStorage, "nvidia.com/gpu"} {
+			if got := Amounts(corev1.ResourceList{corev1.ResourceName(name): q}).Of(name); got != maxAmount {
+				t.Errorf("%s of %s is %d, want %d", text, name, got, int64(maxAmount))
+			}
+			p := &karpv1.NodePool{}
+			p.Spec.Limits = corev1.ResourceList{corev1.ResourceName(name): q}
+			if got := limitsOf(p).Ceiling[name]; got != math.MaxInt64 {
+				t.Errorf("a limit of %s of %s is %d, want no limit at all", text, name, got)
+			}
+		}
+		p := &karpv1.NodePool{}
+		p.Spec.Limits = corev1.ResourceList{karpv1.ResourceNodes: q}
+		if got := *limitsOf(p).Nodes; got != math.MaxInt32 {
+			t.Errorf("a limit of %s nodes is %d", text, got)
+		}
+		negative := resource.MustParse("-" + text)
+		if got := Amounts(corev1.ResourceList{corev1.ResourceMemory: negative}).Memory; got != -maxAmount {
+			t.Errorf("-%s of memory is %d", text, got)
+		}
+		p.Spec.Limits = corev1.ResourceList{corev1.ResourceMemory: negative}
+		if got := limitsOf(p).Ceiling[resources.Memory]; got != 0 {
+			t.Errorf("a limit of -%s of memory is %d, want that nothing may be bought", text, got)
+		}
+	}
+}
+
+// TestNegativeRequests asks for less than nothing in one container, which must not make room for the other.
+func TestNegativeRequests(t *testing.T) {
+	t.Parallel()
+	container := func(memory string) corev1.Container {
+		requests := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
+		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests}}
+	}
+	pod := &corev1.Pod{}
+	pod.Spec.Containers = []corev1.Container{container("1Gi"), container("-16E")}
+	pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("-1Gi")}
+	if got := Requests(pod).Memory; got != 1<<30 {
+		t.Errorf("the pod asks for %d bytes, want 1Gi", got)
+	}
+}

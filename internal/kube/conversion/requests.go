@@ -1,0 +1,196 @@
+package conversion
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// Requests returns what kube-scheduler counts for the pod, with Pods: 1:
+//
+//   - the sum over its containers and sidecars (init containers that restart always), or the most that is needed while
+//     an init container runs, beside the sidecars started before it: whichever is larger, for each resource by itself;
+//   - for cpu, memory and huge pages, what the pod as a whole requests instead, where it does;
+//   - and the overhead of its runtime class.
+//
+// While a container is being resized in place, the larger of what is wanted, what is promised and what it has counts;
+// what is wanted does not count when the node has refused it.
+//
+// Source: the Kubernetes documentation on sidecar containers, pod-level resources and in-place resize (KEP-753, 2837,
+// 1287), and k8s.io/component-helpers/resource, against which it was checked. Fractions are rounded up per container
+// instead of per pod, so that a pod with amounts below a millicore or a byte may count for that much more.
+func Requests(pod *corev1.Pod) resources.Amounts {
+	refused := resizeRefused(pod)
+	var sum resources.Amounts
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		sum = sum.Add(containerRequests(c, pod.Status.ContainerStatuses, refused))
+	}
+	var sidecars, peak resources.Amounts
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if !isSidecar(c) {
+			peak = peak.Max(sidecars.Add(RequestAmounts(c.Resources.Requests)))
+			continue
+		}
+		own := containerRequests(c, pod.Status.InitContainerStatuses, refused)
+		sidecars = sidecars.Add(own)
+		sum = sum.Add(own)
+		peak = peak.Max(sidecars)
+	}
+	total := overrideByPod(sum.Max(peak), pod, refused).Add(RequestAmounts(pod.Spec.Overhead))
+	total.Pods = 1
+	return total
+}
+
+// absurd names the first impossible request: the API server rejects negative ones, and no instance type has the others. Empty for
+// nearly all pods.
+func absurd(pod *corev1.Pod) string {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if why := absurdList(c.Resources.Requests); why != "" {
+			return fmt.Sprintf("its containers[%d].resources.requests.%s", i, why)
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if why := absurdList(c.Resources.Requests); why != "" {
+			return fmt.Sprintf("its initContainers[%d].resources.requests.%s", i, why)
+		}
+	}
+	if pod.Spec.Resources != nil {
+		if why := absurdList(pod.Spec.Resources.Requests); why != "" {
+			return "its resources.requests." + why
+		}
+	}
+	if why := absurdList(pod.Spec.Overhead); why != "" {
+		return "its overhead." + why
+	}
+	return ""
+}
+
+func absurdList(list corev1.ResourceList) string {
+	worst := ""
+	for name, q := range list {
+		most := int64(maxAmount)
+		if name == corev1.ResourceCPU {
+			most /= 1000
+		}
+		var why string
+		switch {
+		case q.Sign() < 0:
+			why = "less than nothing"
+		case q.CmpInt64(most) > 0:
+			why = "more than any machine has"
+		default:
+			continue
+		}
+		if text := fmt.Sprintf("%.100s is %s, %s", name, q.String(), why); worst == "" || text < worst {
+			worst = text
+		}
+	}
+	return worst
+}
+
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// containerRequests is what the container asks for, or has, whichever is more.
+func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, refused bool) resources.Amounts {
+	wanted := RequestAmounts(c.Resources.Requests)
+	i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
+	if i < 0 || statuses[i].Resources == nil {
+		return wanted
+	}
+	has := RequestAmounts(statuses[i].Resources.Requests).Max(RequestAmounts(statuses[i].AllocatedResources))
+	if refused {
+		return has
+	}
+	return wanted.Max(has)
+}
+
+// overrideByPod replaces what the containers ask for by what the pod asks for as a whole.
+func overrideByPod(sum resources.Amounts, pod *corev1.Pod, refused bool) resources.Amounts {
+	if pod.Spec.Resources == nil || len(pod.Spec.Resources.Requests) == 0 {
+		return sum
+	}
+	wanted := RequestAmounts(pod.Spec.Resources.Requests)
+	effective := wanted
+	if pod.Status.Resources != nil {
+		effective = RequestAmounts(pod.Status.Resources.Requests).Max(RequestAmounts(pod.Status.AllocatedResources))
+		if !refused {
+			effective = effective.Max(wanted)
+		}
+	}
+	for name := range pod.Spec.Resources.Requests {
+		if isPodLevel(name) {
+			sum = sum.With(string(name), effective.Of(string(name)))
+		}
+	}
+	return sum
+}
+
+// isPodLevel reports whether a pod can ask for the resource as a whole.
+func isPodLevel(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// resizeRefused reports whether the node said that it can never resize the pod as is wanted.
+func resizeRefused(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodResizePending {
+			return c.Reason == corev1.PodReasonInfeasible
+		}
+	}
+	return false
+}
+
+// HostPorts returns the ports that the pod takes on its node for as long as it
+// runs: those of containers and sidecars, sorted. In a pod on the host's network
+// every port is one; the API server fills them in, a template does not have them.
+func HostPorts(spec *corev1.PodSpec) []cluster.HostPort {
+	var out []cluster.HostPort
+	add := func(c *corev1.Container) {
+		for _, p := range c.Ports {
+			port := p.HostPort
+			if port == 0 && spec.HostNetwork {
+				port = p.ContainerPort
+			}
+			if port <= 0 {
+				continue
+			}
+			out = append(out, cluster.HostPort{
+				IP: cmp.Or(p.HostIP, "0.0.0.0"), Port: port, Protocol: cmp.Or(string(p.Protocol), string(corev1.ProtocolTCP)),
+			})
+		}
+	}
+	for i := range spec.Containers {
+		add(&spec.Containers[i])
+	}
+	for i := range spec.InitContainers {
+		if isSidecar(&spec.InitContainers[i]) {
+			add(&spec.InitContainers[i])
+		}
+	}
+	return MergeHostPorts(out, nil)
+}
+
+// MergeHostPorts returns both lists as one, sorted and without duplicates.
+func MergeHostPorts(a, b []cluster.HostPort) []cluster.HostPort {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	out := slices.Concat(a, b)
+	slices.SortFunc(out, func(x, y cluster.HostPort) int {
+		return cmp.Or(cmp.Compare(x.Port, y.Port), cmp.Compare(x.Protocol, y.Protocol), cmp.Compare(x.IP, y.IP))
+	})
+	return slices.Compact(out)
+}

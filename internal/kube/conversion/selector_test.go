@@ -1,0 +1,85 @@
+package conversion
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// TestSelectorsAsKubernetes reads random selectors, many of them nonsense, and
+// matches them with random labels: whatever Kubernetes' own code says is right.
+func TestSelectorsAsKubernetes(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	key := func() string { return pick("a", "b", "c.d/e", "", "-", "x/y/z") }
+	value := func() string { return pick("1", "2", "3", "", "no good") }
+	read, matched := 0, 0
+	for range 20_000 {
+		s := &metav1.LabelSelector{}
+		for range r.IntN(2) {
+			s.MatchLabels = map[string]string{key(): value()}
+		}
+		for range r.IntN(3) {
+			e := metav1.LabelSelectorRequirement{Key: key(), Operator: metav1.LabelSelectorOperator(
+				pick("In", "NotIn", "Exists", "DoesNotExist", "In", "NotIn", "Gt", ""))}
+			for range r.IntN(3) {
+				e.Values = append(e.Values, value())
+			}
+			s.MatchExpressions = append(s.MatchExpressions, e)
+		}
+		theirs, err := metav1.LabelSelectorAsSelector(s)
+		ours, wrong := selectorOf(s)
+		if (err != nil) != (wrong != "") {
+			t.Fatalf("%s: Kubernetes says %v, we say %q", metav1.FormatLabelSelector(s), err, wrong)
+		}
+		if err != nil {
+			continue
+		}
+		read++
+		set := labels.Set{}
+		for range r.IntN(4) {
+			set[pick("a", "b", "c.d/e")] = pick("1", "2", "3", "")
+		}
+		if got := ours.Matches(set); got != theirs.Matches(set) {
+			t.Fatalf("%s matches %v: %t, Kubernetes says otherwise", metav1.FormatLabelSelector(s), set, got)
+		} else if got {
+			matched++
+		}
+	}
+	if read < 5000 || matched < 1000 {
+		t.Errorf("only %d selectors could be read, and %d matched", read, matched)
+	}
+	none, wrong := selectorOf(nil)
+	if wrong != "" || none.Matches(nil) || !none.Nothing {
+		t.Errorf("no selector at all is %+v, %q", none, wrong)
+	}
+}
+
+// TestLabelsAsKubernetes compares what can be a label with what Kubernetes lets be one.
+func TestLabelsAsKubernetes(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 4))
+	long := strings.Repeat("a", 64)
+	texts := []string{"", "/", "a/", "/a", "a/b", "A/b", "a.b/C", "a..b/c", "a-/b", "-a/b", "a_b/c", long, long[1:], long[1:] + "/a",
+		strings.Repeat(long[32:]+".", 7) + "com/a", strings.Repeat(long[32:]+".", 8) + "com/a", "a/" + long, "ä", "a\x00"}
+	for range 20_000 {
+		var b strings.Builder
+		for range r.IntN(6) {
+			b.WriteByte("aZ0-_./ \n"[r.IntN(9)])
+		}
+		texts = append(texts, b.String())
+	}
+	for _, text := range texts {
+		if got, want := isLabelKey(text), len(validation.IsQualifiedName(text)) == 0; got != want {
+			t.Errorf("%q can be a label's key: %t", text, got)
+		}
+		if got, want := isLabelValue(text), len(validation.IsValidLabelValue(text)) == 0; got != want {
+			t.Errorf("%q can be a label's value: %t", text, got)
+		}
+	}
+}

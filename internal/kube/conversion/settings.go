@@ -1,0 +1,102 @@
+package conversion
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// Settings returns what an EC2NodeClass sets that changes what a node of it
+// offers: family, kubelet, disks, interfaces. The error names the field that
+// cannot be read; the settings are then those without it.
+//
+// Not in the object, and left at their zero values: ReservedENIs,
+// MemoryOverhead, Measured, PlacementStrategy.
+func Settings(class *awsv1.EC2NodeClass) (catalog.Settings, error) {
+	spec := class.Spec
+	out := catalog.Settings{
+		Family:             spec.ResolvedAMIFamily(),
+		ConnectionTracking: spec.ConnectionTracking != nil,
+	}
+	_, out.PublishedImages = spec.Alias()
+	if spec.InstanceStorePolicy != nil {
+		out.InstanceStore = string(*spec.InstanceStorePolicy)
+	}
+	if spec.CPUOptions != nil && spec.CPUOptions.NestedVirtualization != nil {
+		out.NestedVirtualization = *spec.CPUOptions.NestedVirtualization == nestedVirtualizationOn
+	}
+	for _, m := range spec.BlockDeviceMappings {
+		out.Volumes = append(out.Volumes, volumeOf(m))
+	}
+	for _, n := range spec.NetworkInterfaces {
+		out.Interfaces = append(out.Interfaces, catalog.Interface{
+			Card:    int64(n.NetworkCardIndex),
+			Device:  int64(n.DeviceIndex),
+			EFAOnly: n.InterfaceType == awsv1.InterfaceTypeEFAOnly,
+		})
+	}
+	err := kubeletSettings(&out, spec.Kubelet)
+	if err != nil {
+		err = fmt.Errorf("read ec2nodeclass %s: %w", class.Name, err)
+	}
+	return out, err
+}
+
+func volumeOf(m awsv1.BlockDeviceMapping) catalog.Volume {
+	out := catalog.Volume{Root: m.RootVolume}
+	if m.DeviceName != nil {
+		out.Device = *m.DeviceName
+	}
+	if m.EBS != nil && m.EBS.VolumeSize != nil {
+		out.Bytes = whole(*m.EBS.VolumeSize)
+	}
+	return out
+}
+
+func kubeletSettings(out *catalog.Settings, kubelet *awsv1.KubeletConfiguration) error {
+	if kubelet == nil {
+		return nil
+	}
+	if kubelet.MaxPods != nil {
+		pods := int64(*kubelet.MaxPods)
+		out.MaxPods = &pods
+	}
+	if kubelet.PodsPerCore != nil {
+		out.PodsPerCore = int64(*kubelet.PodsPerCore)
+	}
+	var err error
+	if out.KubeReserved, err = reserved("kubeReserved", kubelet.KubeReserved); err != nil {
+		return err
+	}
+	if out.SystemReserved, err = reserved("systemReserved", kubelet.SystemReserved); err != nil {
+		return err
+	}
+	out.EvictionHard = make(map[string]catalog.Threshold, len(kubelet.EvictionHard))
+	for _, signal := range slices.Sorted(maps.Keys(kubelet.EvictionHard)) {
+		threshold, err := catalog.ParseThreshold(kubelet.EvictionHard[signal])
+		if err != nil {
+			return fmt.Errorf("spec.kubelet.evictionHard[%s]: %w", signal, err)
+		}
+		out.EvictionHard[signal] = threshold
+	}
+	return nil
+}
+
+func reserved(field string, quantities map[string]string) (map[string]int64, error) {
+	out := make(map[string]int64, len(quantities))
+	for _, name := range slices.Sorted(maps.Keys(quantities)) {
+		value, err := resources.Parse(name, quantities[name])
+		if err != nil {
+			return nil, fmt.Errorf("spec.kubelet.%s: %w", field, err)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// nestedVirtualizationOn is the value of spec.cpuOptions.nestedVirtualization that switches it on.
+const nestedVirtualizationOn = "enabled"

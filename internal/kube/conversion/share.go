@@ -1,0 +1,81 @@
+package conversion
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// sharable returns the pod's claims whose volume is made where their first pod
+// goes and that others may use too ("namespace/name"), sorted.
+func (v *VolumeIndex) sharable(pod *corev1.Pod) []string {
+	var out []string
+	for i := range pod.Spec.Volumes {
+		source := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if source == nil {
+			continue
+		}
+		claim, ok := v.Claims[pod.Namespace+"/"+source.ClaimName]
+		if !ok || claim.Spec.VolumeName != "" || IsReadWriteOncePod(claim) {
+			continue
+		}
+		if class, ok := v.Classes[v.classOf(claim)]; ok && waits(class) {
+			out = append(out, claim.Namespace+"/"+claim.Name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// DropUnsharedVolumes takes from the pods that need a place the claims which no other pod
+// uses: they restrict no other pod, and would make every pod of a StatefulSet
+// a class of its own. Users are counted by claim. It alters the pods.
+func DropUnsharedVolumes(pods []cluster.Pod, users map[string]int) {
+	alone := func(claim string) bool { return users[claim] < 2 }
+	for i := range pods {
+		if pod := &pods[i]; slices.ContainsFunc(pod.Volumes, alone) {
+			pod.Volumes = slices.DeleteFunc(slices.Clone(pod.Volumes), alone)
+		}
+	}
+}
+
+// VolumeUsers counts the pods that use each claim: those that need a place, and those of nodes.
+func VolumeUsers(s *cluster.Snapshot) map[string]int {
+	users := map[string]int{}
+	for i := range s.Pods {
+		CountUsers(users, s.Pods[i].Volumes)
+	}
+	for i := range s.Nodes {
+		for j := range s.Nodes[i].Pods {
+			CountUsers(users, s.Nodes[i].Pods[j].Volumes)
+		}
+	}
+	return users
+}
+
+// CountUsers adds one user to each of the claims.
+func CountUsers(users map[string]int, claims []string) {
+	for _, claim := range claims {
+		users[claim]++
+	}
+}
+
+// IsReadWriteOncePod reports whether only one pod at a time may use the claim.
+func IsReadWriteOncePod(claim *corev1.PersistentVolumeClaim) bool {
+	return slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod)
+}
+
+// PrecedesForVolume reports whether a has a claim before b: it runs, is more important, older.
+func PrecedesForVolume(a, b *corev1.Pod) bool {
+	if a, b := a.Spec.NodeName != "", b.Spec.NodeName != ""; a != b {
+		return a
+	}
+	return cmp.Or(
+		cmp.Compare(Priority(b), Priority(a)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+	) < 0
+}

@@ -1,0 +1,30 @@
+package conversion
+
+import (
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// BenchmarkDemands has a budget: under 10 µs for a pod that is spread over two keys and keeps away from its like.
+func BenchmarkDemands(b *testing.B) {
+	pod := kubetest.WebPod("p")
+	like := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	for _, key := range []string{"topology.kubernetes.io/zone", "kubernetes.io/hostname"} {
+		pod.Spec.TopologySpreadConstraints = append(pod.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+			TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: like, MatchLabelKeys: []string{"app"},
+		})
+	}
+	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		{TopologyKey: "kubernetes.io/hostname", LabelSelector: like, NamespaceSelector: like},
+	}}}
+	around := References{Namespaces: NewNamespaces(nil, nil, true)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := topologyOf(pod, around); len(got.spread) != 2 || len(got.apart) != 1 {
+			b.Fatalf("%+v", got)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package conversion
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// TestTraitsDiffer: pods that differ in anything, even one small thing, are not held against one another. Were they, a
+// tenant's thousands of pods would take the square of that.
+func TestTraitsDiffer(t *testing.T) {
+	t.Parallel()
+	const pods = 500
+	number := func(i int) *int64 { n := int64(i); return &n }
+	term := func(i int) cluster.Term {
+		return cluster.Term{Key: "zone", Weight: i + 1, Namespaces: []string{"a"}, Selector: cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"a": "b"})}}
+	}
+	for name, with := range map[string]func(p *cluster.Pod, i int){
+		"extended resource": func(p *cluster.Pod, i int) {
+			p.Requests.Extended = []resources.Extended{{Name: fmt.Sprint("r", i), Value: 1}}
+		},
+		"amount":     func(p *cluster.Pod, i int) { p.Requests.Extended = []resources.Extended{{Name: "r", Value: int64(i)}} },
+		"weight":     func(p *cluster.Pod, i int) { p.AntiAffinity = []cluster.Term{term(i)} },
+		"near":       func(p *cluster.Pod, i int) { p.Affinity = []cluster.Term{term(i)} },
+		"preference": func(p *cluster.Pod, i int) { p.Preferred = []cluster.Preference{{Weight: i}} },
+		"address": func(p *cluster.Pod, i int) {
+			p.HostPorts = []cluster.HostPort{{IP: fmt.Sprint("10.0.0.", i), Port: 1, Protocol: "TCP"}}
+		},
+		"skew": func(p *cluster.Pod, i int) { p.Spread = []cluster.Spread{{Key: "zone", MaxSkew: i + 1}} },
+		"effect": func(p *cluster.Pod, i int) {
+			p.Tolerations = []requirements.Toleration{{Key: "a", Operator: fmt.Sprint(i)}}
+		},
+		"bound": func(p *cluster.Pod, i int) {
+			p.Required = []requirements.Requirements{{"a": {Complement: true, Min: number(i)}}}
+		},
+		"namespace": func(p *cluster.Pod, i int) {
+			p.Affinity = []cluster.Term{{Key: "zone", Namespaces: []string{fmt.Sprint(i)}}}
+		},
+		"permuted": func(p *cluster.Pod, i int) {
+			p.Required = []requirements.Requirements{{}}
+			for k := range 10 {
+				p.Required[0][fmt.Sprint("k", k)] = requirements.OneOf(fmt.Sprint("v", i>>k&1*10+k*(1-i>>k&1)))
+			}
+		},
+	} {
+		var set TraitSet
+		distinct := map[*SharedTraits]bool{}
+		for i := range pods {
+			p := cluster.Pod{Owner: "ReplicaSet/a"}
+			with(&p, i)
+			distinct[set.Share(&p, nil)] = true
+		}
+		if len(set.byHash) != len(distinct) {
+			t.Errorf("%s: %d different pods have %d hashes", name, len(distinct), len(set.byHash))
+		}
+		if name != "permuted" && len(distinct) != pods {
+			t.Errorf("%s: %d pods are %d", name, pods, len(distinct))
+		}
+	}
+}

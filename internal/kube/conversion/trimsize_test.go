@@ -1,0 +1,149 @@
+package conversion
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// writable are the parts of the objects of each kind in the cache that users of one namespace may write.
+func writable() map[string]func() (client.Object, []any) {
+	return map[string]func() (client.Object, []any){
+		"Pod": func() (client.Object, []any) {
+			o := kubetest.OversizedPod()
+			return o, []any{&o.ObjectMeta, &o.Spec}
+		},
+		"DaemonSet": func() (client.Object, []any) {
+			o := &appsv1.DaemonSet{}
+			return o, []any{&o.ObjectMeta, &o.Spec, &o.Spec.Template.ObjectMeta, &o.Spec.Template.Spec}
+		},
+		"StatefulSet": func() (client.Object, []any) {
+			o := &appsv1.StatefulSet{}
+			return o, []any{&o.ObjectMeta, &o.Spec, &o.Spec.Template.ObjectMeta, &o.Spec.Template.Spec}
+		},
+		"ReplicaSet": func() (client.Object, []any) {
+			o := &appsv1.ReplicaSet{}
+			return o, []any{&o.ObjectMeta, &o.Spec, &o.Spec.Template.Spec}
+		},
+		"ReplicationController": func() (client.Object, []any) {
+			o := &corev1.ReplicationController{Spec: corev1.ReplicationControllerSpec{Template: &corev1.PodTemplateSpec{}}}
+			return o, []any{&o.ObjectMeta, &o.Spec, &o.Spec.Template.Spec}
+		},
+		"Service": func() (client.Object, []any) { o := &corev1.Service{}; return o, []any{&o.ObjectMeta, &o.Spec} },
+		"PersistentVolumeClaim": func() (client.Object, []any) {
+			o := &corev1.PersistentVolumeClaim{}
+			return o, []any{&o.ObjectMeta, &o.Spec}
+		},
+		"PodDisruptionBudget": func() (client.Object, []any) {
+			o := &policyv1.PodDisruptionBudget{}
+			return o, []any{&o.ObjectMeta, &o.Spec}
+		},
+	}
+}
+
+// TestCacheOfTenants fills, one after another, every list and map that a user may write into an object. What the cache keeps of it is small: an API
+// server takes objects of 1.5 MiB, and users may create thousands.
+func TestCacheOfTenants(t *testing.T) {
+	t.Parallel()
+	const most = 100 << 10
+	for kind, anew := range writable() {
+		for part := range len(second(anew())) {
+			fillings(reflect.TypeOf(second(anew())[part]).Elem(), nil, func(path []int, name string) {
+				object, parts := anew()
+				fill(reflect.ValueOf(parts[part]).Elem(), path)
+				before := sizeOf(object)
+				if before < most/3 {
+					t.Errorf("%s, %s is filled with %d bytes", kind, name, before)
+				}
+				if _, err := Trim(object); err != nil {
+					t.Fatal(err)
+				}
+				if after := sizeOf(object); after > most {
+					t.Errorf("%s keeps %d KiB of %d KiB in %s", kind, after>>10, before>>10, name)
+				}
+			})
+		}
+	}
+}
+
+func second(_ client.Object, parts []any) []any { return parts }
+
+// fillings finds the lists, maps and texts of a type, by the indices of fields that lead there.
+func fillings(t reflect.Type, path []int, use func(path []int, name string)) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		at := append(append([]int{}, path...), i)
+		switch kind := f.Type.Kind(); {
+		case f.Type == reflect.TypeFor[metav1.Time](), f.Type == reflect.TypeFor[*metav1.Time](), f.Type == reflect.TypeFor[corev1.PodTemplateSpec](), f.Type == reflect.TypeFor[*corev1.PodTemplateSpec]():
+		case strings.Contains(f.Type.String(), "Quantity") && kind != reflect.Map:
+		case kind == reflect.Slice && f.Type.Elem().Kind() != reflect.Uint8, kind == reflect.Map:
+			use(at, t.Name()+"."+f.Name)
+		case kind == reflect.Struct:
+			fillings(f.Type, at, use)
+		case kind == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct && len(path) < 4:
+			fillings(f.Type.Elem(), at, use)
+		}
+	}
+}
+
+// fill puts 20,000 different elements at the path.
+func fill(v reflect.Value, path []int) {
+	for _, i := range path {
+		if v = v.Field(i); v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+	}
+	const many = 20_000
+	switch v.Kind() {
+	case reflect.Slice:
+		out := reflect.MakeSlice(v.Type(), many, many)
+		for i := range many {
+			name(out.Index(i), fmt.Sprintf("example.com/name-%05d", i))
+		}
+		v.Set(out)
+	case reflect.Map:
+		out := reflect.MakeMap(v.Type())
+		for i := range many {
+			element := reflect.New(v.Type().Elem()).Elem()
+			name(element, "value")
+			out.SetMapIndex(reflect.ValueOf(fmt.Sprintf("example.com/name-%05d", i)).Convert(v.Type().Key()), element)
+		}
+		v.Set(out)
+	default:
+	}
+}
+
+// name writes the text into a value, or into the first texts that it has.
+func name(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		name(v.Elem(), text)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.String && f.CanSet() {
+				name(f, text)
+			}
+		}
+		if c, ok := v.Addr().Interface().(*corev1.Volume); ok {
+			c.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: text}
+		}
+	default:
+	}
+}
+
+// sizeOf is how many bytes an object takes when it is sent.
+func sizeOf(o client.Object) int { return o.(interface{ Size() int }).Size() }

@@ -1,0 +1,197 @@
+package conversion
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// VolumeIndex finds the claims, volumes and storage classes that pods name.
+type VolumeIndex struct {
+	Live    bool                                     // what is missing is missing, and not only left out of a folder of manifests
+	Claims  map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
+	Volumes map[string]*corev1.PersistentVolume      // by name
+	Classes map[string]*storagev1.StorageClass       // by name
+	Usual   string                                   // the default storage class, empty if there is none
+
+	Limited map[string]bool   // the drivers that may say how many volumes a node takes
+	Single  map[string]string // claims for one pod at a time, to the pod that has each
+}
+
+// places returns the alternatives that the pod's volumes leave of the ones it
+// has, or a sentence on why it cannot be planned.
+func (v *VolumeIndex) places(pod *corev1.Pod, alternatives []requirements.Requirements) ([]requirements.Requirements, string) {
+	for i := range pod.Spec.Volumes {
+		name := ClaimName(pod, &pod.Spec.Volumes[i])
+		if name == "" {
+			continue
+		}
+		where, why := v.claimPlaces(pod, name, pod.Spec.Volumes[i].Ephemeral != nil)
+		if why != "" {
+			return nil, why
+		}
+		if where == nil {
+			continue
+		}
+		if alternatives, why = product(alternatives, where); why != "" {
+			return nil, why
+		}
+	}
+	return alternatives, ""
+}
+
+// ClaimName is the name of the PersistentVolumeClaim behind a pod's volume, empty if there is none.
+func ClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
+	switch {
+	case volume.PersistentVolumeClaim != nil:
+		return volume.PersistentVolumeClaim.ClaimName
+	case volume.Ephemeral != nil:
+		return pod.Name + "-" + volume.Name
+	}
+	return ""
+}
+
+// claimPlaces returns where the claim's volume is or may come to be; nil: anywhere.
+func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, own bool) ([]requirements.Requirements, string) {
+	id := pod.Namespace + "/" + name
+	claim, ok := v.Claims[id]
+	switch {
+	case !ok && v.Live:
+		return nil, fmt.Sprintf("its volume claim %s does not exist", name)
+	case !ok:
+		return nil, "" // one that a controller will make, most likely
+	case claim.DeletionTimestamp != nil:
+		return nil, fmt.Sprintf("its volume claim %s is being deleted", name)
+	case claim.Status.Phase == corev1.ClaimLost:
+		return nil, fmt.Sprintf("the volume of its claim %s is lost", name)
+	case own && v.Live && !metav1.IsControlledBy(claim, pod):
+		return nil, fmt.Sprintf("volume claim %s, which would be made for it, is there and is not its own", name)
+	}
+	if user := v.Single[id]; user != "" && user != pod.Namespace+"/"+pod.Name {
+		return nil, fmt.Sprintf("its volume claim %s is for one pod at a time (ReadWriteOncePod), and pod %s comes first", name, user)
+	}
+	if claim.Spec.VolumeName != "" {
+		return v.boundPlaces(claim)
+	}
+	class := v.classOf(claim)
+	if class == "" && claim.Spec.StorageClassName == nil && !v.Live {
+		return nil, "" // the default class is not among the manifests
+	}
+	return v.unboundPlaces(claim, class)
+}
+
+// classOf is the name of the claim's storage class, empty if it has none.
+func (v *VolumeIndex) classOf(claim *corev1.PersistentVolumeClaim) string {
+	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return name
+	}
+	if claim.Spec.StorageClassName != nil {
+		return *claim.Spec.StorageClassName
+	}
+	return v.Usual // the API server will write it on the claim
+}
+
+// Annotations of volume claims.
+const (
+	AnnotationBound    = "pv.kubernetes.io/bind-completed"    // claim and volume know each other
+	annotationSelected = "volume.kubernetes.io/selected-node" // the volume is being made for a pod on this node
+)
+
+func (v *VolumeIndex) boundPlaces(claim *corev1.PersistentVolumeClaim) ([]requirements.Requirements, string) {
+	volume, ok := v.Volumes[claim.Spec.VolumeName]
+	_, complete := claim.Annotations[AnnotationBound]
+	switch {
+	case !complete && v.Live:
+		return nil, fmt.Sprintf("its volume claim %s is not bound to volume %s yet: kube-scheduler waits for it",
+			claim.Name, claim.Spec.VolumeName)
+	case !ok && v.Live:
+		return nil, fmt.Sprintf("volume %s of its claim %s does not exist", claim.Spec.VolumeName, claim.Name)
+	case !ok:
+		return nil, ""
+	case volume.DeletionTimestamp != nil:
+		return nil, fmt.Sprintf("volume %s of its claim %s is being deleted", volume.Name, claim.Name)
+	}
+	where, why := volumeAffinity(volume)
+	if why != "" {
+		return nil, why
+	}
+	// Volumes of the days before CSI carry their zone as a label only; several zones are joined by "__".
+	byLabel := requirements.Requirements{}
+	for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone,
+		corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion} {
+		if zones, ok := volume.Labels[key]; ok {
+			byLabel.Narrow(StableKey(key), requirements.OneOf(strings.Split(zones, "__")...))
+		}
+	}
+	if len(byLabel) == 0 {
+		return where, ""
+	}
+	return product(where, []requirements.Requirements{byLabel})
+}
+
+func volumeAffinity(volume *corev1.PersistentVolume) ([]requirements.Requirements, string) {
+	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
+		return nil, ""
+	}
+	var out []requirements.Requirements
+	for i := range volume.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		reqs, _ := narrow(requirements.Requirements{}, &volume.Spec.NodeAffinity.Required.NodeSelectorTerms[i])
+		if reqs != nil {
+			out = append(out, reqs)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Sprintf("the node affinity of volume %s has no term that a node can satisfy", volume.Name)
+	}
+	return out, ""
+}
+
+// noProvisioner is the provisioner of storage classes whose volumes are made by hand, on the disks of nodes.
+const noProvisioner = "kubernetes.io/no-provisioner"
+
+func (v *VolumeIndex) unboundPlaces(claim *corev1.PersistentVolumeClaim, name string) ([]requirements.Requirements, string) {
+	class, ok := v.Classes[name]
+	node := claim.Annotations[annotationSelected]
+	switch {
+	case name == "":
+		return nil, fmt.Sprintf("its volume claim %s is not bound and has no storage class", claim.Name)
+	case !ok && v.Live:
+		return nil, fmt.Sprintf("storage class %s of its volume claim %s does not exist", name, claim.Name)
+	case !ok:
+		return nil, ""
+	case !waits(class):
+		return nil, fmt.Sprintf("its volume claim %s is not bound yet, and storage class %s binds at once:"+
+			" kube-scheduler waits for it", claim.Name, name)
+	case class.Provisioner == noProvisioner:
+		return nil, fmt.Sprintf("its volume claim %s needs a volume that is on a node already"+
+			" (storage class %s provisions none)", claim.Name, name)
+	case node != "":
+		return []requirements.Requirements{{corev1.LabelHostname: requirements.OneOf(node)}}, ""
+	case len(class.AllowedTopologies) == 0:
+		return nil, ""
+	}
+	var out []requirements.Requirements
+	for _, term := range class.AllowedTopologies {
+		reqs := requirements.Requirements{}
+		for _, e := range term.MatchLabelExpressions {
+			reqs.Narrow(StableKey(e.Key), requirements.OneOf(e.Values...))
+		}
+		if len(reqs) > 0 {
+			out = append(out, reqs)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Sprintf("allowedTopologies of storage class %s, which its volume claim %s has, allow nothing", name, claim.Name)
+	}
+	return out, ""
+}
+
+// waits reports whether volumes of the class are made where their first pod goes.
+func waits(class *storagev1.StorageClass) bool {
+	return class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}

@@ -1,0 +1,223 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+)
+
+// authority knows which Deployments are installations of a controller. A tenant may give a Deployment of its own namespace any name, label
+// and annotation; it cannot create a ClusterRoleBinding, and cannot write to kube-system.
+type authority struct {
+	// accounts are the ServiceAccounts, as namespace/name, that a ClusterRoleBinding lets write the status of NodeClaims.
+	accounts map[string]bool
+	// denied reports that ClusterRoleBindings or ClusterRoles may not be read: then only kube-system counts.
+	denied bool
+}
+
+// readAuthority reads the ClusterRoleBindings and the ClusterRoles that they bind.
+func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
+	out := authority{accounts: map[string]bool{}}
+	writers := map[string]bool{}
+	_, err := readPages(ctx, api, mostObjects, func() client.ObjectList { return &rbacv1.ClusterRoleList{} }, func(l client.ObjectList) int {
+		list := l.(*rbacv1.ClusterRoleList)
+		for i := range list.Items {
+			if slices.ContainsFunc(list.Items[i].Rules, writesClaimStatus) {
+				writers[list.Items[i].Name] = true
+			}
+		}
+		return len(list.Items)
+	})
+	if err == nil {
+		_, err = readPages(ctx, api, mostObjects, func() client.ObjectList { return &rbacv1.ClusterRoleBindingList{} }, func(l client.ObjectList) int {
+			list := l.(*rbacv1.ClusterRoleBindingList)
+			for i := range list.Items {
+				out.add(&list.Items[i], writers)
+			}
+			return len(list.Items)
+		})
+	}
+	switch {
+	case kubeclient.IsForbidden(err), kubeclient.WhatNext(err) == kubeclient.Gone, meta.IsNoMatchError(err): // or there is no such API
+		return authority{denied: true}, nil
+	case err != nil:
+		return authority{}, fmt.Errorf("read clusterrolebindings: %w", err)
+	}
+	return out, nil
+}
+
+// writesClaimStatus reports whether a rule names the status of NodeClaims and lets it be written: only a controller of NodeClaims has such a
+// rule. A rule about all resources, such as an administrator's, does not count.
+func writesClaimStatus(r rbacv1.PolicyRule) bool {
+	return slices.Contains(r.APIGroups, karpv1.Group) && slices.Contains(r.Resources, "nodeclaims/status") &&
+		slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "patch" || v == "update" || v == "*" })
+}
+
+func (a authority) add(b *rbacv1.ClusterRoleBinding, writers map[string]bool) {
+	if b.RoleRef.Kind != "ClusterRole" || !writers[b.RoleRef.Name] {
+		return
+	}
+	for _, s := range b.Subjects {
+		if s.Kind == rbacv1.ServiceAccountKind {
+			a.accounts[s.Namespace+"/"+s.Name] = true
+		}
+	}
+}
+
+// isInstallation reports whether a Deployment is a controller of NodeClaims.
+func (a authority) isInstallation(d *appsv1.Deployment) bool {
+	return a.accounts[d.Namespace+"/"+accountOf(d)] || a.isOfSystem(&d.ObjectMeta)
+}
+
+// isOfSystem reports whether an object is named as a controller is, in the one namespace that no tenant can write to.
+func (authority) isOfSystem(o *metav1.ObjectMeta) bool {
+	return o.Namespace == metav1.NamespaceSystem && isController(o)
+}
+
+// namespaces are those in which a controller can be, sorted.
+func (a authority) namespaces() []string {
+	out := map[string]bool{metav1.NamespaceSystem: true}
+	for account := range a.accounts {
+		out[namespaceOfKey(account)] = true
+	}
+	return slices.Sorted(maps.Keys(out))
+}
+
+// accountOf is the name of the ServiceAccount of a Deployment's pods.
+func accountOf(d *appsv1.Deployment) string {
+	return cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+}
+
+// installations returns the Deployments that are controllers: one with replicas before one without, as when a cluster was handed over to
+// another, and Joiner before Karpenter.
+func (a authority) installations(ctx context.Context, api client.Reader) ([]*appsv1.Deployment, error) {
+	var out []*appsv1.Deployment
+	for _, namespace := range a.namespaces() {
+		_, err := readPages(ctx, api, mostObjects, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(l client.ObjectList) int {
+			list := l.(*appsv1.DeploymentList)
+			for i := range list.Items {
+				if a.isInstallation(&list.Items[i]) {
+					out = append(out, &list.Items[i])
+				}
+			}
+			return len(list.Items)
+		}, client.InNamespace(namespace))
+		if err != nil {
+			return nil, err
+		}
+	}
+	sortInstallations(out)
+	return out, nil
+}
+
+func sortInstallations(all []*appsv1.Deployment) {
+	rank := func(d *appsv1.Deployment) int {
+		n := 0
+		if ptr.Deref(d.Spec.Replicas, 1) == 0 {
+			n = 2
+		}
+		if d.Labels[appLabel] != "joiner" && d.Name != "joiner" {
+			n++
+		}
+		return n
+	}
+	slices.SortStableFunc(all, func(x, y *appsv1.Deployment) int { return rank(x) - rank(y) })
+}
+
+// lookalikes are the Deployments outside of kube-system with a controller's name, if their permissions cannot be read.
+func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string, error) {
+	if !a.denied {
+		return nil, nil
+	}
+	var out []string
+	const most = 5000
+	_, err := readPages(ctx, api, most, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(l client.ObjectList) int {
+		list := l.(*appsv1.DeploymentList)
+		for i := range list.Items {
+			if d := &list.Items[i]; isController(&d.ObjectMeta) && !a.isInstallation(d) {
+				out = append(out, d.Namespace+"/"+d.Name)
+			}
+		}
+		return len(list.Items)
+	})
+	return out, err
+}
+
+// serviceAccounts are the ServiceAccounts that a controller may run as, those with a role of IAM before others.
+func (a authority) serviceAccounts(ctx context.Context, api client.Reader) ([]*corev1.ServiceAccount, error) {
+	var out []*corev1.ServiceAccount
+	keys := slices.Sorted(maps.Keys(a.accounts))
+	for _, name := range []string{"joiner", "karpenter"} {
+		if key := metav1.NamespaceSystem + "/" + name; !a.accounts[key] {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		account := &corev1.ServiceAccount{}
+		namespace := namespaceOfKey(key)
+		switch err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: key[len(namespace)+1:]}, account); {
+		case err == nil:
+			out = append(out, account)
+		case kubeclient.WhatNext(err) != kubeclient.Gone:
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(out, func(x, y *corev1.ServiceAccount) int { return yes(roleOf(x) == "") - yes(roleOf(y) == "") })
+	return out, nil
+}
+
+func yes(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// roleOf is the role of IAM that the annotation of a ServiceAccount names; empty if it has none.
+func roleOf(a *corev1.ServiceAccount) string { return a.Annotations["eks.amazonaws.com/role-arn"] }
+
+// namespaceOfKey is what stands before the slash of namespace/name.
+func namespaceOfKey(key string) string {
+	namespace, _, _ := strings.Cut(key, "/")
+	return namespace
+}
+
+// PauseNamespaces returns the namespaces in which controllers of this cluster look for the switch, sorted: the one that their
+// LEADER_ELECTION_NAMESPACE names, or else their own. Where there is a Joiner, no Karpenter counts. A Deployment that is only named as a
+// controller is, in a tenant's namespace, does not count.
+func PauseNamespaces(ctx context.Context, live client.Reader) ([]string, error) {
+	who, err := readAuthority(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	all, err := who.installations(ctx, live)
+	if err != nil {
+		return nil, fmt.Errorf("list deployments: %w", err)
+	}
+	ours, theirs := map[string]bool{}, map[string]bool{}
+	for _, d := range all {
+		found := theirs
+		if d.Labels[appLabel] == "joiner" || d.Name == "joiner" {
+			found = ours
+		}
+		found[cmp.Or(envWitness(&d.Spec.Template.Spec, "LEADER_ELECTION_NAMESPACE")["LEADER_ELECTION_NAMESPACE"], d.Namespace)] = true
+	}
+	if len(ours) == 0 {
+		ours = theirs
+	}
+	return slices.Sorted(maps.Keys(ours)), nil
+}

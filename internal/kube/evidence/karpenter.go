@@ -1,0 +1,150 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/api/crds"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/manifest"
+	"github.com/joiner-sh/joiner/internal/migration"
+)
+
+// ReadAny reads manifests of any kind from files, as ReadFiles finds them, without a judgement. The error joins one for each thing that
+// is wrong; what could be read is returned beside it.
+func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	d := manifest.Decoder{Skipped: map[string]int{}, Strange: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}}
+	d.Take = func(doc manifest.Document) {
+		object := &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(doc.JSON, &object.Object); err != nil {
+			d.Fail(doc.File, doc.Line, "cannot be read: %v", err)
+			return
+		}
+		out = append(out, object)
+	}
+	for _, path := range paths {
+		if path == "-" {
+			d.Stream("<stdin>", stdin, true)
+			continue
+		}
+		d.Path(path)
+	}
+	return out, errors.Join(d.Errs...)
+}
+
+// Karpenter returns what the cluster has of Karpenter and of this program: definitions, objects, the Nodes of pools, Deployments with
+// their service accounts, and the namespace kube-system. The second result lists what could not be read.
+func (w *Witness) Karpenter(ctx context.Context) ([]*unstructured.Unstructured, []migration.Unseen, error) {
+	var out []*unstructured.Unstructured
+	var unseen []migration.Unseen
+	who, err := w.authority(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, ask := range []struct {
+		list     *unstructured.UnstructuredList
+		resource string // as a rule of RBAC has it, with its group
+		options  []client.ListOption
+	}{
+		{emptyList(corev1.SchemeGroupVersion, "Namespace"), "namespaces", []client.ListOption{client.MatchingFields{"metadata.name": metav1.NamespaceSystem}}},
+		{emptyList(apiextensionsv1.SchemeGroupVersion, "CustomResourceDefinition"), "customresourcedefinitions.apiextensions.k8s.io", nil},
+		{emptyList(karpv1.GroupVersion, "NodePool"), "nodepools.karpenter.sh", nil},
+		{emptyList(karpv1.GroupVersion, "NodeClaim"), "nodeclaims.karpenter.sh", nil},
+		{emptyList(awsv1.GroupVersion, awsv1.Kind), "ec2nodeclasses.karpenter.k8s.aws", nil},
+		{emptyList(corev1.SchemeGroupVersion, "Node"), "nodes", []client.ListOption{client.HasLabels{karpv1.LabelNodePool}}},
+		{emptyList(appsv1.SchemeGroupVersion, "Deployment"), "deployments.apps", nil},
+	} {
+		err := w.live.List(ctx, ask.list, ask.options...)
+		switch {
+		case meta.IsNoMatchError(err): // the CRD is not installed, which the definitions show
+			continue
+		case kubeclient.IsForbidden(err) && !kubeclient.IsUndiscovered(err):
+			unseen = append(unseen, migration.Unseen{What: ask.resource, Why: "the permission to list them is missing", Asked: true})
+			continue
+		case err != nil:
+			return nil, nil, fmt.Errorf("list %s: %w", ask.resource, err)
+		}
+		for i := range ask.list.Items {
+			switch one := &ask.list.Items[i]; {
+			case !isOfKarpenter(one):
+			case one.GetKind() == "Deployment" && !who.isSure(one):
+				if who.denied { // else it is only named as a controller is
+					unseen = append(unseen, migration.Unseen{What: "deployment " + one.GetNamespace() + "/" + one.GetName(),
+						Why: "whether it is a controller depends on clusterroles and clusterrolebindings, which you may not list", Asked: true})
+				}
+			default:
+				out = append(out, one)
+			}
+		}
+	}
+	accounts, refused, err := w.accounts(ctx, out)
+	return append(out, accounts...), append(unseen, refused...), err
+}
+
+// isSure reports whether a Deployment that is named as a controller is one.
+func (a authority) isSure(o *unstructured.Unstructured) bool {
+	account, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
+	return o.GetNamespace() == metav1.NamespaceSystem || a.accounts[o.GetNamespace()+"/"+cmp.Or(account, "default")]
+}
+
+func emptyList(gv schema.GroupVersion, kind string) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gv.WithKind(kind + "List"))
+	return list
+}
+
+// isOfKarpenter leaves out the Deployments and definitions of others.
+func isOfKarpenter(o *unstructured.Unstructured) bool {
+	switch o.GetKind() {
+	case "Deployment":
+		return isController(&metav1.ObjectMeta{Name: o.GetName(), Labels: o.GetLabels()})
+	case "CustomResourceDefinition":
+		for _, m := range crds.Manifests() {
+			if m.Name == o.GetName() {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// accounts are the service accounts of Deployments; missing ones are left out, and unreadable ones are reported.
+func (w *Witness) accounts(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, []migration.Unseen, error) {
+	var out []*unstructured.Unstructured
+	var unseen []migration.Unseen
+	for _, o := range objects {
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "template", "spec", "serviceAccountName")
+		if o.GetKind() != "Deployment" || name == "" {
+			continue
+		}
+		account := &unstructured.Unstructured{}
+		account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+		err := w.live.Get(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: name}, account)
+		switch {
+		case err == nil:
+			out = append(out, account)
+		case kubeclient.IsForbidden(err) && !kubeclient.IsUndiscovered(err): // the role stands there, and with it what may stop a hand-over
+			unseen = append(unseen, migration.Unseen{What: "service account " + o.GetNamespace() + "/" + name, Why: "the permission to get it is missing", Asked: true})
+		case kubeclient.WhatNext(err) != kubeclient.Gone:
+			return nil, nil, fmt.Errorf("read service account %s/%s: %w", o.GetNamespace(), name, err)
+		}
+	}
+	return out, unseen, nil
+}

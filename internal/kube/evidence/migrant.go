@@ -1,0 +1,231 @@
+package evidence
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	"github.com/joiner-sh/joiner/api/crds"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/manifest"
+	"github.com/joiner-sh/joiner/internal/migration"
+)
+
+// Installed is a controller in the cluster, and what its container is started with.
+type Installed struct {
+	migration.Controller
+	Args    []string
+	Environ []string // NAME=value; variables that come from elsewhere are left out
+}
+
+// Migrants makes of objects, as ReadAny and Karpenter return them, what migration judges, but for its Controllers: these are the second
+// result, for settings are not this package's to read. Kinds that do not matter are left out. The error joins one for each object
+// that cannot be decoded.
+func Migrants(objects []*unstructured.Unstructured) (migration.Installation, []Installed, error) {
+	m := migrants{roles: map[string]string{}, foreign: map[string]bool{}, definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}
+	for _, o := range objects {
+		m.add(o)
+	}
+	m.out.Nodes = slices.DeleteFunc(m.out.Nodes, func(n migration.Node) bool { return m.foreign[n.Pool] })
+	for i, c := range m.installed {
+		m.installed[i].Role = m.roles[c.Namespace+"/"+c.Account]
+	}
+	err := m.compareDefinitions()
+	return m.out, m.installed, cmp.Or(m.err, err)
+}
+
+// migrants collects what was found.
+type migrants struct {
+	out         migration.Installation
+	installed   []Installed
+	roles       map[string]string // by namespace and name of the service account
+	foreign     map[string]bool   // pools of node classes that are not EC2NodeClasses: their claims and Nodes are not Joiner's
+	definitions map[string]*apiextensionsv1.CustomResourceDefinition
+	err         error // the first
+}
+
+func (m *migrants) add(o *unstructured.Unstructured) {
+	gvk := o.GroupVersionKind()
+	switch gvk.GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		if o.GetName() == metav1.NamespaceSystem {
+			m.out.UID = string(o.GetUID())
+		}
+	case schema.GroupKind{Kind: "ServiceAccount"}:
+		m.roles[o.GetNamespace()+"/"+o.GetName()] = o.GetAnnotations()["eks.amazonaws.com/role-arn"]
+	case schema.GroupKind{Kind: "Node"}:
+		if node := (&corev1.Node{}); m.decode(o, node) && node.Labels[karpv1.LabelNodePool] != "" {
+			m.out.Nodes = append(m.out.Nodes, nodeMigrant(node))
+		}
+	case schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}:
+		if d := (&appsv1.Deployment{}); m.decode(o, d) && isController(&d.ObjectMeta) {
+			m.installed = append(m.installed, installed(d))
+		}
+	case schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}:
+		if d := (&apiextensionsv1.CustomResourceDefinition{}); m.decode(o, d) {
+			m.definitions[d.Name] = d
+		}
+	default:
+		m.addOurs(o, gvk.GroupKind())
+	}
+}
+
+// addOurs takes objects of Karpenter's API.
+func (m *migrants) addOurs(o *unstructured.Unstructured, kind schema.GroupKind) {
+	switch kind {
+	case schema.GroupKind{Group: karpv1.Group, Kind: "NodePool"}:
+		if p := (&karpv1.NodePool{}); m.decode(o, p) {
+			m.out.Pools = append(m.out.Pools, poolMigrant(p, judged(o, p.Status.Conditions)))
+			m.foreign[p.Name] = isForeign(p.Spec.Template.Spec.NodeClassRef)
+		}
+	case schema.GroupKind{Group: karpv1.Group, Kind: "NodeClaim"}:
+		if c := (&karpv1.NodeClaim{}); m.decode(o, c) && !isForeign(c.Spec.NodeClassRef) {
+			m.out.Claims = append(m.out.Claims, claimMigrant(c))
+		}
+	case schema.GroupKind{Group: awsv1.Group, Kind: awsv1.Kind}:
+		if c := (&awsv1.EC2NodeClass{}); m.decode(o, c) {
+			m.out.Classes = append(m.out.Classes, migration.Class{Name: c.Name, Role: c.Spec.Role, Hash: c.Annotations[awsv1.AnnotationHash],
+				HashVersion: c.Annotations[awsv1.AnnotationHashVersion], Object: judged(o, c.Status.Conditions)})
+		}
+	}
+}
+
+// decode fills object from o; where it cannot, what kept it from that is noted.
+func (m *migrants) decode(o *unstructured.Unstructured, object client.Object) bool {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, object); err != nil {
+		var d manifest.Decoder
+		d.Unreadable(manifest.Document{File: "-"}, o.GetKind()+" "+o.GetName(), err)
+		m.err = cmp.Or(m.err, d.Errs[0])
+		return false
+	}
+	return true
+}
+
+func nodeMigrant(n *corev1.Node) migration.Node {
+	return migration.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool],
+		Disrupted: slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })}
+}
+
+// isForeign reports whether a node class is of a kind that neither Karpenter for AWS nor we serve.
+func isForeign(ref *karpv1.NodeClassReference) bool {
+	return ref != nil && (ref.Group != awsv1.Group || ref.Kind != awsv1.Kind)
+}
+
+func poolMigrant(p *karpv1.NodePool, o migration.Object) migration.Pool {
+	ref := p.Spec.Template.Spec.NodeClassRef
+	return migration.Pool{Name: p.Name, Class: kubeclient.ClassName(ref), Foreign: isForeign(ref),
+		Hash:        p.Annotations[karpv1.AnnotationNodePoolHash],
+		HashVersion: p.Annotations[karpv1.AnnotationNodePoolHashVersion], Object: o}
+}
+
+func claimMigrant(c *karpv1.NodeClaim) migration.Claim {
+	out := migration.Claim{Name: c.Name, Pool: c.Labels[karpv1.LabelNodePool], Class: kubeclient.ClassName(c.Spec.NodeClassRef), UID: c.Annotations[karpv1.KeyClusterUID],
+		ProviderID: c.Status.ProviderID, Node: c.Status.NodeName, Deleting: c.DeletionTimestamp != nil,
+		PoolHash: c.Annotations[karpv1.AnnotationNodePoolHash], PoolHashVersion: c.Annotations[karpv1.AnnotationNodePoolHashVersion],
+		ClassHash: c.Annotations[awsv1.AnnotationHash], ClassHashVersion: c.Annotations[awsv1.AnnotationHashVersion]}
+	if after := c.Spec.ExpireAfter.Duration; after != nil && !c.CreationTimestamp.IsZero() {
+		out.Expires = c.CreationTimestamp.Add(*after).UTC()
+	}
+	if drifted, ok := c.StatusConditions().Find(karpv1.ConditionDrifted); ok && drifted.Status == metav1.ConditionTrue {
+		out.Drifted = cmp.Or(drifted.Reason, karpv1.ConditionDrifted)
+	}
+	return out
+}
+
+// installed reads a Deployment: its first container, or the one that the charts call controller.
+func installed(d *appsv1.Deployment) Installed {
+	spec := &d.Spec.Template.Spec
+	out := Installed{Controller: migration.Controller{Product: migration.Karpenter, Namespace: cmp.Or(d.Namespace, metav1.NamespaceDefault), Name: d.Name,
+		Release: d.Annotations["meta.helm.sh/release-name"], Replicas: 1, Account: cmp.Or(spec.ServiceAccountName, "default")}}
+	if d.Labels[appLabel] == string(migration.Joiner) || d.Name == string(migration.Joiner) {
+		out.Product = migration.Joiner
+	}
+	if d.Spec.Replicas != nil {
+		out.Replicas = int(*d.Spec.Replicas)
+	}
+	if len(spec.Containers) == 0 {
+		return out
+	}
+	own := &spec.Containers[max(0, slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == "controller" }))]
+	out.Version, out.Args = imageTag(own.Image), own.Args
+	if out.Version == "" {
+		out.Version = d.Labels["app.kubernetes.io/version"]
+	}
+	for _, v := range own.Env {
+		if v.ValueFrom == nil {
+			out.Environ = append(out.Environ, v.Name+"="+v.Value)
+		}
+	}
+	return out
+}
+
+// imageTag is "1.14.1" of public.ecr.aws/karpenter/controller:1.14.1@sha256:…; empty if there is none.
+func imageTag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	return tag
+}
+
+// judged says what our definitions make of an object that Karpenter's have let through, and whether it is ready.
+func judged(o *unstructured.Unstructured, conditions []metav1.Condition) migration.Object {
+	var out migration.Object
+	for _, c := range conditions {
+		if c.Type == karpv1.ConditionReady && c.Status != metav1.ConditionTrue {
+			out.NotReady = conversion.OneLine(cmp.Or(c.Message, c.Reason, string(c.Status)))
+		}
+	}
+	if version := o.GroupVersionKind().Version; version != karpv1.GroupVersion.Version {
+		out.Refused = []string{"it is written in the API " + version + ", which is not served any more; write it as v1"}
+		return out
+	}
+	all, err := manifest.Definitions()
+	if err != nil {
+		out.Refused = []string{err.Error()}
+		return out
+	}
+	compiled, err := all[o.GroupVersionKind().GroupKind()]()
+	if err != nil {
+		out.Refused = []string{err.Error()}
+		return out
+	}
+	tree := o.DeepCopy().Object
+	out.Unknown = pruning.PruneWithOptions(tree, compiled.Structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	out.Unknown = slices.DeleteFunc(out.Unknown, func(path string) bool { return strings.HasPrefix(path, "status.") })
+	slices.Sort(out.Unknown)
+	for _, e := range compiled.Admit(tree) {
+		out.Refused = append(out.Refused, manifest.Refusal(e, manifest.FieldValue(e)))
+	}
+	slices.Sort(out.Refused)
+	out.Refused = slices.Compact(out.Refused)
+	return out
+}
+
+// compareDefinitions compares what the cluster has with ours. Files without any definition say nothing about them.
+func (m *migrants) compareDefinitions() error {
+	if len(m.definitions) == 0 {
+		return nil
+	}
+	ours, err := crds.Definitions()
+	if err != nil {
+		return err
+	}
+	for _, own := range ours {
+		seen := kubeclient.CompareDefinition(own, m.definitions[own.Name])
+		m.out.Definitions = append(m.out.Definitions, migration.Definition{Name: seen.Name, Held: seen.Held(), Says: seen.Says()})
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+)
+
+// Witness reads the evidence about nodes that do not join from Kubernetes. It reads from the API server, changes nothing, and removes
+// secrets from texts of other writers.
+type Witness struct {
+	live  client.Reader
+	plain kubernetes.Interface
+	host  string
+	maps  client.Reader // of ConfigMaps, for a witness without plain
+
+	mu    sync.Mutex
+	known *authority // nil: not read yet
+}
+
+// NewInsider returns a witness within the controller, for what keeps nodes from joining: what the controller watches it reads from the
+// controller's informers, and the ConfigMap aws-auth live. Its Home, Events, Pods and Controller return nothing else.
+func NewInsider(cache, live client.Reader) *Witness { return &Witness{live: cache, maps: live} }
+
+// NewWitness returns a witness for a cluster.
+func NewWitness(cfg *rest.Config) (*Witness, error) {
+	scheme, err := kubeclient.Scheme()
+	if err != nil {
+		return nil, fmt.Errorf("know the kinds of objects: %w", err)
+	}
+	live, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
+	}
+	plain, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
+	}
+	return &Witness{live: live, plain: plain, host: cfg.Host}, nil
+}
+
+// Home says which cluster this is.
+func (w *Witness) Home(ctx context.Context) (diagnosis.Home, error) {
+	space, err := w.plain.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	switch {
+	case kubeclient.WhatNext(err) == kubeclient.Gone:
+		return diagnosis.Home{}, fmt.Errorf("there is no namespace kube-system, which every cluster has: is that the address of an API server? %w", err)
+	case err != nil:
+		return diagnosis.Home{}, err
+	}
+	out := diagnosis.Home{UID: string(space.UID), Endpoint: w.host}
+	if root, err := w.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err == nil {
+		out.CA = root.Data["ca.crt"]
+	}
+	if text, err := w.plain.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx); err == nil {
+		var issuer struct{ Issuer string }
+		if json.Unmarshal(text, &issuer) == nil {
+			out.Issuer = issuer.Issuer
+		}
+	}
+	slicesOfDNS, err := w.plain.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kube-dns"})
+	switch {
+	case kubeclient.IsForbidden(err): // what may not be seen is not down
+		out.DNSAbsent, out.DNSWhy = diagnosis.Denied, "to list endpointslices in kube-system"
+		return out, nil
+	case err != nil:
+		out.DNSAbsent, out.DNSWhy = diagnosis.Failed, diagnosis.Mask(err.Error())
+		return out, nil
+	}
+	for _, s := range slicesOfDNS.Items {
+		out.DNSReady = out.DNSReady || slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready })
+	}
+	return out, nil
+}
+
+// authMapName is the ConfigMap by which roles are mapped where the cluster reads it.
+const authMapName = "aws-auth"
+
+// AuthMap reads the ConfigMap aws-auth.
+func (w *Witness) AuthMap(ctx context.Context) (diagnosis.AuthMap, error) {
+	if w.maps != nil {
+		config := &corev1.ConfigMap{}
+		if err := w.maps.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: authMapName}, config); err != nil {
+			return diagnosis.AuthMap{}, err
+		}
+		return ReadAuthMap(config.Data["mapRoles"]), nil
+	}
+	config, err := w.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authMapName, metav1.GetOptions{})
+	if err != nil {
+		return diagnosis.AuthMap{}, err
+	}
+	return ReadAuthMap(config.Data["mapRoles"]), nil
+}
+
+// mostAuthMap is how long mapRoles can be: what a ConfigMap holds.
+const mostAuthMap = 1 << 20
+
+// ReadAuthMap reads mapRoles of aws-auth as the authenticator does: a list, whose rows have other fields than these ignored.
+func ReadAuthMap(text string) diagnosis.AuthMap {
+	out := diagnosis.AuthMap{Raw: text}
+	if len(text) > mostAuthMap {
+		return diagnosis.AuthMap{Problem: fmt.Sprintf("it has %d bytes, more than a ConfigMap holds", len(text))}
+	}
+	var rows []struct {
+		RoleARN  string   `json:"rolearn"`
+		Username string   `json:"username"`
+		Groups   []string `json:"groups"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &rows); err != nil {
+		out.Problem = strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")), " ")
+		return out
+	}
+	for _, r := range rows {
+		out.Roles = append(out.Roles, diagnosis.Mapping{ARN: r.RoleARN, Username: r.Username, Groups: r.Groups})
+	}
+	return out
+}
+
+// Classes returns the EC2NodeClasses, sorted by name.
+func (w *Witness) Classes(ctx context.Context) (found []diagnosis.Class, cut string, err error) {
+	out := []diagnosis.Class{}
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &awsv1.EC2NodeClassList{} }, func(l client.ObjectList) int {
+		list := l.(*awsv1.EC2NodeClassList)
+		for i := range list.Items {
+			out = append(out, classWitness(&list.Items[i]))
+		}
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Class) int { return cmp.Compare(a.Name, b.Name) })
+	return out, cutAt(isCut, len(out), "EC2NodeClasses"), nil
+}
+
+func classWitness(c *awsv1.EC2NodeClass) diagnosis.Class {
+	out := diagnosis.Class{Name: c.Name, UID: string(c.UID), Family: c.Spec.ResolvedAMIFamily(), Role: c.Spec.Role, Profile: c.Status.InstanceProfile,
+		PublicIP: c.Spec.AssociatePublicIPAddress, HopLimit: 1, Conditions: conditionWitness(c.Status.Conditions)}
+	if c.Spec.InstanceProfile != nil {
+		out.Profile = *c.Spec.InstanceProfile
+	}
+	witnessMachine(&out, &c.Spec)
+	if c.Spec.UserData != nil {
+		out.DataBytes = len(*c.Spec.UserData)
+	}
+	for _, t := range c.Spec.AMISelectorTerms {
+		if t.ID != "" {
+			out.ImageIDs = append(out.ImageIDs, t.ID)
+		}
+	}
+	for _, t := range c.Spec.SubnetSelectorTerms {
+		out.SubnetTags = withTags(out.SubnetTags, t.Tags)
+	}
+	for _, t := range c.Spec.SecurityGroupSelectorTerms {
+		out.GroupTags = withTags(out.GroupTags, t.Tags)
+	}
+	for _, a := range c.Status.AMIs {
+		out.Images = append(out.Images, a.ID)
+	}
+	for _, s := range c.Status.Subnets {
+		out.Subnets = append(out.Subnets, s.ID)
+	}
+	for _, g := range c.Status.SecurityGroups {
+		out.Groups = append(out.Groups, g.ID)
+	}
+	for _, list := range [][]string{out.ImageIDs, out.Images, out.Subnets, out.Groups} {
+		slices.Sort(list)
+	}
+	return out
+}
+
+// withTags adds tags to those that there are; nil without any.
+func withTags(all, more map[string]string) map[string]string {
+	if all == nil && len(more) > 0 {
+		all = map[string]string{}
+	}
+	maps.Copy(all, more)
+	return all
+}
+
+// witnessMachine fills in what the instances themselves are launched with.
+func witnessMachine(out *diagnosis.Class, spec *awsv1.EC2NodeClassSpec) {
+	if m := spec.MetadataOptions; m != nil && m.HTTPPutResponseHopLimit != nil {
+		out.HopLimit = *m.HTTPPutResponseHopLimit
+	}
+	if m := spec.MetadataOptions; m != nil && m.HTTPEndpoint != nil {
+		out.NoMetadata = *m.HTTPEndpoint == "disabled"
+	}
+	for at, m := range spec.BlockDeviceMappings {
+		if m.EBS != nil && m.EBS.KMSKeyID != nil && !slices.Contains(out.Keys, *m.EBS.KMSKeyID) {
+			out.Keys = append(out.Keys, *m.EBS.KMSKeyID)
+		}
+		if m.EBS != nil && m.EBS.VolumeSize != nil && (m.RootVolume || len(spec.BlockDeviceMappings) == 1) {
+			out.RootGiB, out.RootAt = int(m.EBS.VolumeSize.Value()>>30), at
+		}
+	}
+}
+
+// ofCheck is the reason of conditions on which the controller says what a check has found: "AUTH_5".
+var ofCheck = regexp.MustCompile(`^[A-Z]+_[0-9]+$`)
+
+// conditionWitness leaves out what a diagnosis itself has written: it would be evidence of itself.
+func conditionWitness(all []metav1.Condition) []diagnosis.Condition {
+	var out []diagnosis.Condition
+	for _, c := range all {
+		if ofCheck.MatchString(c.Reason) {
+			continue
+		}
+		out = append(out, diagnosis.Condition{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: diagnosis.Mask(c.Message), Since: c.LastTransitionTime.UTC()})
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	return out
+}
+
+// Pools returns the NodePools, sorted by name, without the steps of their requirements.
+func (w *Witness) Pools(ctx context.Context) (found []diagnosis.Pool, cut string, err error) {
+	out := []diagnosis.Pool{}
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodePoolList{} }, func(l client.ObjectList) int {
+		list := l.(*karpv1.NodePoolList)
+		for i := range list.Items {
+			p := &list.Items[i]
+			template := &p.Spec.Template
+			one := diagnosis.Pool{Name: p.Name, UID: string(p.UID), Class: kubeclient.ClassName(template.Spec.NodeClassRef), Labels: template.Labels,
+				Taints: taintWitness(template.Spec.Taints), Startup: taintWitness(template.Spec.StartupTaints), Conditions: conditionWitness(p.Status.Conditions)}
+			for _, r := range template.Spec.Requirements {
+				one.Requirements = append(one.Requirements, diagnosis.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+			}
+			out = append(out, one)
+		}
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return out, cutAt(isCut, len(out), "NodePools"), nil
+}
+
+func taintWitness(taints []corev1.Taint) []diagnosis.Taint {
+	var out []diagnosis.Taint
+	for _, t := range taints {
+		out = append(out, diagnosis.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}
+
+// Claims returns the NodeClaims, sorted by name.
+func (w *Witness) Claims(ctx context.Context) (found []diagnosis.Claim, cut string, err error) {
+	out := []diagnosis.Claim{}
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &karpv1.NodeClaimList{} }, func(l client.ObjectList) int {
+		list := l.(*karpv1.NodeClaimList)
+		for i := range list.Items {
+			c := &list.Items[i]
+			out = append(out, diagnosis.Claim{Name: c.Name, UID: string(c.UID), Pool: c.Labels[karpv1.LabelNodePool], Class: kubeclient.ClassName(c.Spec.NodeClassRef), ProviderID: c.Status.ProviderID,
+				Created: c.CreationTimestamp.UTC(), Deleting: c.DeletionTimestamp != nil, Conditions: conditionWitness(c.Status.Conditions)})
+		}
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Claim) int { return cmp.Compare(a.Name, b.Name) })
+	return out, cutAt(isCut, len(out), "NodeClaims"), nil
+}
+
+// Nodes returns the nodes, sorted by name.
+func (w *Witness) Nodes(ctx context.Context) (found []diagnosis.Node, cut string, err error) {
+	out := []diagnosis.Node{}
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &corev1.NodeList{} }, func(l client.ObjectList) int {
+		list := l.(*corev1.NodeList)
+		for i := range list.Items {
+			n := &list.Items[i]
+			one := diagnosis.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Pool: n.Labels[karpv1.LabelNodePool], Created: n.CreationTimestamp.UTC(),
+				Taints: taintWitness(n.Spec.Taints), Zone: n.Labels[corev1.LabelTopologyZone], Arch: n.Labels[corev1.LabelArchStable],
+				Labels: diagnosis.OwnLabels(n.Labels)}
+			for _, c := range n.Status.Conditions {
+				if c.Type == corev1.NodeReady {
+					one.Ready, one.Message = c.Status == corev1.ConditionTrue, diagnosis.Mask(c.Message)
+				}
+			}
+			one.TaintsBy = TaintWriters(n)
+			out = append(out, one)
+		}
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return out, cutAt(isCut, len(out), "Nodes"), nil
+}
+
+// Daemons returns the DaemonSets, sorted by namespace and name.
+func (w *Witness) Daemons(ctx context.Context) (found []diagnosis.DaemonSet, cut string, err error) {
+	out := []diagnosis.DaemonSet{}
+	isCut, err := w.pages(ctx, mostObjects, func() client.ObjectList { return &appsv1.DaemonSetList{} }, func(l client.ObjectList) int {
+		list := l.(*appsv1.DaemonSetList)
+		for i := range list.Items {
+			s := &list.Items[i]
+			one := diagnosis.DaemonSet{Namespace: s.Namespace, Name: s.Name, Host: s.Spec.Template.Spec.HostNetwork,
+				Desired: int(s.Status.DesiredNumberScheduled), Ready: int(s.Status.NumberReady)}
+			if s.Name == "aws-node" && s.Namespace == metav1.NamespaceSystem {
+				one.Env = envWitness(&s.Spec.Template.Spec, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "ENABLE_PREFIX_DELEGATION", "ENABLE_IPv6", "ENI_CONFIG_LABEL_DEF")
+			}
+			out = append(out, one)
+		}
+		return len(list.Items)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	slices.SortFunc(out, func(a, b diagnosis.DaemonSet) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, cutAt(isCut, len(out), "DaemonSets"), nil
+}
+
+// envWitness returns the named variables of all containers; nil if none is set.
+func envWitness(spec *corev1.PodSpec, names ...string) map[string]string {
+	var out map[string]string
+	for i := range spec.Containers {
+		for _, v := range spec.Containers[i].Env {
+			if !slices.Contains(names, v.Name) {
+				continue
+			}
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[v.Name] = diagnosis.Mask(v.Value)
+		}
+	}
+	return out
+}

@@ -1,0 +1,54 @@
+package evidence
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+func TestReadAuthMap(t *testing.T) {
+	t.Parallel()
+	row := []diagnosis.Mapping{{ARN: "arn:aws:iam::1:role/a", Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:nodes"}}}
+	for name, tt := range map[string]struct {
+		text    string
+		want    []diagnosis.Mapping
+		problem string
+	}{
+		"a row":            {"- rolearn: arn:aws:iam::1:role/a\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:nodes]\n", row, ""},
+		"more fields":      {"- rolearn: arn:aws:iam::1:role/a\n  username: system:node:{{EC2PrivateDNSName}}\n  groups:\n  - system:nodes\n  own: x\n", row, ""},
+		"JSON":             {`[{"rolearn":"arn:aws:iam::1:role/a","username":"system:node:{{EC2PrivateDNSName}}","groups":["system:nodes"]}]`, row, ""},
+		"empty":            {"", nil, ""},
+		"none":             {"[]\n", nil, ""},
+		"a mapping":        {"rolearn: x\n", nil, "cannot unmarshal"},
+		"braces unquoted":  {"- rolearn: x\n  username: {{SessionName}}\n", nil, "yaml"},
+		"groups no list":   {"- rolearn: x\n  groups: system:nodes\n", nil, "cannot unmarshal"},
+		"tabs":             {"- rolearn: x\n\tusername: y\n", nil, "yaml: line 2"},
+		"larger than fits": {strings.Repeat("#", mostAuthMap+1), nil, "more than a ConfigMap holds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := ReadAuthMap(tt.text)
+			if diff := cmp.Diff(tt.want, got.Roles); diff != "" {
+				t.Error(diff)
+			}
+			if (tt.problem == "") != (got.Problem == "") || !strings.Contains(got.Problem, tt.problem) || strings.Contains(got.Problem, "\n") {
+				t.Errorf("the problem is %q, want %q", got.Problem, tt.problem)
+			}
+		})
+	}
+}
+
+// FuzzReadAuthMap: whatever somebody writes into the ConfigMap is read or refused.
+func FuzzReadAuthMap(f *testing.F) {
+	f.Add("- rolearn: a\n  username: b\n  groups: [c]\n")
+	f.Add("- &a [*a]\n")
+	f.Add("a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := ReadAuthMap(text); got.Problem != "" && len(got.Roles) > 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}

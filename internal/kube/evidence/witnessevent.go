@@ -1,0 +1,188 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/ptr"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+)
+
+// Limits of the events that are read, for each list. A tenant may create thousands in its own namespace: they hide none of another's.
+const (
+	mostEvents     = 5000 // of one kind of cluster-scoped objects
+	mostPodEvents  = 1000 // of the pods of one namespace
+	mostNamespaces = 40   // whose pods' events are read
+)
+
+// Events returns the warnings about objects of this API, each with who wrote it, where and about which UID, sorted by object, newest last.
+// The events of cluster-scoped objects live in the namespace default. cut says that there were more; empty: these are all.
+func (w *Witness) Events(ctx context.Context) (events []diagnosis.Event, cut string, err error) {
+	out, cuts := []diagnosis.Event{}, []string{}
+	for _, kind := range []string{"NodeClaim", "NodePool", "EC2NodeClass"} {
+		isCut, err := w.eachEvent(ctx, metav1.NamespaceDefault, kind, mostEvents, func(e *corev1.Event) {
+			if e.Reason == string(kubeclient.ReasonNotJoining) || e.Reason == string(kubeclient.ReasonPreflightFailed) {
+				return // a diagnosis said so
+			}
+			out = append(out, diagnosis.Event{Kind: kind, Name: e.InvolvedObject.Name, Namespace: e.Namespace, UID: string(e.InvolvedObject.UID), By: writerOf(e),
+				Reason: e.Reason, Message: diagnosis.Mask(e.Message), Last: lastSeen(e).UTC()})
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		if isCut {
+			cuts = append(cuts, fmt.Sprintf("only the first %d warnings about objects of kind %s were read", mostEvents, kind))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b diagnosis.Event) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), a.Last.Compare(b.Last), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+	})
+	return out, strings.Join(cuts, "; "), nil
+}
+
+// eachEvent calls use for each warning of a namespace about objects of a kind.
+func (w *Witness) eachEvent(ctx context.Context, namespace, kind string, most int, use func(*corev1.Event)) (isCut bool, err error) {
+	selector := fields.SelectorFromSet(fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": kind}).String()
+	token, read := "", 0
+	for {
+		list, err := w.plain.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: pageSize, Continue: token})
+		switch {
+		case err != nil && read > 0:
+			return true, nil // what was read until then counts
+		case err != nil:
+			return false, err
+		}
+		for i := range list.Items {
+			if e := &list.Items[i]; e.InvolvedObject.Kind == kind && e.Type == corev1.EventTypeWarning {
+				use(e)
+			}
+		}
+		read += len(list.Items)
+		if token = list.Continue; token == "" {
+			return false, nil
+		}
+		if read >= most {
+			return true, nil
+		}
+	}
+}
+
+// writerOf returns the component that an event claims to be from. A user who may create events in a namespace may write any value.
+func writerOf(e *corev1.Event) string { return cmp.Or(e.ReportingController, e.Source.Component) }
+
+func lastSeen(e *corev1.Event) metav1.Time {
+	switch {
+	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
+		return metav1.Time{Time: e.Series.LastObservedTime.Time}
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp
+	case !e.EventTime.IsZero():
+		return metav1.Time{Time: e.EventTime.Time}
+	}
+	return e.CreationTimestamp
+}
+
+// PodEvent is a warning about a pod.
+type PodEvent struct {
+	UID     string // of the pod
+	By      string // the component that it says it is from
+	Message string
+}
+
+// isOf reports whether the event is about the pod of that UID, and from a component that has to do with pods: the kubelet, a scheduler.
+func (e PodEvent) isOf(uid, scheduler string) bool {
+	return uid != "" && e.UID == uid && slices.Contains([]string{"kubelet", corev1.DefaultSchedulerName, "fargate-scheduler", cmp.Or(scheduler, "kubelet")}, e.By)
+}
+
+// PodEvents returns the warnings about pods of the namespaces of some pods, kube-system first. cut says what was not read; empty: nothing.
+func (w *Witness) PodEvents(ctx context.Context, pods []diagnosis.Pod) (events []PodEvent, cut string, err error) {
+	namespaces := []string{metav1.NamespaceSystem}
+	for i := range pods {
+		if !slices.Contains(namespaces, pods[i].Namespace) {
+			namespaces = append(namespaces, pods[i].Namespace)
+		}
+	}
+	var cuts []string
+	if len(namespaces) > mostNamespaces {
+		cuts = append(cuts, fmt.Sprintf("warnings about pods were read in %d of %d namespaces", mostNamespaces, len(namespaces)))
+		namespaces = namespaces[:mostNamespaces]
+	}
+	for _, namespace := range namespaces {
+		isCut, err := w.eachEvent(ctx, namespace, "Pod", mostPodEvents, func(e *corev1.Event) {
+			events = append(events, PodEvent{UID: string(e.InvolvedObject.UID), By: writerOf(e), Message: diagnosis.Mask(e.Message)})
+		})
+		switch {
+		case err != nil && ctx.Err() != nil && len(events) > 0:
+			return events, "not all warnings about pods were read in time", nil
+		case err != nil:
+			return nil, "", err
+		case isCut:
+			cuts = append(cuts, fmt.Sprintf("only the first %d warnings about pods of namespace %s were read", mostPodEvents, namespace))
+		}
+	}
+	return events, strings.Join(cuts, "; "), nil
+}
+
+// mostSaid is how many messages of its events a pod keeps.
+const mostSaid = 6
+
+// WithEvents returns the pods, each with the messages of its events.
+func WithEvents(pods []diagnosis.Pod, events []PodEvent) []diagnosis.Pod {
+	out := slices.Clone(pods)
+	for i := range out {
+		p := &out[i]
+		for _, e := range events {
+			if e.isOf(p.UID, p.Scheduler) && !slices.Contains(p.Events, e.Message) && !slices.Contains(p.Messages, e.Message) {
+				p.Events = append(p.Events, e.Message)
+			}
+		}
+		p.Events = p.Events[max(0, len(p.Events)-mostSaid):]
+	}
+	return out
+}
+
+// LeaseName is the default name of the controller's Lease, the same as Karpenter's.
+const LeaseName = "karpenter-leader-election"
+
+// Lease returns the Lease of a controller by its name; empty: by its default name. It counts in kube-system, in
+// the namespaces of the controllers' service accounts, and in those that are given besides: a tenant may create one in its own. Of several,
+// as of controllers that were moved, it is the one that was renewed last. Found is false if there is none.
+func (w *Witness) Lease(ctx context.Context, name string, besides ...string) (l diagnosis.Lease, found bool, err error) {
+	only := fields.OneTermEqualSelector("metadata.name", cmp.Or(name, LeaseName))
+	list, err := w.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: only.String(), Limit: mostObjects})
+	if err != nil {
+		return l, false, err
+	}
+	who, err := w.authority(ctx)
+	if err != nil {
+		return l, false, err
+	}
+	counting := slices.Concat(who.namespaces(), besides)
+	strange := ""
+	for i := range list.Items {
+		one := &list.Items[i]
+		if !slices.Contains(counting, one.Namespace) {
+			strange = one.Namespace
+			continue
+		}
+		next := diagnosis.Lease{Namespace: one.Namespace, Name: one.Name, Holder: ptr.Deref(one.Spec.HolderIdentity, ""), Seconds: int(ptr.Deref(one.Spec.LeaseDurationSeconds, 0))}
+		if one.Spec.RenewTime != nil {
+			next.Renewed = one.Spec.RenewTime.UTC()
+		}
+		if !found || next.Renewed.After(l.Renewed) {
+			l, found = next, true
+		}
+	}
+	if !found && strange != "" && who.denied {
+		return l, false, fmt.Errorf("there is a lease in namespace %s, but whether it is the controller's cannot be checked: %s", strange, whatIsDenied)
+	}
+	return l, found, nil
+}

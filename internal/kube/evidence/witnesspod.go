@@ -1,0 +1,211 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/diagnosis"
+)
+
+// mostKept is how many pods that do not run are kept: they are alike by then.
+const mostKept = 300
+
+// Pods returns pods that do not run, with what their conditions and containers say, sorted by namespace and name. Where there are more than
+// fit, those of kube-system come first, then some of each namespace. cut says that there were more; empty: these are all.
+func (w *Witness) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, err error) {
+	read, out := 0, []diagnosis.Pod{}
+	take := func(skip string) func(client.ObjectList) int {
+		return func(l client.ObjectList) int {
+			list := l.(*corev1.PodList)
+			for i := range list.Items {
+				p := &list.Items[i]
+				if messages := troubles(p); p.Namespace != skip && p.DeletionTimestamp == nil && (p.Status.Phase == corev1.PodPending || len(messages) > 0) {
+					out = append(out, podWitness(p, messages))
+				}
+			}
+			read += len(list.Items)
+			return len(list.Items)
+		}
+	}
+	list := func() client.ObjectList { return &corev1.PodList{} }
+	if _, err := w.pages(ctx, mostPods, list, take(""), client.InNamespace(metav1.NamespaceSystem)); err != nil {
+		return nil, "", err
+	}
+	isCut, err := w.pages(ctx, mostPods, list, take(metav1.NamespaceSystem))
+	if err != nil {
+		return nil, "", err
+	}
+	cut = cutAt(isCut, read, "pods")
+	if len(out) > mostKept {
+		cut = strings.TrimPrefix(cut+fmt.Sprintf("; %d of %d pods that do not run are shown", mostKept, len(out)), "; ")
+		out = fairly(out, mostKept)
+	}
+	slices.SortFunc(out, func(a, b diagnosis.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out, cut, nil
+}
+
+func podWitness(p *corev1.Pod, messages []string) diagnosis.Pod {
+	return diagnosis.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Scheduler: p.Spec.SchedulerName, Node: p.Spec.NodeName, Owner: ownerWitness(p),
+		Selector: p.Spec.NodeSelector, Created: p.CreationTimestamp.UTC(), Host: p.Spec.HostNetwork, Messages: messages[max(0, len(messages)-6):]}
+}
+
+// fairly keeps most pods: all of kube-system first, and then of each namespace the same number, the oldest first.
+func fairly(all []diagnosis.Pod, most int) []diagnosis.Pod {
+	place := make([]int, len(all)) // of each pod among those of its namespace
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(all[i].Created.Compare(all[j].Created), cmp.Compare(all[i].Namespace, all[j].Namespace), cmp.Compare(all[i].Name, all[j].Name))
+	})
+	seen := map[string]int{}
+	for _, i := range order {
+		if all[i].Namespace != metav1.NamespaceSystem {
+			seen[all[i].Namespace]++
+			place[i] = seen[all[i].Namespace]
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(place[i], place[j]) })
+	out := make([]diagnosis.Pod, 0, most)
+	for _, i := range order[:most] {
+		out = append(out, all[i])
+	}
+	return out
+}
+
+// troubles are what a pod's conditions and containers say that is not well.
+func troubles(p *corev1.Pod) []string {
+	var out []string
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			out = append(out, diagnosis.Mask(c.Message))
+		}
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating" && s.State.Waiting.Reason != "PodInitializing" {
+			out = append(out, diagnosis.Mask(s.State.Waiting.Reason+": "+s.State.Waiting.Message))
+		}
+		if t := s.LastTerminationState.Terminated; t != nil && s.State.Running == nil && t.Message != "" {
+			out = append(out, diagnosis.Mask(t.Reason+": "+t.Message))
+		}
+	}
+	return out
+}
+
+// workloads are the kinds that own pods, with their API groups. An owner's kind is free text of users who may create pods: a kind counts
+// only with its group.
+func workloads() map[string]string {
+	return map[string]string{"Deployment": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "ReplicaSet": "apps", "Job": "batch", "CronJob": "batch",
+		"ReplicationController": "", "Node": ""}
+}
+
+// ownerWitness names what a pod is of, as a user would change it: a ReplicaSet's pods are a Deployment's. An owner of another kind is named with its API
+// group: "Rollout.argoproj.io/web".
+func ownerWitness(p *corev1.Pod) string {
+	owner := metav1.GetControllerOf(p)
+	if owner == nil {
+		return ""
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	group, isKnown := workloads()[owner.Kind]
+	if err != nil || !isKnown || version.Group != group {
+		return owner.Kind + "." + version.Group + "/" + owner.Name
+	}
+	if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
+		return "Deployment/" + strings.TrimSuffix(owner.Name, "-"+hash)
+	}
+	return owner.Kind + "/" + owner.Name
+}
+
+// witnessedSettings are the variables of the controller that checks look at; none of them holds a secret.
+func witnessedSettings() []string {
+	return []string{"CLUSTER_NAME", "CLUSTER_ENDPOINT", "AWS_REGION", "RESERVED_ENIS", "INTERRUPTION_QUEUE", "VM_MEMORY_OVERHEAD_PERCENT", "ISOLATED_VPC",
+		leaseVariable, leasePlaceVariable, aloneVariable}
+}
+
+// leaseVariable and leasePlaceVariable name the Lease by which the controller acts, and its namespace; aloneVariable says that it acts without one.
+const (
+	leaseVariable      = "LEADER_ELECTION_NAME"
+	leasePlaceVariable = "LEADER_ELECTION_NAMESPACE"
+	aloneVariable      = "DISABLE_LEADER_ELECTION"
+)
+
+// electionArgs are the same settings where they are arguments, by the names of their variables.
+func electionArgs(spec *corev1.PodSpec) map[string]string {
+	out := map[string]string{}
+	for i := range spec.Containers {
+		args := slices.Concat(spec.Containers[i].Command, spec.Containers[i].Args)
+		for k, arg := range args {
+			name, value, isWhole := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			switch {
+			case !strings.HasPrefix(arg, "-") || !slices.Contains([]string{leaseVariable, leasePlaceVariable, aloneVariable}, variable):
+			case isWhole:
+				out[variable] = value
+			case variable == aloneVariable: // it may stand alone
+				out[variable] = "true"
+			case k+1 < len(args):
+				out[variable] = args[k+1]
+			}
+		}
+	}
+	return out
+}
+
+// appLabel and controllerNames are by which an installation of this controller, or of Karpenter, is known.
+const appLabel = "app.kubernetes.io/name"
+
+func isController(meta *metav1.ObjectMeta) bool {
+	names := []string{"joiner", "karpenter"}
+	return slices.Contains(names, meta.Labels[appLabel]) || slices.Contains(names, meta.Name)
+}
+
+func toleratedWitness(spec *corev1.PodSpec) []diagnosis.Taint {
+	var out []diagnosis.Taint
+	for _, t := range spec.Tolerations {
+		out = append(out, diagnosis.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}
+
+func (w *Witness) controllerPods(ctx context.Context, d *appsv1.Deployment, events []PodEvent) ([]diagnosis.ControllerPod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	var pods corev1.PodList
+	if err := w.live.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(pageSize)); err != nil {
+		return nil, err
+	}
+	var out []diagnosis.ControllerPod
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		one := diagnosis.ControllerPod{Name: p.Name, Labels: p.Labels, Scheduler: p.Spec.SchedulerName, Node: p.Spec.NodeName, Phase: string(p.Status.Phase),
+			Created: p.CreationTimestamp.UTC(), DNSPolicy: string(p.Spec.DNSPolicy), Messages: troubles(p)}
+		for _, c := range p.Status.Conditions {
+			one.Ready = one.Ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}
+		one.Tolerates = toleratedWitness(&p.Spec)
+		for _, e := range events {
+			if e.isOf(string(p.UID), p.Spec.SchedulerName) && !slices.Contains(one.Messages, e.Message) {
+				one.Messages = append(one.Messages, e.Message)
+			}
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b diagnosis.ControllerPod) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}

@@ -1,0 +1,221 @@
+package kubeclient
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/joiner-sh/joiner/api/crds"
+)
+
+// Definitions brings the CustomResourceDefinitions of the API to a cluster, with server-side apply. A definition that is
+// newer than this program's, or that knows fields which this program's does not, is left as it is.
+type Definitions struct {
+	// Live reads and writes at the API server itself, and knows apiextensions.k8s.io/v1: see NewDefinitions.
+	Live client.Client
+	// Force overwrites fields of another program's CRD that this program does not know. A newer CRD is left in any case.
+	Force bool
+}
+
+// NewDefinitions returns one for the cluster that cfg leads to.
+func NewDefinitions(cfg *rest.Config) (*Definitions, error) {
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	live, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
+	}
+	return &Definitions{Live: live}, nil
+}
+
+// definitionOwner is the field manager of what we bring.
+const definitionOwner = "joiner"
+
+// servedWithin is how long the API server may take until it serves a definition.
+const servedWithin = 10 * time.Second
+
+// Which says which definitions to bring.
+type Which string
+
+// The ones to bring.
+const (
+	Lacking Which = "lacking" // that are not there at all
+	Stale   Which = "stale"   // those, and those that are older or of another program
+	Every   Which = "every"   // those, and the program's own, in case they were changed by hand
+)
+
+// Look compares the cluster's definitions with ours, by name. It writes nothing.
+func (d *Definitions) Look(ctx context.Context) ([]DefinitionSeen, error) {
+	var out []DefinitionSeen
+	ours, err := crds.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	for _, own := range ours {
+		found := &apiextensionsv1.CustomResourceDefinition{}
+		err := d.Live.Get(ctx, client.ObjectKeyFromObject(own), found)
+		switch {
+		case apierrors.IsNotFound(err):
+			found = nil
+		case err != nil:
+			return nil, fmt.Errorf("read definition %s: %w", own.Name, err)
+		}
+		out = append(out, CompareDefinition(own, found))
+	}
+	return out, nil
+}
+
+// Bring applies those definitions that may be applied, waits until the API server serves all that there are, and returns what there was
+// before, by name: what was brought is Brought. Every error can be given to WhatNext.
+func (d *Definitions) Bring(ctx context.Context, which Which) ([]DefinitionSeen, error) {
+	seen, err := d.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, one := range seen {
+		if !one.wanted(which, d.Force) {
+			continue
+		}
+		version, err := d.apply(ctx, one)
+		if err != nil {
+			return seen, err
+		}
+		seen[i].Brought = version != one.version
+	}
+	for _, one := range seen {
+		if !one.Brought && one.version == "" {
+			continue
+		}
+		// Not those alone that were brought here: another controller, which starts at the same moment, may be at it.
+		if err := d.waitServed(ctx, one.Name); err != nil {
+			return seen, err
+		}
+	}
+	return seen, nil
+}
+
+// apply sends our definition, and returns its resourceVersion. That of the one that was looked at goes with it: a newer one that
+// came in between is not overwritten.
+func (d *Definitions) apply(ctx context.Context, seen DefinitionSeen) (string, error) {
+	object, err := ownDefinition(seen.Name)
+	if err != nil {
+		return "", err
+	}
+	object.SetResourceVersion(seen.version)
+	config := client.ApplyConfigurationFromUnstructured(object)
+	if err := d.Live.Apply(ctx, config, client.FieldOwner(definitionOwner), client.ForceOwnership); err != nil {
+		return "", fmt.Errorf("apply definition %s: %w", seen.Name, err)
+	}
+	return object.GetResourceVersion(), nil
+}
+
+// ownDefinition is our definition of a name as it is written: a field that its file leaves out is not there.
+func ownDefinition(name string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	for _, m := range crds.Manifests() {
+		if m.Name != name {
+			continue
+		}
+		if err := yaml.Unmarshal([]byte(m.YAML), &object.Object); err != nil {
+			return nil, fmt.Errorf("read definition %s: %w", name, err)
+		}
+	}
+	annotations := object.GetAnnotations()
+	annotations[crds.KeyRevision] = strconv.Itoa(crds.Revision())
+	object.SetAnnotations(annotations)
+	return object, nil
+}
+
+// DefinitionManifests are our definitions as YAML, one document each, by name.
+func DefinitionManifests() (string, error) {
+	var b strings.Builder
+	for _, m := range crds.Manifests() {
+		object, err := ownDefinition(m.Name)
+		if err != nil {
+			return "", err
+		}
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return "", fmt.Errorf("write definition %s: %w", m.Name, err)
+		}
+		b.WriteString("---\n")
+		b.Write(text)
+	}
+	return b.String(), nil
+}
+
+// waitServed waits until the API server serves a definition.
+func (d *Definitions) waitServed(ctx context.Context, name string) error {
+	why := "nothing is said of it"
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
+		found := &apiextensionsv1.CustomResourceDefinition{}
+		if err := d.Live.Get(ctx, client.ObjectKey{Name: name}, found); err != nil {
+			return false, err
+		}
+		for _, c := range found.Status.Conditions {
+			switch {
+			case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
+				return true, nil
+			case c.Status == apiextensionsv1.ConditionFalse:
+				why = string(c.Type) + " is false: " + c.Message
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until the API server serves %s (%s): %w", name, why, err)
+	}
+	return nil
+}
+
+// Remove deletes the program's own CRDs, and with them every object of their kinds. It fails and names the objects while there are
+// any, because their instances would not be terminated.
+func (d *Definitions) Remove(ctx context.Context) ([]string, error) {
+	ours, err := crds.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for _, own := range ours {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(runtimeKind(own))
+		err := d.Live.List(ctx, list)
+		switch {
+		case err == nil:
+		case WhatNext(err) == Gone, isNoKind(err):
+			continue
+		default:
+			return nil, fmt.Errorf("list %s: %w", own.Spec.Names.Plural, err)
+		}
+		for _, o := range list.Items {
+			left = append(left, own.Spec.Names.Singular+" "+o.GetName())
+		}
+	}
+	if len(left) > 0 {
+		shown := strings.Join(left[:min(5, len(left))], ", ")
+		return nil, fmt.Errorf("there still are %d objects (%s): delete the NodePools first, wait until their nodes are gone, then delete the EC2NodeClasses and NodeOverlays", len(left), shown)
+	}
+	var removed []string
+	for _, own := range ours {
+		err := d.Live.Delete(ctx, own)
+		if err == nil {
+			removed = append(removed, own.Name)
+		} else if !apierrors.IsNotFound(err) {
+			return removed, fmt.Errorf("delete definition %s: %w", own.Name, err)
+		}
+	}
+	return removed, nil
+}

@@ -1,0 +1,177 @@
+package kubeclient
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/joiner-sh/joiner/api/crds"
+)
+
+// DefinitionState is how a definition of the cluster compares with ours. It is a closed set.
+type DefinitionState string
+
+// The states.
+const (
+	DefinitionMissing DefinitionState = "missing" // there is none
+	DefinitionSame    DefinitionState = "same"    // it is of our revision
+	DefinitionOlder   DefinitionState = "older"
+	DefinitionNewer   DefinitionState = "newer"
+	DefinitionForeign DefinitionState = "foreign" // it is not marked as ours, and ours has all that it has
+	DefinitionBeyond  DefinitionState = "beyond"  // it is not marked as ours, and has fields that ours has not
+	DefinitionStored  DefinitionState = "stored"  // objects may be stored in a version that ours has not
+)
+
+// DefinitionSeen is what was found of one definition.
+type DefinitionSeen struct {
+	Name     string // "nodepools.karpenter.sh"
+	State    DefinitionState
+	Revision int      // of the cluster's definition; 0 if it is not marked
+	Beyond   []string // with DefinitionBeyond, the fields; with DefinitionStored, the versions
+	Brought  bool     // ours was put in its place
+
+	version string // resourceVersion; empty if it is missing
+}
+
+// wanted reports whether ours is to be put in its place.
+func (s DefinitionSeen) wanted(which Which, force bool) bool {
+	switch s.State {
+	case DefinitionMissing:
+		return true
+	case DefinitionOlder, DefinitionForeign:
+		return which != Lacking
+	case DefinitionBeyond:
+		return which != Lacking && force
+	case DefinitionSame:
+		return which == Every
+	case DefinitionNewer, DefinitionStored:
+	}
+	return false
+}
+
+// Held reports whether the program's CRD is not applied without a decision of the user. A newer CRD in the cluster is fine.
+func (s DefinitionSeen) Held() bool {
+	return !s.Brought && (s.State == DefinitionBeyond || s.State == DefinitionStored)
+}
+
+// Says is the sentence for users.
+func (s DefinitionSeen) Says() string {
+	ours := crds.Revision()
+	switch s.State {
+	case DefinitionMissing:
+		return s.is("created at", "is missing; it would be created at") + revision(ours)
+	case DefinitionOlder:
+		return s.is("brought from", "is of") + revision(s.Revision) + s.is(" to", "; it would be brought to") + revision(ours)
+	case DefinitionForeign:
+		return s.is("taken over", "was not brought by joiner; it would be taken over") + " at" + revision(ours) + ": all its fields are known"
+	case DefinitionSame:
+		return s.is("put right: somebody had changed it; it is of", "is of") + revision(ours)
+	case DefinitionNewer:
+		return fmt.Sprintf("left as it is: its revision %d is newer than this program's, %d, which can work with it", s.Revision, ours)
+	case DefinitionStored:
+		return fmt.Sprintf("left as it is: objects may be stored as %s, which this program does not know; write each of them again as v1, then take that out of status.storedVersions of the definition", strings.Join(s.Beyond, ", "))
+	case DefinitionBeyond:
+	}
+	fields := strings.Join(s.Beyond[:min(3, len(s.Beyond))], ", ")
+	if more := len(s.Beyond) - 3; more > 0 {
+		fields += fmt.Sprintf(" and %d more", more)
+	}
+	return s.is("taken over at"+revision(ours)+", and with it went ", "left as it is: somebody else brought it, and it has fields that this program does not know: ") + fields +
+		s.is("", "; objects would lose them; `joiner crds apply --force` takes it over")
+}
+
+func revision(n int) string { return fmt.Sprintf(" revision %d", n) }
+
+func (s DefinitionSeen) is(brought, not string) string {
+	if s.Brought {
+		return brought
+	}
+	return not
+}
+
+// CompareDefinition says how the definition found, nil for none, compares with our own.
+func CompareDefinition(own, found *apiextensionsv1.CustomResourceDefinition) DefinitionSeen {
+	if found == nil {
+		return DefinitionSeen{Name: own.Name, State: DefinitionMissing}
+	}
+	out := DefinitionSeen{Name: own.Name, version: found.ResourceVersion}
+	for _, stored := range found.Status.StoredVersions {
+		if !slices.ContainsFunc(own.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored }) {
+			out.State, out.Beyond = DefinitionStored, append(out.Beyond, stored)
+		}
+	}
+	ours := crds.Revision()
+	theirs, err := strconv.Atoi(found.Annotations[crds.KeyRevision])
+	if err == nil && theirs > 0 {
+		out.Revision = theirs
+	}
+	switch {
+	case out.Revision > ours: // and its versions are its own affair
+		out.State, out.Beyond = DefinitionNewer, nil
+	case out.State == DefinitionStored:
+	case out.Revision == ours:
+		out.State = DefinitionSame
+	case out.Revision > 0:
+		out.State = DefinitionOlder
+	default:
+		out.State = DefinitionForeign
+		if out.Beyond = beyond(own, found); len(out.Beyond) > 0 {
+			out.State = DefinitionBeyond
+		}
+	}
+	return out
+}
+
+// beyond lists the fields of a definition that our own does not have, of the versions that both have.
+func beyond(own, found *apiextensionsv1.CustomResourceDefinition) []string {
+	var out []string
+	for _, theirs := range found.Spec.Versions {
+		for _, ours := range own.Spec.Versions {
+			if ours.Name == theirs.Name && ours.Schema != nil && theirs.Schema != nil {
+				out = unknownFields(out, "", ours.Schema.OpenAPIV3Schema, theirs.Schema.OpenAPIV3Schema)
+			}
+		}
+	}
+	return out
+}
+
+// unknownFields adds the paths of the fields that ours does not have, in order.
+func unknownFields(to []string, path string, ours, theirs *apiextensionsv1.JSONSchemaProps) []string {
+	if ours == nil || theirs == nil || keepsAll(ours) {
+		return to
+	}
+	for _, name := range slices.Sorted(maps.Keys(theirs.Properties)) {
+		field, at := theirs.Properties[name], strings.TrimPrefix(path+"."+name, ".")
+		known, ok := ours.Properties[name]
+		if !ok {
+			to = append(to, at)
+			continue
+		}
+		to = unknownFields(to, at, &known, &field)
+	}
+	if ours.Items != nil && theirs.Items != nil {
+		to = unknownFields(to, path+"[]", ours.Items.Schema, theirs.Items.Schema)
+	}
+	if ours.AdditionalProperties != nil && theirs.AdditionalProperties != nil {
+		to = unknownFields(to, path+"{}", ours.AdditionalProperties.Schema, theirs.AdditionalProperties.Schema)
+	}
+	return to
+}
+
+// keepsAll reports whether a schema keeps fields that it does not know.
+func keepsAll(s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields
+}
+
+// runtimeKind is the kind of lists of a definition's objects.
+func runtimeKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name, Kind: d.Spec.Names.ListKind}
+}
+
+func isNoKind(err error) bool { return meta.IsNoMatchError(err) }

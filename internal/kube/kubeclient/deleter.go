@@ -1,0 +1,104 @@
+package kubeclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// Deletion is the deletion of one object that a person has asked for.
+type Deletion struct {
+	Kind string // in lower case: "nodeclaim"
+	Name string
+
+	// Of a NodeClaim.
+	ProviderID string // status.providerID
+	Joined     bool   // its condition Registered is true
+
+	uid     types.UID
+	version string
+	kind    schema.GroupVersionKind
+}
+
+// TryDelete has the API server judge the deletion of an object, and changes nothing. found is false if the object does not exist.
+func (p *Patcher) TryDelete(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
+	err = retry.OnError(retry.DefaultBackoff, isChanged, func() error {
+		d, found, err = p.tryDeleteOnce(ctx, kind, name)
+		return err
+	})
+	return d, found, err
+}
+
+// tryDeleteOnce fails with a changedError if the object changes between its two requests.
+func (p *Patcher) tryDeleteOnce(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
+	d = Deletion{Kind: kind, Name: name}
+	if d.kind, err = p.client.RESTMapper().KindFor(schema.GroupVersionResource{Resource: kind}); err != nil {
+		return d, false, fmt.Errorf("find the kind %s: %w", kind, err)
+	}
+	o := Trial{kind: d.kind}.object(Patch{Name: name})
+	if err := p.client.Get(ctx, client.ObjectKeyFromObject(o), o); apierrors.IsNotFound(err) {
+		return d, false, nil
+	} else if err != nil {
+		return d, false, Patch{Kind: kind, Name: name}.refused("get", err)
+	}
+	d.uid, d.version = o.GetUID(), o.GetResourceVersion()
+	d.ProviderID, d.Joined = claimStatus(o)
+	return d, true, p.delete(ctx, d, client.DryRunAll)
+}
+
+// claimStatus reads the status of a NodeClaim; of another object it is empty.
+func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool) {
+	providerID, _, err := unstructured.NestedString(o.Object, "status", "providerID")
+	if err != nil {
+		return "", false
+	}
+	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
+	if err != nil {
+		return providerID, false
+	}
+	return providerID, slices.ContainsFunc(conditions, func(c any) bool {
+		one, ok := c.(map[string]any)
+		return ok && one["type"] == karpv1.ConditionRegistered && one["status"] == string(metav1.ConditionTrue)
+	})
+}
+
+// Delete deletes the object that was tried. It returns nil if the object is gone meanwhile. If the object has changed since, Delete goes on only if
+// UID, ProviderID and Joined are the same: a controller may write the rest of the status at any time.
+func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
+	latest := d
+	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
+		changed := p.delete(ctx, latest)
+		if !isChanged(changed) {
+			return changed
+		}
+		again, found, err := p.tryDeleteOnce(ctx, d.Kind, d.Name)
+		switch {
+		case err != nil || !found:
+			return err
+		case again.uid != d.uid || again.ProviderID != d.ProviderID || again.Joined != d.Joined:
+			return errors.New(changed.Error()) // not to be tried again
+		}
+		latest = again
+		return changed
+	})
+}
+
+func (p *Patcher) delete(ctx context.Context, d Deletion, options ...client.DeleteOption) error {
+	o := Trial{kind: d.kind}.object(Patch{Name: d.Name})
+	err := p.client.Delete(ctx, o, append(options, client.Preconditions{UID: &d.uid, ResourceVersion: &d.version})...)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return Patch{Kind: d.Kind, Name: d.Name}.refused("delete", err)
+}

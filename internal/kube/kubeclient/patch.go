@@ -1,0 +1,100 @@
+package kubeclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// object is a pointer to an API object that can copy itself.
+type object[T any] interface {
+	client.Object
+	DeepCopy() T
+}
+
+// PatchObject applies change to a copy of old and sends the difference: what is
+// outside status to the object, what is inside to its status subresource.
+func PatchObject[T object[T]](ctx context.Context, c client.Client, old T, change func(T)) (T, error) {
+	wanted := old.DeepCopy()
+	change(wanted)
+	body, status, err := difference(old, wanted)
+	if err != nil {
+		return old, fmt.Errorf("patch %s %s: %w", KindOf(old), old.GetName(), err)
+	}
+	current := old.DeepCopy()
+	if body != nil {
+		if err := c.Patch(ctx, current, mergePatch(body, current)); err != nil {
+			return old, fmt.Errorf("patch %s %s: %w", KindOf(old), old.GetName(), err)
+		}
+	}
+	if status != nil {
+		// The lock is on the version that the first patch made: nothing of ours lies between.
+		body := map[string]any{"status": status}
+		if err := c.Status().Patch(ctx, current, mergePatch(body, current)); err != nil {
+			return current, fmt.Errorf("patch status of %s %s: %w", KindOf(old), old.GetName(), err)
+		}
+	}
+	return current, nil
+}
+
+// difference returns the JSON merge patch from old to wanted in two parts,
+// each nil when there is nothing to write.
+func difference(old, wanted client.Object) (body map[string]any, status any, err error) {
+	data, err := client.MergeFrom(old).Data(wanted)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := json.Unmarshal(data, &body); err != nil {
+		return nil, nil, err
+	}
+	status = body["status"]
+	delete(body, "status")
+	if len(body) == 0 {
+		body = nil
+	}
+	return body, status, nil
+}
+
+// mergePatch locks the patch onto the version of current if it replaces a
+// list, or an annotation that holds a record: a merge patch writes these whole,
+// and would undo what others added to them. Other labels and annotations need no
+// lock, and kubelets write Nodes often.
+func mergePatch(body map[string]any, current client.Object) client.Patch {
+	if hasList(body) || hasRecord(body) {
+		metadata, ok := body["metadata"].(map[string]any)
+		if !ok {
+			metadata = map[string]any{}
+			body["metadata"] = metadata
+		}
+		metadata["resourceVersion"] = current.GetResourceVersion()
+	}
+	data, err := json.Marshal(body)
+	if err != nil { // it came out of JSON a moment ago
+		data = nil
+	}
+	return client.RawPatch(types.MergePatchType, data)
+}
+
+func hasList(value any) bool {
+	switch v := value.(type) {
+	case []any:
+		return true
+	case map[string]any:
+		for _, inner := range v {
+			if hasList(inner) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// KindOf names the object's kind in messages: objects from typed clients carry none.
+func KindOf(object client.Object) string {
+	name := fmt.Sprintf("%T", object)
+	return strings.ToLower(name[strings.LastIndex(name, ".")+1:])
+}

@@ -1,0 +1,213 @@
+package kubeclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// The kinds of patches, in kubectl's words.
+const (
+	PatchMerge = "merge"
+	PatchJSON  = "json"
+)
+
+// Patch is a change of one object, as kubectl patch takes it.
+type Patch struct {
+	Group     string // "apps"; empty: any that has the kind
+	Kind      string // in lower case: "nodepool", "configmap"
+	Namespace string // empty for what is in none
+	Name      string
+	Type      string // PatchMerge or PatchJSON
+	Text      string // JSON
+}
+
+// Shown is an object as a user reads it.
+type Shown struct {
+	Text string            // YAML, without what the API server keeps for itself
+	Data map[string]string // of a ConfigMap
+}
+
+// Trial is what a patch would do.
+type Trial struct {
+	Before, After Shown
+
+	version string // that it was tried on
+	kind    schema.GroupVersionKind
+}
+
+// Patcher makes changes that a person has asked for, with that person's rights.
+type Patcher struct {
+	client client.Client
+}
+
+// NewPatcher returns a patcher for a cluster.
+func NewPatcher(cfg *rest.Config) (*Patcher, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, fmt.Errorf("know the kinds of objects: %w", err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
+	}
+	return &Patcher{client: c}, nil
+}
+
+// Try has the API server judge the patch, and changes nothing. It fails as the change itself would, for a right that is missing too.
+func (p *Patcher) Try(ctx context.Context, patch Patch) (Trial, error) {
+	var t Trial
+	err := retry.OnError(retry.DefaultBackoff, isChanged, func() (err error) {
+		t, err = p.tryOnce(ctx, patch)
+		return err
+	})
+	return t, err
+}
+
+// tryOnce fails with a changedError if the object changes between its two requests.
+func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (Trial, error) {
+	kind, err := p.client.RESTMapper().KindFor(schema.GroupVersionResource{Group: patch.Group, Resource: patch.Kind})
+	if err != nil {
+		return Trial{}, fmt.Errorf("find the kind %s: %w", patch.Kind, err)
+	}
+	t := Trial{kind: kind}
+	o := t.object(patch)
+	if err := p.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return Trial{}, patch.refused("get", err)
+	}
+	t.version = o.GetResourceVersion()
+	if t.Before, err = shown(o); err != nil {
+		return Trial{}, err
+	}
+	if err := p.send(ctx, o, patch, t, client.DryRunAll); err != nil {
+		return Trial{}, err
+	}
+	t.After, err = shown(o)
+	return t, err
+}
+
+// Apply makes the patch that was tried. If the object has changed since, Apply tries the patch again, and makes it only if Before and After are
+// still the texts that the user has read: a controller may write the status of the object at any time.
+func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
+	latest := t
+	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
+		changed := p.send(ctx, latest.object(patch), patch, latest)
+		if !isChanged(changed) {
+			return changed
+		}
+		again, err := p.tryOnce(ctx, patch)
+		switch {
+		case err != nil:
+			return err
+		case again.Before.Text != t.Before.Text || again.After.Text != t.After.Text:
+			return errors.New(changed.Error()) // not to be tried again
+		}
+		latest = again
+		return changed
+	})
+}
+
+func (t Trial) object(patch Patch) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(t.kind)
+	o.SetNamespace(patch.Namespace)
+	o.SetName(patch.Name)
+	return o
+}
+
+// send patches the object as it was when the trial began.
+func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch Patch, t Trial, options ...client.PatchOption) error {
+	text, kind, err := patch.pinned(t.version)
+	if err != nil {
+		return err
+	}
+	options = append(options, client.FieldOwner("joiner-doctor"))
+	return patch.refused("patch", p.client.Patch(ctx, o, client.RawPatch(kind, text), options...))
+}
+
+// pinned is the patch, so that it holds for one version of the object alone.
+func (patch Patch) pinned(version string) ([]byte, types.PatchType, error) {
+	if patch.Type == PatchJSON {
+		var steps []any
+		if err := json.Unmarshal([]byte(patch.Text), &steps); err != nil {
+			return nil, "", fmt.Errorf("read the patch of %s %s: %w", patch.Kind, patch.Name, err)
+		}
+		test := map[string]any{"op": "test", "path": "/metadata/resourceVersion", "value": version}
+		text, err := json.Marshal(append([]any{test}, steps...))
+		return text, types.JSONPatchType, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(patch.Text), &fields); err != nil {
+		return nil, "", fmt.Errorf("read the patch of %s %s: %w", patch.Kind, patch.Name, err)
+	}
+	if fields == nil {
+		return nil, "", errors.New("the patch is empty")
+	}
+	meta, _ := fields["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["resourceVersion"] = version
+	fields["metadata"] = meta
+	text, err := json.Marshal(fields)
+	return text, types.MergePatchType, err
+}
+
+// refused says what is missing where the API server says no.
+func (patch Patch) refused(verb string, err error) error {
+	what := patch.Kind + " " + patch.Name
+	if patch.Namespace != "" {
+		what += " in namespace " + patch.Namespace
+	}
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the right to %s %s is missing: have it allowed to you by RBAC, or have somebody run this who has it: %w", verb, what, err)
+	case apierrors.IsConflict(err), apierrors.IsInvalid(err) && strings.Contains(err.Error(), "/metadata/resourceVersion"):
+		return &changedError{object: what}
+	}
+	return fmt.Errorf("%s %s: %w", verb, what, err)
+}
+
+// changedError is the error of a request that was made for another version of the object.
+type changedError struct{ object string }
+
+func (e *changedError) Error() string {
+	return e.object + " has changed since it was looked at: run this again"
+}
+
+func isChanged(err error) bool {
+	var changed *changedError
+	return errors.As(err, &changed)
+}
+
+// shown leaves out what no user writes.
+func shown(o *unstructured.Unstructured) (Shown, error) {
+	clean := o.DeepCopy()
+	unstructured.RemoveNestedField(clean.Object, "status")
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "finalizers"} {
+		unstructured.RemoveNestedField(clean.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(clean.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+	text, err := yaml.Marshal(clean.Object)
+	if err != nil {
+		return Shown{}, fmt.Errorf("write %s %s as YAML: %w", o.GetKind(), o.GetName(), err)
+	}
+	data, _, err := unstructured.NestedStringMap(o.Object, "data")
+	if err != nil {
+		data = nil // it is no ConfigMap
+	}
+	return Shown{Text: string(text), Data: data}, nil
+}

@@ -1,0 +1,161 @@
+package kubeclient
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// claimWrites are made to a NodeClaim while a person reads what a fix would do to it.
+var claimWrites = []struct {
+	name  string
+	write func(t *testing.T, c client.Client, claim *karpv1.NodeClaim)
+
+	refusesPatch, refusesDelete bool
+}{
+	{name: "status alone", write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+		claim.Status.ImageID = "ami-2"
+		must(t, c.Status().Update(t.Context(), claim))
+	}},
+	{name: "an instance", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+		claim.Status.ProviderID = "aws:///us-east-1a/i-2"
+		must(t, c.Status().Update(t.Context(), claim))
+	}},
+	{name: "it joined", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+		claim.Status.Conditions = append(claim.Status.Conditions, metav1.Condition{Type: karpv1.ConditionRegistered, Status: metav1.ConditionTrue})
+		must(t, c.Status().Update(t.Context(), claim))
+	}},
+	{name: "a label", refusesPatch: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+		claim.Labels = map[string]string{"team": "web"}
+		must(t, c.Update(t.Context(), claim))
+	}},
+	{name: "another of this name", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
+		must(t, c.Delete(t.Context(), claim.DeepCopy()))
+		claim.ResourceVersion, claim.UID = "", ""
+		must(t, c.Create(t.Context(), claim))
+	}},
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPatcherToleratesControllers: a controller may write an object between the question and the yes. A patch is made if the user has read the change
+// that it makes; a deletion, if it deletes the same instance in the same state.
+func TestPatcherToleratesControllers(t *testing.T) {
+	t.Parallel()
+	for _, change := range claimWrites {
+		t.Run(change.name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("patch", func(t *testing.T) {
+				t.Parallel()
+				p, c := patcherOf(t)
+				patch := Patch{Kind: "nodeclaim", Name: "late", Type: PatchMerge, Text: `{"metadata":{"annotations":{"fixed":"yes"}}}`}
+				trial, err := p.Try(t.Context(), patch)
+				must(t, err)
+				change.write(t, c, claimOf(t, c))
+				err = p.Apply(t.Context(), patch, trial)
+				checkRefusal(t, err, change.refusesPatch)
+				if made := claimOf(t, c).Annotations["fixed"] == "yes"; made == change.refusesPatch {
+					t.Errorf("the patch was made: %v", made)
+				}
+			})
+			t.Run("delete", func(t *testing.T) {
+				t.Parallel()
+				p, c := patcherOf(t)
+				deletion, found, err := p.TryDelete(t.Context(), "nodeclaim", "late")
+				if err != nil || !found {
+					t.Fatalf("found %v: %v", found, err)
+				}
+				change.write(t, c, claimOf(t, c))
+				checkRefusal(t, p.Delete(t.Context(), deletion), change.refusesDelete)
+				err = c.Get(t.Context(), client.ObjectKey{Name: "late"}, &karpv1.NodeClaim{})
+				if gone := apierrors.IsNotFound(err); gone == change.refusesDelete {
+					t.Errorf("it was deleted: %v", gone)
+				}
+			})
+		})
+	}
+}
+
+// TestPatcherEndsWhileObjectChanges: an object that changes before each request is not tried for ever.
+func TestPatcherEndsWhileObjectChanges(t *testing.T) {
+	t.Parallel()
+	busy := func(ctx context.Context, c client.WithWatch) error {
+		var claim karpv1.NodeClaim
+		if err := c.Get(ctx, client.ObjectKey{Name: "late"}, &claim); err != nil {
+			return err
+		}
+		claim.Status.ImageID += "x"
+		return c.Status().Update(ctx, &claim)
+	}
+	p, c := patcherWith(t, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := busy(ctx, c); err != nil {
+				return err
+			}
+			return c.Patch(ctx, o, patch, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			if err := busy(ctx, c); err != nil {
+				return err
+			}
+			return c.Delete(ctx, o, options...)
+		},
+	})
+	patch := Patch{Kind: "nodeclaim", Name: "late", Type: PatchMerge, Text: `{"metadata":{"annotations":{"fixed":"yes"}}}`}
+	trial, err := p.Try(t.Context(), patch)
+	must(t, err)
+	checkRefusal(t, p.Apply(t.Context(), patch, trial), true)
+	deletion, _, err := p.TryDelete(t.Context(), "nodeclaim", "late")
+	must(t, err)
+	checkRefusal(t, p.Delete(t.Context(), deletion), true)
+	if tries := len(claimOf(t, c).Status.ImageID); tries < 8 || tries > 20 {
+		t.Errorf("%d requests", tries)
+	}
+}
+
+func checkRefusal(t *testing.T, err error, isRefused bool) {
+	t.Helper()
+	const want = "nodeclaim late has changed since it was looked at: run this again"
+	if isRefused != (err != nil && strings.Contains(err.Error(), want)) || !isRefused && err != nil {
+		t.Errorf("refused: want %v, got the error %v", isRefused, err)
+	}
+}
+
+func patcherOf(t *testing.T) (*Patcher, client.Client) { return patcherWith(t, interceptor.Funcs{}) }
+
+// patcherWith has a cluster with one NodeClaim, late.
+func patcherWith(t *testing.T, hooks interceptor.Funcs) (*Patcher, client.Client) {
+	c := fakeServer(t, hooks, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "late", UID: types.UID("first")}})
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(karpv1.GroupVersion.WithKind("NodeClaim"), meta.RESTScopeRoot)
+	return &Patcher{client: mapped{c, kinds}}, c
+}
+
+// mapped is a client that knows the kinds of kinds.
+type mapped struct {
+	client.Client
+	kinds meta.RESTMapper
+}
+
+func (m mapped) RESTMapper() meta.RESTMapper { return m.kinds }
+
+func claimOf(t *testing.T, c client.Client) *karpv1.NodeClaim {
+	t.Helper()
+	var claim karpv1.NodeClaim
+	must(t, c.Get(t.Context(), client.ObjectKey{Name: "late"}, &claim))
+	return &claim
+}

@@ -1,0 +1,105 @@
+package kubeclient
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+)
+
+// PauseName is the name of the ConfigMap, in the controller's namespace, that can pause all NodePools, and pauseKey its key:
+// "true", or until a time in RFC 3339.
+const (
+	PauseName = "joiner"
+	pauseKey  = "paused"
+)
+
+const aboutPause = "While paused is \"true\", or before the time that it says (RFC 3339), Joiner takes no node away by choice."
+
+// PauseSwitch reads and writes the ConfigMap PauseName. Every error it returns can be given to WhatNext.
+type PauseSwitch struct {
+	Live      client.Reader // not the informers: they would hold every ConfigMap of the cluster
+	Writer    client.Writer // nil: it is only read
+	Namespace string
+}
+
+// String is "ConfigMap kube-system/joiner".
+func (s PauseSwitch) String() string { return "ConfigMap " + s.Namespace + "/" + PauseName }
+
+// Read returns what the switch says; "false" where there is none.
+func (s PauseSwitch) Read(ctx context.Context) (string, error) {
+	found, err := s.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	if value, ok := found.Data[pauseKey]; ok {
+		return value, nil
+	}
+	return "false", nil
+}
+
+// Write sets the switch. If another client wrote meanwhile, nothing is written, and WhatNext returns Reread.
+func (s PauseSwitch) Write(ctx context.Context, value string) error {
+	found, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	if found.Data == nil {
+		found.Data = map[string]string{}
+	}
+	found.Data[pauseKey] = value
+	if found.ResourceVersion == "" {
+		found.Annotations = map[string]string{annotationAbout: aboutPause}
+		err = s.Writer.Create(ctx, found)
+	} else {
+		err = s.Writer.Update(ctx, found)
+	}
+	if err != nil {
+		return fmt.Errorf("write configmap %s/%s: %w", s.Namespace, PauseName, err)
+	}
+	return nil
+}
+
+// get returns the ConfigMap, one without resourceVersion if there is none.
+func (s PauseSwitch) get(ctx context.Context) (*corev1.ConfigMap, error) {
+	found := &corev1.ConfigMap{}
+	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: PauseName}, found)
+	if apierrors.IsNotFound(err) {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: PauseName}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read configmap %s/%s: %w", s.Namespace, PauseName, err)
+	}
+	return found, nil
+}
+
+// SetPoolPause writes the annotation that pauses one NodePool; "" takes it away. It returns what the annotation was before, and whether anything
+// had to be written.
+func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (was string, changed bool, err error) {
+	found := &karpv1.NodePool{}
+	if err := api.Get(ctx, client.ObjectKey{Name: pool}, found); err != nil {
+		return "", false, fmt.Errorf("read nodepool %s: %w", pool, err)
+	}
+	before := found.DeepCopy()
+	was, ok := found.Annotations[karpv1.AnnotationPaused]
+	if ok == (value != "") && was == value {
+		return was, false, nil
+	}
+	if value == "" {
+		delete(found.Annotations, karpv1.AnnotationPaused)
+	} else {
+		if found.Annotations == nil {
+			found.Annotations = map[string]string{}
+		}
+		found.Annotations[karpv1.AnnotationPaused] = value
+	}
+	if err := api.Patch(ctx, found, client.MergeFrom(before)); err != nil {
+		return was, false, fmt.Errorf("write nodepool %s: %w", pool, err)
+	}
+	return was, true, nil
+}

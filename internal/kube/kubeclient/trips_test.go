@@ -1,0 +1,74 @@
+package kubeclient
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+func TestTripsAreKept(t *testing.T) {
+	t.Parallel()
+	api := fake.NewClientBuilder().Build()
+	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
+	if text, err := store.Read(t.Context()); text != "" || err != nil {
+		t.Fatalf("nothing is read as %q, %v", text, err)
+	}
+	for _, text := range []string{"one\ntwo\n", "two\nthree\n", ""} {
+		if err := store.Write(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := store.Read(t.Context()); got != text || err != nil {
+			t.Errorf("%q is read as %q, %v", text, got, err)
+		}
+	}
+}
+
+// TestTripsFit: of more than the API server takes, the oldest lines are left out, and whole ones.
+func TestTripsFit(t *testing.T) {
+	t.Parallel()
+	api := fake.NewClientBuilder().Build()
+	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
+	var b strings.Builder
+	for i := range 60_000 {
+		h := fnv.New64a()
+		fmt.Fprint(h, i)
+		fmt.Fprintf(&b, "line %d %x\n", i, h.Sum64()) // hardly to be compressed
+	}
+	if err := store.Write(t.Context(), b.String()); err != nil {
+		t.Fatal(err)
+	}
+	var found corev1.ConfigMap
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: TripsName}, &found); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(found.BinaryData[tripsKey]); n > tripsLimit || n < tripsLimit/3 {
+		t.Errorf("%d bytes are kept, want up to %d", n, tripsLimit)
+	}
+	text, err := store.Read(t.Context())
+	if err != nil || !strings.HasPrefix(text, "line ") || !strings.HasSuffix(b.String(), text) {
+		t.Errorf("what is kept is not the end of it: %.80q, %v", text, err)
+	}
+}
+
+func TestTripsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	broken := &corev1.ConfigMap{BinaryData: map[string][]byte{tripsKey: []byte("nonsense")}}
+	broken.Namespace, broken.Name = "kube-system", TripsName
+	api := fake.NewClientBuilder().WithObjects(broken).Build()
+	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
+	if _, err := store.Read(t.Context()); !errors.Is(err, ErrTripsUnreadable) || !strings.Contains(err.Error(), "configmap kube-system/joiner-moves") {
+		t.Errorf("nonsense is told as %v", err)
+	}
+	if err := store.Write(t.Context(), "one\n"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := store.Read(t.Context()); text != "one\n" || err != nil {
+		t.Errorf("it is not put right: %q, %v", text, err)
+	}
+}

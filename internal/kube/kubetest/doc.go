@@ -1,0 +1,6 @@
+// Package kubetest has objects, an API server in memory and a text form of snapshots, for the tests of the packages beside it.
+//
+// In: names and sizes.
+// Out: pods, pools and nodes as the API server stores them.
+// Never: code of the product: only tests import it.
+package kubetest

@@ -1,0 +1,150 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/utils/ptr"
+)
+
+// admission holds the objects by which the API server's admission completes pods: what manifests leave to it.
+type admission struct {
+	priorities map[string]*schedulingv1.PriorityClass
+	runtimes   map[string]*nodev1.RuntimeClass
+	ranges     map[string][]*corev1.LimitRange // by namespace
+
+	noRuntime map[string]bool // RuntimeClasses that pods name and that are not there
+	missing   map[string]int  // PriorityClasses that pods name and that are not there: how many pods and templates name each
+}
+
+func newAdmission() admission {
+	return admission{
+		priorities: map[string]*schedulingv1.PriorityClass{}, runtimes: map[string]*nodev1.RuntimeClass{},
+		ranges: map[string][]*corev1.LimitRange{}, missing: map[string]int{}, noRuntime: map[string]bool{},
+	}
+}
+
+// completeAll completes the pods, workloads and DaemonSets that were read.
+func (d *Decoder) completeAll() {
+	a := &d.admission
+	for _, list := range a.ranges {
+		slices.SortFunc(list, func(x, y *corev1.LimitRange) int { return cmp.Compare(x.Name, y.Name) })
+	}
+	for _, p := range d.objects.Pods {
+		a.complete(p.Namespace, &p.Spec)
+	}
+	for _, s := range d.objects.DaemonSets {
+		conversion.DefaultRequests(&s.Spec.Template.Spec)
+		a.complete(s.Namespace, &s.Spec.Template.Spec)
+	}
+	for _, w := range d.workloads {
+		conversion.DefaultRequests(&w.template.Spec)
+		a.complete(w.object.GetNamespace(), &w.template.Spec)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.missing)) {
+		d.notes = append(d.notes, fmt.Sprintf("PriorityClass %s is not among the manifests; its pods are planned with priority 0", name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.noRuntime)) {
+		d.notes = append(d.notes, fmt.Sprintf("RuntimeClass %s is not among the manifests; its pods are planned without its overhead, node selector and tolerations", name))
+	}
+}
+
+// complete fills in what the API server's admission would for a pod of the namespace whose requests are filled in.
+func (a *admission) complete(namespace string, spec *corev1.PodSpec) {
+	a.prioritize(spec)
+	a.runtime(spec)
+	for _, r := range a.ranges[namespace] {
+		for i := range r.Spec.Limits {
+			if item := &r.Spec.Limits[i]; item.Type == corev1.LimitTypeContainer {
+				limit(spec, item)
+			}
+		}
+	}
+}
+
+// prioritize sets the priority of the PriorityClass that the pod names; without a name that of the default one.
+func (a *admission) prioritize(spec *corev1.PodSpec) {
+	if spec.Priority != nil {
+		return
+	}
+	if name := spec.PriorityClassName; name != "" {
+		switch class, ok := a.priorities[name]; {
+		case ok:
+			spec.Priority = ptr.To(class.Value)
+		case conversion.Priority(&corev1.Pod{Spec: *spec}) == 0: // not one of those that every cluster has
+			a.missing[name]++
+		}
+		return
+	}
+	for _, class := range a.priorities {
+		if class.GlobalDefault && (spec.Priority == nil || class.Value < *spec.Priority) { // of several the lowest, as the API server does
+			spec.Priority = ptr.To(class.Value)
+		}
+	}
+}
+
+// runtime adds what the pod's RuntimeClass adds to it: overhead, node selector, tolerations.
+func (a *admission) runtime(spec *corev1.PodSpec) {
+	if spec.RuntimeClassName == nil {
+		return
+	}
+	class, ok := a.runtimes[*spec.RuntimeClassName]
+	if !ok {
+		if *spec.RuntimeClassName != "" {
+			a.noRuntime[*spec.RuntimeClassName] = true
+		}
+		return
+	}
+	if class.Overhead != nil && spec.Overhead == nil {
+		spec.Overhead = maps.Clone(class.Overhead.PodFixed)
+	}
+	if class.Scheduling == nil {
+		return
+	}
+	if len(class.Scheduling.NodeSelector) > 0 {
+		selector := maps.Clone(class.Scheduling.NodeSelector)
+		maps.Copy(selector, spec.NodeSelector)
+		spec.NodeSelector = selector
+	}
+	for _, t := range class.Scheduling.Tolerations {
+		if !slices.Contains(spec.Tolerations, t) {
+			spec.Tolerations = append(slices.Clip(spec.Tolerations), t)
+		}
+	}
+}
+
+// limit gives containers the requests and limits of a LimitRange that they do not have.
+func limit(spec *corev1.PodSpec, item *corev1.LimitRangeItem) {
+	limits := maps.Clone(item.Default)
+	merge(&limits, item.Max)
+	requests := maps.Clone(item.DefaultRequest)
+	merge(&requests, limits)
+	merge(&requests, item.Min)
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			list[i].Resources.Requests = maps.Clone(list[i].Resources.Requests)
+			list[i].Resources.Limits = maps.Clone(list[i].Resources.Limits)
+			merge(&list[i].Resources.Requests, requests)
+			merge(&list[i].Resources.Limits, limits)
+		}
+	}
+}
+
+// merge adds the amounts of resources that to has none of.
+func merge(to *corev1.ResourceList, from corev1.ResourceList) {
+	for name, amount := range from {
+		if _, ok := (*to)[name]; ok {
+			continue
+		}
+		if *to == nil {
+			*to = corev1.ResourceList{}
+		}
+		(*to)[name] = amount
+	}
+}

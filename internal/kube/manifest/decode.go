@@ -1,0 +1,275 @@
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	k8sjson "sigs.k8s.io/json"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
+)
+
+// Decoder reads documents into objects and notes what is wrong with them.
+type Decoder struct {
+	objects snapshot.Objects
+	Skipped map[string]int // documents that are not used, by kind
+	Strange map[string]int // documents of kinds that are not known, by kind
+	notes   []string
+	Errs    []error // one for each problem found
+
+	Seen      map[string]string // "Kind namespace/name" → where it was read
+	Read      map[string]bool   // files, by absolute path
+	workloads []workload
+	admission admission
+	bytes     int64 // read so far
+
+	// Take is given all documents instead, of whatever kind; nil: they are decoded, for a plan.
+	Take func(Document)
+}
+
+// head is what every document has.
+type head struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Items      []json.RawMessage `json:"items"`
+}
+
+func (d *Decoder) source(s source) {
+	docs := d.documents(s)
+	for _, doc := range docs {
+		d.document(s, doc)
+	}
+	if len(docs) == 0 && s.named && len(bytes.TrimSpace(s.data)) == 0 {
+		d.Fail(s.name, 0, "is empty; give a file with Kubernetes objects")
+	}
+}
+
+func (d *Decoder) document(s source, doc Document) {
+	if bytes.HasPrefix(bytes.TrimSpace(doc.JSON), []byte("[")) {
+		var items []json.RawMessage
+		if err := json.Unmarshal(doc.JSON, &items); err == nil {
+			d.items(s, doc, items)
+			return
+		}
+	}
+	var h head
+	if err := json.Unmarshal(doc.JSON, &h); err != nil || h.Kind == "" || h.APIVersion == "" {
+		if s.named {
+			d.Fail(doc.File, doc.Line, "is no Kubernetes object: apiVersion or kind is missing")
+			return
+		}
+		d.Skipped["(no kind)"]++
+		return
+	}
+	gv, err := schema.ParseGroupVersion(h.APIVersion)
+	if err != nil {
+		d.Fail(doc.File, doc.Line, "apiVersion %q cannot be understood; write group/version, for instance apps/v1",
+			h.APIVersion)
+		return
+	}
+	if h.Kind == "List" || strings.HasSuffix(h.Kind, "List") && h.Items != nil {
+		d.items(s, doc, h.Items)
+		return
+	}
+	if d.Take != nil {
+		d.Take(doc)
+		return
+	}
+	d.object(doc, gv.WithKind(h.Kind))
+}
+
+// kinds make an empty object of each kind.
+type kinds map[schema.GroupVersionKind]func() client.Object
+
+// known are the kinds that a plan is made from.
+func known() kinds {
+	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
+	storage, policy := storagev1.SchemeGroupVersion, policyv1.SchemeGroupVersion
+	return kinds{
+		core.WithKind("Pod"):                                      func() client.Object { return &corev1.Pod{} },
+		core.WithKind("Node"):                                     func() client.Object { return &corev1.Node{} },
+		core.WithKind("Namespace"):                                func() client.Object { return &corev1.Namespace{} },
+		core.WithKind("LimitRange"):                               func() client.Object { return &corev1.LimitRange{} },
+		core.WithKind("PersistentVolumeClaim"):                    func() client.Object { return &corev1.PersistentVolumeClaim{} },
+		core.WithKind("PersistentVolume"):                         func() client.Object { return &corev1.PersistentVolume{} },
+		apps.WithKind("Deployment"):                               func() client.Object { return &appsv1.Deployment{} },
+		apps.WithKind("ReplicaSet"):                               func() client.Object { return &appsv1.ReplicaSet{} },
+		apps.WithKind("StatefulSet"):                              func() client.Object { return &appsv1.StatefulSet{} },
+		apps.WithKind("DaemonSet"):                                func() client.Object { return &appsv1.DaemonSet{} },
+		batch.WithKind("Job"):                                     func() client.Object { return &batchv1.Job{} },
+		batch.WithKind("CronJob"):                                 func() client.Object { return &batchv1.CronJob{} },
+		storage.WithKind("StorageClass"):                          func() client.Object { return &storagev1.StorageClass{} },
+		storage.WithKind("CSINode"):                               func() client.Object { return &storagev1.CSINode{} },
+		schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"): func() client.Object { return &schedulingv1.PriorityClass{} },
+		nodev1.SchemeGroupVersion.WithKind("RuntimeClass"):        func() client.Object { return &nodev1.RuntimeClass{} },
+		policy.WithKind("PodDisruptionBudget"):                    func() client.Object { return &policyv1.PodDisruptionBudget{} },
+		karpv1.GroupVersion.WithKind("NodePool"):                  func() client.Object { return &karpv1.NodePool{} },
+		karpv1.GroupVersion.WithKind("NodeClaim"):                 func() client.Object { return &karpv1.NodeClaim{} },
+		awsv1.GroupVersion.WithKind(awsv1.Kind):                   func() client.Object { return &awsv1.EC2NodeClass{} },
+	}
+}
+
+func (d *Decoder) object(doc Document, gvk schema.GroupVersionKind) {
+	all := known()
+	empty, ok := all[gvk]
+	if !ok {
+		d.unknown(doc, gvk, all)
+		return
+	}
+	var tree map[string]any
+	if err := utiljson.Unmarshal(doc.JSON, &tree); err != nil { // with whole numbers as such
+		d.Fail(doc.File, doc.Line, "%s cannot be read: %v", gvk.Kind, err)
+		return
+	}
+	name := nameIn(tree)
+	if path, value := badQuantity(tree, "", false); path != "" {
+		d.Fail(doc.File, doc.lineOf(lastKey(path), value),
+			"%s %s: %s: %q is no amount; write for instance 500m, 2 or 1Gi", gvk.Kind, name, path, value)
+		return
+	}
+	strict, err := k8sjson.UnmarshalStrict(doc.JSON, empty())
+	var typos []typo
+	for _, problem := range strict {
+		if t, ok := typoOf(problem, empty()); ok {
+			typos = append(typos, t)
+		}
+	}
+	if !d.admit(doc, gvk, tree, typos) {
+		return
+	}
+	object, decodeErr := decoded(tree, empty())
+	if err := cmp.Or(err, decodeErr); err != nil {
+		d.Unreadable(doc, gvk.Kind+" "+name, err)
+		return
+	}
+	for _, problem := range strict {
+		hint := ""
+		if t, ok := typoOf(problem, empty()); ok {
+			hint = t.hint()
+		}
+		d.note(doc.File, doc.Line, "%s %s: %v, ignored%s", gvk.Kind, name, problem, hint)
+	}
+	d.add(doc, gvk.Kind, object)
+}
+
+// Unreadable says why an object cannot be decoded.
+func (d *Decoder) Unreadable(doc Document, id string, err error) {
+	if m, ok := misfitOf(err); ok {
+		d.Fail(doc.File, doc.lineOf(lastKey(m.path)+":", ""), "%s: %s", id, m.sentence())
+		return
+	}
+	d.Fail(doc.File, doc.Line, "%s cannot be read: %v", id, err)
+}
+
+// decoded fills an object from its tree, which has the defaults that the document leaves out.
+func decoded(tree map[string]any, object client.Object) (client.Object, error) {
+	data, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	return object, k8sjson.UnmarshalCaseSensitivePreserveInts(data, object)
+}
+
+// add checks an object and puts it among the others of its kind.
+func (d *Decoder) add(doc Document, kind string, object client.Object) {
+	if object.GetNamespace() == "" && kubeclient.IsNamespaced(object) {
+		object.SetNamespace("default")
+	}
+	if object.GetName() == "" && object.GetGenerateName() == "" {
+		d.Fail(doc.File, doc.Line, "%s has no metadata.name", kind)
+		return
+	}
+	id := identity(kind, object)
+	wrong := problems(object)
+	for _, p := range wrong {
+		d.Fail(doc.File, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
+	}
+	for _, p := range doubts(object) {
+		d.note(doc.File, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
+	}
+	if object.GetName() != "" {
+		if before, ok := d.Seen[id]; ok {
+			d.Fail(doc.File, doc.Line, "%s is there twice, the first time in %s; leave one out", id, before)
+			return
+		}
+		d.Seen[id] = where(doc.File, doc.Line)
+	}
+	if len(wrong) == 0 {
+		d.keep(object)
+	}
+}
+
+func (d *Decoder) keep(object client.Object) {
+	o := &d.objects
+	switch v := object.(type) {
+	case *corev1.Pod:
+		conversion.DefaultRequests(&v.Spec)
+		o.Pods = append(o.Pods, v)
+	case *corev1.Node:
+		o.Nodes = append(o.Nodes, v)
+	case *corev1.Namespace:
+		o.Namespaces = append(o.Namespaces, v)
+	case *storagev1.CSINode:
+		o.CSINodes = append(o.CSINodes, v)
+	case *corev1.PersistentVolumeClaim:
+		o.VolumeClaims = append(o.VolumeClaims, v)
+	case *corev1.PersistentVolume:
+		o.Volumes = append(o.Volumes, v)
+	case *appsv1.DaemonSet:
+		o.DaemonSets = append(o.DaemonSets, v)
+	case *schedulingv1.PriorityClass:
+		d.admission.priorities[v.Name] = v
+	case *nodev1.RuntimeClass:
+		d.admission.runtimes[v.Name] = v
+	case *corev1.LimitRange:
+		d.admission.ranges[v.Namespace] = append(d.admission.ranges[v.Namespace], v)
+	case *storagev1.StorageClass:
+		o.StorageClasses = append(o.StorageClasses, v)
+	case *policyv1.PodDisruptionBudget:
+		o.Budgets = append(o.Budgets, v)
+	case *karpv1.NodePool:
+		o.Pools = append(o.Pools, v)
+	case *karpv1.NodeClaim:
+		o.Claims = append(o.Claims, v)
+	case *awsv1.EC2NodeClass:
+		o.Classes = append(o.Classes, v)
+	default:
+		d.workloads = append(d.workloads, workloadOf(object))
+	}
+}
+
+func identity(kind string, object client.Object) string {
+	if object.GetNamespace() == "" {
+		return fmt.Sprintf("%s %s", kind, object.GetName())
+	}
+	return fmt.Sprintf("%s %s/%s", kind, object.GetNamespace(), object.GetName())
+}
+
+func nameIn(tree map[string]any) string {
+	meta, _ := tree["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	if name == "" {
+		return "(no name)"
+	}
+	if namespace, _ := meta["namespace"].(string); namespace != "" {
+		return namespace + "/" + name
+	}
+	return name
+}

@@ -1,0 +1,202 @@
+package manifest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apifield "k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/joiner-sh/joiner/api/crds"
+)
+
+// Definition is a CustomResourceDefinition, ready to judge objects as an API server does that serves it.
+type Definition struct {
+	Structural *structuralschema.Structural
+	openAPI    validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// Definitions returns those of our API by group and kind. Compiling their rules
+// takes a while, so it is done when the first object of theirs is read.
+var Definitions = sync.OnceValues(func() (map[schema.GroupKind]func() (*Definition, error), error) {
+	all, err := crds.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	out := map[schema.GroupKind]func() (*Definition, error){}
+	for _, crd := range all {
+		kind := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
+		out[kind] = sync.OnceValues(func() (*Definition, error) { return compile(crd) })
+	}
+	return out, nil
+})
+
+func compile(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) {
+	var props apiextensions.JSONSchemaProps
+	from := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(from, &props, nil); err != nil {
+		return nil, fmt.Errorf("compile %s: %w", crd.Name, err)
+	}
+	structural, err := structuralschema.NewStructural(&props)
+	if err != nil {
+		return nil, fmt.Errorf("compile %s: %w", crd.Name, err)
+	}
+	openAPI, _, err := validation.NewSchemaValidator(&props)
+	if err != nil {
+		return nil, fmt.Errorf("compile %s: %w", crd.Name, err)
+	}
+	return &Definition{structural, openAPI, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+}
+
+// Admit fills in the defaults of an object, in place, and returns what is wrong
+// with it as one that is new. Fields that are not known are left as they are, and
+// so is the status, which an API server does not take from who creates an object.
+func (d *Definition) Admit(object map[string]any) apifield.ErrorList {
+	if status, ok := object["status"]; ok {
+		delete(object, "status")
+		defer func() { object["status"] = status }()
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.Structural)
+	defaulting.Default(object, d.Structural)
+	errs := validation.ValidateCustomResource(nil, object, d.openAPI)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.Structural, object)...)
+	if len(errs) > 0 {
+		return errs // as in the API server, rules see only what the schema lets through
+	}
+	errs, _ = d.rules.Validate(context.Background(), nil, d.Structural, object, nil, celconfig.RuntimeCELCostBudget)
+	return errs
+}
+
+// Admit fills in what the definition of the kind has for fields that are left
+// out, in place, and notes what an API server would refuse. It reports whether
+// there is nothing of the kind. Where there is, unknown fields come first: what is
+// missing beside them may only be misspelt. Kinds without a definition are left as they are.
+func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[string]any, typos []typo) bool {
+	all, err := Definitions()
+	if err != nil {
+		d.Fail(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
+		return false
+	}
+	compiled, ok := all[gvk.GroupKind()]
+	if !ok {
+		return true
+	}
+	definition, err := compiled()
+	if err != nil {
+		d.Fail(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
+		return false
+	}
+	var told []string // an amount that is none is wrong as a number and as a text
+	errs := definition.Admit(tree)
+	slices.SortStableFunc(errs, func(a, b *apifield.Error) int { // rules come in any order
+		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(isEmptyList(b), isEmptyList(a)), cmp.Compare(a.Detail, b.Detail))
+	})
+	var missing []string // but there under another name
+	if len(errs) > 0 {
+		for _, t := range typos {
+			d.Fail(doc.File, doc.lineOf(lastKey(t.path)+":", ""), "%s %s: %s", gvk.Kind, nameIn(tree), t.sentence())
+			missing = append(missing, t.near)
+		}
+	}
+	for _, e := range errs {
+		if slices.Contains(told, e.Field) || e.Type == apifield.ErrorTypeRequired && slices.Contains(missing, e.Field) {
+			continue
+		}
+		told = append(told, e.Field)
+		key, value := fieldKey(e.Field), FieldValue(e)
+		line := doc.Line
+		if key != "" {
+			line = doc.lineOf(key, value)
+		}
+		d.Fail(doc.File, line, "%s %s is invalid: %s; correct it", gvk.Kind, nameIn(tree), Refusal(e, value))
+	}
+	return len(errs) == 0
+}
+
+// isEmptyList is 1 for the rule that a list needs an element: an empty one breaks others too, which say less.
+func isEmptyList(e *apifield.Error) int {
+	if strings.HasPrefix(e.Detail, "give at least one") {
+		return 1
+	}
+	return 0
+}
+
+// Refusal words an error of a definition: the field, its value where it is short, and why.
+func Refusal(e *apifield.Error, value string) string {
+	var parts []string
+	if e.Field != "" && e.Field != "<nil>" {
+		parts = append(parts, e.Field)
+	}
+	const longest = 60
+	switch _, text := e.BadValue.(string); {
+	case value == "" || len(value) > longest:
+	case text:
+		parts = append(parts, strconv.Quote(value))
+	default:
+		parts = append(parts, value)
+	}
+	why := strings.TrimPrefix(e.Detail, e.Field+" in body ")
+	if _, rule, ok := strings.Cut(why, " evaluating rule: "); ok {
+		why = rule // what stands before is why the rule could not be worked out: the field it needs is not there
+	}
+	if _, pattern, ok := strings.Cut(why, "should match '"); ok {
+		why = patternText(e.Field, value, strings.TrimSuffix(pattern, "'"))
+	}
+	if near := meantLabel(value); near != "" && strings.HasPrefix(why, "labels under ") {
+		why = "there is no such label (is " + near + " meant?)"
+	}
+	switch e.Type {
+	case apifield.ErrorTypeRequired:
+		why = "is missing"
+		if e.Detail != "" {
+			why += " (" + e.Detail + ")"
+		}
+	case apifield.ErrorTypeNotSupported:
+		why = "is not known, " + e.Detail
+	case apifield.ErrorTypeTypeInvalid:
+		why = strings.ReplaceAll(strings.Replace(why, ": ", ", not ", 1), `"`, "")
+	case apifield.ErrorTypeDuplicate:
+		why = "is there twice"
+	default:
+	}
+	return strings.Join(append(parts, why), ": ")
+}
+
+// fieldKey is the last name in a path: requirements in spec.requirements[0].
+func fieldKey(path string) string {
+	for strings.HasSuffix(path, "]") {
+		path = path[:strings.LastIndexByte(path, '[')]
+	}
+	return path[strings.LastIndexByte(path, '.')+1:]
+}
+
+// FieldValue is the value that is wrong; empty if it is no text, number or truth value.
+func FieldValue(e *apifield.Error) string {
+	switch reflect.ValueOf(e.BadValue).Kind() {
+	case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
+	default:
+		return ""
+	}
+	switch {
+	case e.Type == apifield.ErrorTypeTypeInvalid, e.BadValue == "object", e.BadValue == "array":
+		return "" // the value is the name of a type
+	case strings.HasSuffix(e.Detail, " items"), strings.HasSuffix(e.Detail, " chars long"):
+		return "" // the value is a number of items
+	}
+	return fmt.Sprint(e.BadValue)
+}

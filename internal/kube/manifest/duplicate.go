@@ -1,0 +1,197 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// duplicate is a key that one mapping has twice. Which of the two values counts differs from reader to reader.
+type duplicate struct {
+	key   string
+	first int  // line of the text, from 1; 0: not known
+	line  int  // where it is there again
+	top   bool // it is a key of the document itself: two documents may have become one
+}
+
+// fail reports an error in a text that begins at a line of a file.
+func (k duplicate) fail(d *Decoder, file string, start int) {
+	first, todo := "", "leave one out"
+	if k.first > 0 {
+		first = fmt.Sprintf(" (first in line %d)", start+k.first-1)
+	}
+	if k.top {
+		todo = "is a --- missing?"
+	}
+	d.Fail(file, start+k.line-1, "key %s is there twice%s; %s", k.key, first, todo)
+}
+
+// yamlDuplicate finds what a strict reader of YAML says in lines like
+// `line 7: key "cpu" already set in map`, where 7 is the line of the value. It is no
+// duplicate where a mapping overrides what it takes from another one (<<).
+func yamlDuplicate(text []byte, strict error) (duplicate, bool) {
+	lines := bytes.Split(text, []byte("\n"))
+	merges := bytes.Contains(text, []byte("<<"))
+	for _, match := range alreadySet.FindAllStringSubmatch(strict.Error(), -1) {
+		at, err := strconv.Atoi(match[1])
+		if err != nil || at < 1 || at > len(lines) {
+			continue
+		}
+		key := match[2]
+		if plain, err := strconv.Unquote(key); err == nil {
+			key = plain
+		}
+		found := blockDuplicate(lines[:at], key)
+		if found.first > 0 || !merges {
+			return found, true
+		}
+	}
+	return duplicate{}, false
+}
+
+var alreadySet = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
+
+// blockDuplicate looks upward from the last line for the key, and from there for the same key of the same mapping.
+func blockDuplicate(lines [][]byte, key string) duplicate {
+	out := duplicate{key: key, line: len(lines)}
+	column := -1
+	for i := len(lines) - 1; i >= 0; i-- {
+		at, name := yamlKeyOf(lines[i])
+		switch {
+		case at < 0: // empty, or a comment
+		case column < 0 && name == key:
+			column, out.line, out.top = at, i+1, at == 0
+		case column < 0:
+		case at == column && name == key:
+			out.first = i + 1
+			return out
+		case at < column:
+			return out
+		}
+		if column > 0 && bytes.HasPrefix(bytes.TrimLeft(lines[i], " "), []byte("- ")) && at == column {
+			return out // the first line of its item
+		}
+	}
+	return out
+}
+
+// yamlKeyOf returns the column and the name of the key that a line of a block mapping begins with, behind the dashes of lists.
+// Without a key the name is empty; the column is -1 where the line says nothing.
+func yamlKeyOf(line []byte) (int, string) {
+	rest := bytes.TrimLeft(line, " ")
+	for bytes.HasPrefix(rest, []byte("- ")) {
+		rest = bytes.TrimLeft(rest[1:], " ")
+	}
+	trimmed := bytes.TrimRight(rest, " \r")
+	if len(trimmed) == 0 || trimmed[0] == '#' {
+		return -1, ""
+	}
+	column := len(line) - len(rest)
+	if quote := trimmed[0]; quote == '"' || quote == '\'' {
+		name, after, ok := bytes.Cut(trimmed[1:], []byte{quote})
+		if ok && bytes.HasPrefix(bytes.TrimLeft(after, " "), []byte(":")) {
+			return column, string(name)
+		}
+		return column, ""
+	}
+	name, after, ok := bytes.Cut(trimmed, []byte(":"))
+	if !ok || len(after) > 0 && after[0] != ' ' && after[0] != '\t' {
+		return column, ""
+	}
+	return column, string(bytes.TrimRight(name, " "))
+}
+
+// jsonDuplicate finds the first key that an object of the text, which is JSON, has twice.
+func jsonDuplicate(text []byte) (duplicate, bool) {
+	var stack []frame
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{':
+			stack = append(stack, frame{isObject: true, awaitsKey: true})
+		case '[':
+			stack = append(stack, frame{})
+		case '}', ']':
+			stack = stack[:len(stack)-1]
+		case ',':
+			stack[len(stack)-1].awaitsKey = stack[len(stack)-1].isObject
+		case '"':
+			end := stringEnd(text, i)
+			if top := len(stack) - 1; top >= 0 && stack[top].awaitsKey {
+				key := unescaped(text[i:end])
+				if first, ok := stack[top].add(key, i); ok {
+					return duplicate{key: key, first: lineAt(text, first), line: lineAt(text, i)}, true
+				}
+			}
+			i = end - 1
+		}
+	}
+	return duplicate{}, false
+}
+
+// frame is an object or a list that is being read.
+type frame struct {
+	isObject  bool
+	awaitsKey bool
+	few       []placed       // the keys so far, as long as they are few
+	many      map[string]int // all of them, once they are not
+}
+
+type placed struct {
+	key string
+	at  int
+}
+
+// manyKeys is from how many keys on a map finds them faster.
+const manyKeys = 16
+
+// add notes where a key is, and returns where it was before.
+func (f *frame) add(key string, at int) (int, bool) {
+	f.awaitsKey = false
+	if f.many != nil {
+		before, ok := f.many[key]
+		f.many[key] = at
+		return before, ok
+	}
+	for _, k := range f.few {
+		if k.key == key {
+			return k.at, true
+		}
+	}
+	f.few = append(f.few, placed{key, at})
+	if len(f.few) == manyKeys {
+		f.many = make(map[string]int, 2*manyKeys)
+		for _, k := range f.few {
+			f.many[k.key] = k.at
+		}
+	}
+	return 0, false
+}
+
+// stringEnd is the offset behind the JSON string that begins at start.
+func stringEnd(text []byte, start int) int {
+	for i := start + 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// unescaped is what a JSON string says.
+func unescaped(quoted []byte) string {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	var out string
+	if err := json.Unmarshal(quoted, &out); err != nil {
+		return string(quoted)
+	}
+	return out
+}
+
+func lineAt(text []byte, offset int) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }

@@ -1,0 +1,76 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// poolDoubts are what an API server accepts of a NodePool and what has no effect.
+func poolDoubts(p *karpv1.NodePool) []problem {
+	var out []problem
+	for i, r := range p.Spec.Template.Spec.Requirements {
+		at := fmt.Sprintf("spec.template.spec.requirements[%d]", i)
+		if meant := chosenBy(r.Key, r.Values); meant != "" {
+			text := fmt.Sprintf("%s: %s chooses no instances, and nodes get the label as it stands: is %s meant?", at, r.Key, meant)
+			out = append(out, problem{text, "key", r.Key})
+		}
+		for _, value := range r.Values {
+			if meant := catalog.MeantValue(r.Key, value); meant != "" && (r.Operator == corev1.NodeSelectorOpIn || r.Operator == corev1.NodeSelectorOpNotIn) {
+				text := fmt.Sprintf("%s (%s): no instance has the value %s: is %s meant?", at, r.Key, value, meant)
+				out = append(out, problem{text, "values", value})
+			}
+		}
+		if n := len(r.Values); n > 0 && (r.Operator == corev1.NodeSelectorOpExists || r.Operator == corev1.NodeSelectorOpDoesNotExist) {
+			use := map[corev1.NodeSelectorOperator]string{corev1.NodeSelectorOpExists: "In", corev1.NodeSelectorOpDoesNotExist: "NotIn"}[r.Operator]
+			text := fmt.Sprintf("%s (%s): operator %s ignores values: is operator %s meant?", at, r.Key, r.Operator, use)
+			out = append(out, problem{text, "operator", string(r.Operator)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
+		if strings.Contains(string(name), "/") || slices.Contains(limitResources, string(name)) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			continue
+		}
+		text := fmt.Sprintf("spec.limits.%s: no node has such a resource, so it limits nothing", name)
+		meant := resourceWords[strings.ToLower(string(name))]
+		if meant == "" {
+			meant = suggest.Nearest(string(name), limitResources)
+		}
+		if meant != "" {
+			text += ": is " + meant + " meant?"
+		}
+		out = append(out, problem{text, string(name), ""})
+	}
+	return out
+}
+
+// limitResources are the resources without a domain that a NodePool may limit.
+var limitResources = []string{"cpu", "memory", "ephemeral-storage", "pods", "nodes"}
+
+// chosenBy is the label that chooses instances, which was probably meant by one that does not; empty if none is near.
+func chosenBy(key string, values []string) string {
+	known := awsv1.WellKnownLabels()
+	if slices.Contains(known, conversion.StableKey(key)) {
+		return ""
+	}
+	value := ""
+	if len(values) == 1 {
+		value = values[0]
+	}
+	if foreign, ok := catalog.ForeignLabelOf(key, value); ok && foreign.Key != key && slices.Contains(known, foreign.Key) {
+		return foreign.Key
+	}
+	if strings.HasSuffix(key, "/zone-id") {
+		return catalog.LabelZoneID
+	}
+	return meantLabel(key)
+}

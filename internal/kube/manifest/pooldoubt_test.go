@@ -1,0 +1,114 @@
+package manifest
+
+import (
+	"fmt"
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
+	"strings"
+	"testing"
+)
+
+// poolManifest is the manifest of a NodePool with more fields in its spec and in that of its template, as JSON.
+func poolManifest(spec, template, requirements string) string {
+	if !strings.Contains(template, "nodeClassRef") {
+		template = `"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"general"},` + template
+	}
+	if !strings.Contains(spec, `"disruption"`) {
+		spec = `"disruption":{"consolidateAfter":"1m"},` + spec
+	}
+	return fmt.Sprintf(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"general"},"spec":{%s"template":{"spec":{%s"requirements":[%s]}}}}`,
+		spec, template, requirements)
+}
+
+// classManifest is the manifest of an EC2NodeClass with more fields in its spec, as JSON.
+func classManifest(spec string) string {
+	for _, field := range []string{
+		`"role":"r"`, `"amiSelectorTerms":[{"alias":"al2023@latest"}]`, `"subnetSelectorTerms":[{"tags":{"a":"b"}}]`, `"securityGroupSelectorTerms":[{"tags":{"a":"b"}}]`,
+	} {
+		name, _, _ := strings.Cut(field, ":")
+		if !strings.Contains(spec, name+":") {
+			spec += "," + field
+		}
+	}
+	return fmt.Sprintf(`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"general"},"spec":{%s}}`, strings.TrimPrefix(spec, ","))
+}
+
+// TestPoolWords: what is misspelt in a NodePool or an EC2NodeClass is named, with what was meant, and no pattern is printed.
+func TestPoolWords(t *testing.T) {
+	t.Parallel()
+	asks := func(text string) string { return poolManifest("", "", text) }
+	wants := func(key, operator, values string) string {
+		return asks(fmt.Sprintf(`{"key":%q,"operator":%q,"values":[%s]}`, key, operator, values))
+	}
+	disk := func(ebs string) string {
+		return classManifest(`"blockDeviceMappings":[{"deviceName":"/dev/xvda","ebs":{` + ebs + `}}]`)
+	}
+	const meant = "chooses no instances, and nodes get the label as it stands: is %s meant?"
+	for manifest, want := range map[string]string{
+		wants("eks.amazonaws.com/instance-category", "In", `"m"`):                                                                     fmt.Sprintf(meant, "karpenter.k8s.aws/instance-category"),
+		wants("topology.kubernetes.io/zone-id", "In", `"euw1-az1"`):                                                                   fmt.Sprintf(meant, "topology.k8s.aws/zone-id"),
+		wants("topology.kubernetes.io/zones", "In", `"eu-west-1a"`):                                                                   fmt.Sprintf(meant, "topology.kubernetes.io/zone"),
+		wants("node.kubernetes.io/instance-types", "In", `"m5.large"`):                                                                fmt.Sprintf(meant, "node.kubernetes.io/instance-type"),
+		wants("eks.amazonaws.com/capacityType", "In", `"SPOT"`):                                                                       fmt.Sprintf(meant, "karpenter.sh/capacity-type"),
+		wants("karpenter.k8s.aws/instance-famly", "In", `"m5"`):                                                                       "there is no such label (is karpenter.k8s.aws/instance-family meant?)",
+		wants("team", "In", `"a"`):                                                                                                    "",
+		wants("node.kubernetes.io/team", "In", `"a"`):                                                                                 "",
+		wants("beta.kubernetes.io/instance-type", "In", `"m5.large"`):                                                                 "",
+		wants("karpenter.k8s.aws/instance-family", "Exists", `"m5"`):                                                                  "operator Exists ignores values: is operator In meant?",
+		wants("kubernetes.io/arch", "In", `"amd64","x86_64"`):                                                                         "(kubernetes.io/arch): no instance has the value x86_64: is amd64 meant?",
+		wants("karpenter.k8s.aws/instance-memory", "In", `"8"`):                                                                       "no instance has the value 8: is 8192 meant?",
+		wants("karpenter.k8s.aws/instance-memory", "In", `"16GiB"`):                                                                   "no instance has the value 16GiB: is 16384 meant?",
+		wants("karpenter.k8s.aws/instance-memory", "In", `"8192","512"`):                                                              "",
+		wants("karpenter.k8s.aws/instance-gpu-name", "In", `"A100"`):                                                                  "no instance has the value A100: is a100 meant?",
+		wants("karpenter.k8s.aws/instance-gpu-name", "In", `"t4","a10g"`):                                                             "",
+		poolManifest(`"limits":{"cpus":"10"},`, "", ""):                                                                               "spec.limits.cpus: no node has such a resource, so it limits nothing: is cpu meant?",
+		poolManifest(`"limits":{"gpu":"10"},`, "", ""):                                                                                "spec.limits.gpu: no node has such a resource, so it limits nothing: is nvidia.com/gpu meant?",
+		poolManifest(`"limits":{"cpu":"10","nvidia.com/gpu":"1"},`, "", ""):                                                           "",
+		poolManifest("", `"kubelet":{"maxPods":20},`, ""):                                                                             "(it is spec.kubelet of the EC2NodeClass now)",
+		poolManifest(`"disruption":{"consolidateAfter":"1m","expireAfter":"720h"},`, "", ""):                                          "(it is spec.template.spec.expireAfter now)",
+		poolManifest("", `"nodeClassRef":{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","name":"general"},`, ""):          "nodeClassRef.apiVersion (write group: karpenter.k8s.aws)",
+		poolManifest("", `"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"AWSNodeTemplate","name":"general"},`, ""):               "pool: there is no kind AWSNodeTemplate of karpenter.k8s.aws; write spec.template.spec.nodeClassRef.kind: EC2NodeClass",
+		poolManifest("", `"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"generl"},`, ""):                   "EC2NodeClass generl is not among the manifests (is general meant?)",
+		poolManifest("", `"expireAfter":"30d",`, ""):                                                                                  `"30d": has to be a duration in h, m or s, for instance 720h, or Never (is 720h meant?)`,
+		poolManifest("", `"terminationGracePeriod":"1h30",`, ""):                                                                      `"1h30": has to be a duration in h, m or s`,
+		poolManifest(`"disruption":{"consolidateAfter":"5 minutes"},`, "", ""):                                                        "(is 5m meant?)",
+		poolManifest(`"disruption":{"consolidateAfter":"1m","budgets":[{"nodes":"1","schedule":"0 9 * *"}]},`, "", ""):                "has to be a cron line of five fields",
+		poolManifest(`"disruption":{"consolidateAfter":"1m","budgets":[{"nodes":"110%"}]},`, "", ""):                                  "has to be a number or a percentage, for instance 10 or 10%",
+		poolManifest(`"disruption":{"consolidateAfter":"1m","budgets":[{"nodes":"1","schedule":"@daily","duration":"1d"}]},`, "", ""): `has to be a duration in h and m, for instance 8h or 1h30m (is 24h meant?)`,
+
+		disk(`"volumeSize":"100GB"`):                                                                                                     `"100GB": has to be an amount in Gi, Ti, G or T, for instance 100Gi (is 100Gi meant?)`,
+		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"not a key"`):                                                             ".kmsKeyID is no key: write the ID of a KMS key, alias/NAME, or the ARN of either",
+		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"alias/disks"`):                                                           "",
+		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"arn:aws-cn:kms:cn-north-1:111122223333:alias/disks"`):                    "",
+		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"arn:aws:kms:eu-west-1:111122223333:key/mrk-0123456789abcdef0123456789"`): "",
+		disk(`"volumeSize":"100Gi","encrypted":true,"kmsKeyID":"1234abcd-12ab-34cd-56ef-1234567890ab"`):                                  "",
+		disk(`"volumeSize":"100"`):                                              "(is 100Gi meant?)",
+		disk(`"volumeSize":"100Gi"`):                                            "",
+		classManifest(`"securityGroupSelectorTerms":[]`):                        "spec.securityGroupSelectorTerms: give at least one term",
+		classManifest(`"subnetSelectorTerms":[{"id":"sn-1"}]`):                  "has to be an ID such as subnet-0123456789abcdef0",
+		classManifest(`"kubelet":{"evictionHard":{"memory.available":"105%"}}`): "has to be a percentage up to 100% or an amount",
+		classManifest(`"capacityReservationSelectorTerms":[{"ownerID":"abc"}]`): "has to be an AWS account of 12 digits",
+		classManifest(`"launchTemplateName":"mine"`):                            "(there are no launch templates of one's own: set the fields of the EC2NodeClass)",
+		podManifest(`"runtimeClassName":"kata",`, ""):                           "RuntimeClass kata is not among the manifests; its pods are planned without its overhead, node selector and tolerations",
+	} {
+		text := manifest
+		if strings.Contains(manifest, `"NodePool"`) && !strings.Contains(manifest, "AWSNodeTemplate") {
+			text += "\n---\n" + classManifest("")
+		}
+		m, err := read([]byte(text))
+		checkOneLine(t, err)
+		got := m.Notes
+		if err != nil {
+			got = append(got, err.Error())
+		}
+		for _, p := range m.Snapshot(snapshot.View{Now: kubetest.Noon}).Pools {
+			if p.Unusable != "" {
+				got = append(got, "pool: "+p.Unusable)
+			}
+		}
+		all := strings.Join(got, "\n")
+		if want == "" && all != "" || !strings.Contains(all, want) || strings.Contains(all, "should match") {
+			t.Errorf("%s:\n%s\nwant %s", manifest, all, want)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package manifest
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// unknown refuses a kind that is nearly one that a plan is made from, and counts any other: as one that does not
+// matter, or as one of which that cannot be said.
+func (d *Decoder) unknown(doc Document, gvk schema.GroupVersionKind, all kinds) {
+	if meant, ok := nearest(gvk, all); ok {
+		if meant.GroupKind() == gvk.GroupKind() || meant.Kind == gvk.Kind && gvk.Group == oldGroup {
+			d.Fail(doc.File, doc.Line, "%s of %s cannot be read; convert it to %s", gvk.Kind, gvk.GroupVersion(), meant.GroupVersion())
+			return
+		}
+		d.Fail(doc.File, doc.Line, "there is no kind %s of %s; write kind: %s and apiVersion: %s",
+			gvk.Kind, gvk.GroupVersion(), meant.Kind, meant.GroupVersion())
+		return
+	}
+	key := gvk.Kind
+	if gvk.Group != "" {
+		key += "." + gvk.Group
+	}
+	if makesNoPods(gvk) {
+		d.Skipped[key]++
+		return
+	}
+	d.Strange[key]++
+}
+
+// oldGroup is where workloads were before they came to apps.
+const oldGroup = "extensions"
+
+// nearest returns the kind that was probably meant: the same of another version or spelling, or of a group that
+// can be no other. Other groups, which have a dot in their names, may have kinds of the same name.
+func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, bool) {
+	var same []string
+	for have := range all {
+		if strings.EqualFold(have.Kind, gvk.Kind) {
+			near := !strings.Contains(gvk.Group, ".") || suggest.Nearest(gvk.Group, []string{have.Group}) != ""
+			return have, near
+		}
+		if have.Group == gvk.Group {
+			same = append(same, have.Kind)
+		}
+	}
+	if isBuiltIn(gvk.GroupKind()) {
+		return schema.GroupVersionKind{}, false
+	}
+	kind := suggest.Nearest(gvk.Kind, same)
+	for have := range all {
+		if have.Group == gvk.Group && have.Kind == kind {
+			return have, true
+		}
+	}
+	return schema.GroupVersionKind{}, false
+}
+
+// makesNoPods reports whether objects of the kind are known to make no pods that the plan does not know of.
+func makesNoPods(gvk schema.GroupVersionKind) bool {
+	if gvk.Kind == "ReplicationController" {
+		return false
+	}
+	if (gvk.GroupKind() == schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}) {
+		return true
+	}
+	return isBuiltIn(gvk.GroupKind()) || slices.Contains([]string{
+		"apiextensions.k8s.io", "apiregistration.k8s.io", "gateway.networking.k8s.io", "metrics.k8s.io", "snapshot.storage.k8s.io",
+	}, gvk.Group)
+}
+
+// isBuiltIn reports whether Kubernetes itself has the kind, in whatever version.
+func isBuiltIn(kind schema.GroupKind) bool { return len(scheme.Scheme.VersionsForGroupKind(kind)) > 0 }

@@ -1,0 +1,66 @@
+package manifest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// endless is a stream that counts what was read of it.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '#'
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, data string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	folder := filepath.Join(dir, "folder")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(folder, "pipe.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	big := write("big.yaml", "#"+strings.Repeat("x", maxBytes))
+	half := write("half.yaml", strings.Repeat("# x\n", maxBytes/8+1))
+	other := write("other.yaml", strings.Repeat("# x\n", maxBytes/8+1))
+	for name, c := range map[string]struct {
+		paths []string
+		want  string // what the error says; empty: none
+	}{
+		"a device":           {[]string{"/dev/zero"}, "/dev/zero: is no regular file; "},
+		"a pipe in a folder": {[]string{folder}, "pipe.yaml: is no regular file; "},
+		"too large":          {[]string{big}, "big.yaml: is too large: of all files together at most 64 MiB are read; "},
+		"too much together":  {[]string{half, other}, "other.yaml: is too large: "},
+		"little-endian":      {[]string{write("le.yaml", "\xFF\xFEk\x00")}, "le.yaml: is written in UTF-16; save it as UTF-8"},
+		"big-endian":         {[]string{write("be.yaml", "\xFE\xFF\x00k")}, "be.yaml: is written in UTF-16; save it as UTF-8"},
+		"one half":           {[]string{half}, ""},
+	} {
+		_, err := ReadFiles(c.paths, bytes.NewReader(nil))
+		checkOneLine(t, err)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	var stdin endless
+	_, err := ReadFiles([]string{"-"}, &stdin)
+	if err == nil || !strings.HasPrefix(err.Error(), "<stdin>: is too large: ") || stdin.read > 4*maxBytes {
+		t.Errorf("an endless standard input: %v after %d bytes", err, stdin.read)
+	}
+}

@@ -1,0 +1,251 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/node/bootstrap"
+)
+
+// problem is a value in a manifest that the API server would reject and that a plan depends on.
+type problem struct {
+	text       string
+	key, value string // what to look for in the file
+}
+
+// problems returns what is wrong with the object, as far as it changes plans.
+// Most of what the kinds of our API may say is in their definitions.
+func problems(object client.Object) []problem {
+	switch v := object.(type) {
+	case *corev1.Pod:
+		return podProblems("spec", &v.Spec)
+	case *appsv1.Deployment:
+		return templateProblems(&v.Spec.Template, "spec.replicas", v.Spec.Replicas)
+	case *appsv1.ReplicaSet:
+		return templateProblems(&v.Spec.Template, "spec.replicas", v.Spec.Replicas)
+	case *appsv1.StatefulSet:
+		return templateProblems(&v.Spec.Template, "spec.replicas", v.Spec.Replicas)
+	case *appsv1.DaemonSet:
+		return templateProblems(&v.Spec.Template, "", nil)
+	case *batchv1.Job:
+		return templateProblems(&v.Spec.Template, "spec.parallelism", v.Spec.Parallelism)
+	case *batchv1.CronJob:
+		job := &v.Spec.JobTemplate.Spec
+		return append(countProblems("spec.jobTemplate.spec.parallelism", job.Parallelism),
+			podProblems("spec.jobTemplate.spec.template.spec", &job.Template.Spec)...)
+	case *karpv1.NodePool:
+		return poolProblems(v)
+	case *awsv1.EC2NodeClass:
+		return classProblems(v)
+	case *corev1.Node:
+		return taintProblems("spec.taints", v.Spec.Taints)
+	case *corev1.PersistentVolume:
+		return volumeProblems(v)
+	case *storagev1.StorageClass:
+		return storageProblems(v)
+	case *schedulingv1.PriorityClass:
+		return priorityProblems(v)
+	case *policyv1.PodDisruptionBudget:
+		return selectorProblems("spec.selector", v.Spec.Selector)
+	}
+	return nil
+}
+
+// classProblems are those of an EC2NodeClass that its definition does not refuse.
+func classProblems(c *awsv1.EC2NodeClass) []problem {
+	if reason, message := conversion.KubeletProblem(c); reason == awsv1.ReasonInvalidKubeletConfiguration {
+		return []problem{{text: message, key: "kubelet"}}
+	}
+	if c.Spec.UserData != nil && len(*c.Spec.UserData) > bootstrap.MaxInput {
+		text := fmt.Sprintf("spec.userData has %d bytes, and EC2 takes %d; shorten it", len(*c.Spec.UserData), bootstrap.MaxBytes)
+		return []problem{{text: text, key: "userData"}}
+	}
+	if text := conversion.DiskProblem(c.Spec.BlockDeviceMappings); text != "" {
+		return []problem{{text: text, key: "blockDeviceMappings"}}
+	}
+	return nil
+}
+
+func priorityProblems(c *schedulingv1.PriorityClass) []problem {
+	if c.Value <= highestUserPriority || strings.HasPrefix(c.Name, "system-") {
+		return nil
+	}
+	text := fmt.Sprintf("value: %d is more than %d, the highest that users may define", c.Value, highestUserPriority)
+	return []problem{{text, "value", fmt.Sprint(c.Value)}}
+}
+
+// templateProblems are those of a pod template and of the field that says how many pods it makes.
+func templateProblems(template *corev1.PodTemplateSpec, field string, count *int32) []problem {
+	return append(countProblems(field, count), podProblems("spec.template.spec", &template.Spec)...)
+}
+
+// maxReplicas is more pods than a cluster can hold.
+const maxReplicas = 1_000_000
+
+func countProblems(path string, n *int32) []problem {
+	if n == nil || *n >= 0 && *n <= maxReplicas {
+		return nil
+	}
+	text := fmt.Sprintf("%s: %d is not between 0 and %d", path, *n, maxReplicas)
+	return []problem{{text, lastKey(path), fmt.Sprint(*n)}}
+}
+
+// poolProblems are those that only show once the NodePool is there: then it is not ready.
+func poolProblems(p *karpv1.NodePool) []problem {
+	var out []problem
+	for _, name := range slices.Sorted(maps.Keys(p.Spec.Limits)) {
+		if q := p.Spec.Limits[name]; q.Sign() < 0 {
+			text := fmt.Sprintf("spec.limits.%s: %s is negative; correct it", name, q.String())
+			out = append(out, problem{text, string(name), q.String()})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Spec.Template.Labels)) {
+		if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
+			text := fmt.Sprintf("spec.template.metadata.labels: the key %q: %s; correct it", key, wrong[0])
+			out = append(out, problem{text, key, ""})
+		}
+	}
+	return out
+}
+
+func taintProblems(path string, taints []corev1.Taint) []problem {
+	var out []problem
+	for i, t := range taints {
+		switch {
+		case t.Key == "":
+			out = append(out, problem{fmt.Sprintf("%s[%d]: the key is missing", path, i), "taints", ""})
+		case !isEffect(t.Effect):
+			text := fmt.Sprintf("%s[%d] (%s): effect %q is unknown; use NoSchedule, PreferNoSchedule or NoExecute",
+				path, i, t.Key, t.Effect)
+			out = append(out, problem{text, "effect", string(t.Effect)})
+		}
+	}
+	return out
+}
+
+func isEffect(e corev1.TaintEffect) bool {
+	return e == corev1.TaintEffectNoSchedule || e == corev1.TaintEffectPreferNoSchedule || e == corev1.TaintEffectNoExecute
+}
+
+func podProblems(path string, spec *corev1.PodSpec) []problem {
+	var out []problem
+	if len(spec.Containers) == 0 {
+		out = append(out, problem{path + ".containers: a pod needs at least one container", "containers", ""})
+	}
+	out = append(out, tolerationProblems(path, spec.Tolerations)...)
+	out = append(out, nodeSelectorProblems(path+".nodeSelector", spec.NodeSelector)...)
+	out = append(out, containerProblems(path, spec)...)
+	out = append(out, spreadProblems(path, spec.TopologySpreadConstraints)...)
+	out = append(out, companyProblems(path, spec.Affinity)...)
+	affinity := path + ".affinity.nodeAffinity."
+	if terms := conversion.RequiredNodeAffinity(spec); terms != nil {
+		for i := range terms.NodeSelectorTerms {
+			at := fmt.Sprintf("%srequiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%d]", affinity, i)
+			out = append(out, termProblems(at, &terms.NodeSelectorTerms[i])...)
+		}
+	}
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
+		soft := spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+		for i := range soft {
+			at := fmt.Sprintf("%spreferredDuringSchedulingIgnoredDuringExecution[%d]", affinity, i)
+			out = append(out, weightProblem(at, soft[i].Weight)...)
+			out = append(out, termProblems(at+".preference", &soft[i].Preference)...)
+		}
+	}
+	return out
+}
+
+// nodeSelectorProblems are keys and values that no node can have.
+func nodeSelectorProblems(path string, selector map[string]string) []problem {
+	var out []problem
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
+			out = append(out, problem{fmt.Sprintf("%s: %q is no key of a label: %s", path, key, wrong[0]), key, ""})
+		}
+		if wrong := validation.IsValidLabelValue(selector[key]); len(wrong) > 0 {
+			out = append(out, problem{fmt.Sprintf("%s[%s]: %q is no value of a label: %s", path, key, selector[key], wrong[0]), key, selector[key]})
+		}
+	}
+	return out
+}
+
+func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
+	var out []problem
+	for i := range term.MatchExpressions {
+		e := &term.MatchExpressions[i]
+		if wrong := validation.IsQualifiedName(e.Key); len(wrong) > 0 {
+			out = append(out, problem{fmt.Sprintf("%s.matchExpressions[%d]: %q is no key of a label: %s", path, i, e.Key, wrong[0]), "key", e.Key})
+		}
+		if _, ok := conversion.NodeValues(e); !ok {
+			text := fmt.Sprintf("%s.matchExpressions[%d] (%s): operator %q with values %q cannot be understood;"+
+				" use In or NotIn with values, Exists or DoesNotExist without, Gt or Lt with one whole number",
+				path, i, e.Key, e.Operator, e.Values)
+			out = append(out, problem{text, "operator", string(e.Operator)})
+		}
+	}
+	return out
+}
+
+// badQuantity returns the path and text of the first value, by path, that should
+// be an amount and is none. Decoding would refuse it too, without saying where.
+func badQuantity(value any, path string, amounts bool) (string, string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			below := key
+			if path != "" {
+				below = path + "." + key
+			}
+			_, isMap := v[key].(map[string]any)
+			if bad, text := badQuantity(v[key], below, amounts || isMap && isAmounts(key, path)); bad != "" {
+				return bad, text
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if bad, text := badQuantity(item, fmt.Sprintf("%s[%d]", path, i), false); bad != "" {
+				return bad, text
+			}
+		}
+	case string:
+		if _, err := resource.ParseQuantity(v); amounts && err != nil {
+			return path, v
+		}
+	}
+	return "", ""
+}
+
+// isAmounts reports whether the map under key holds amounts by resource. The
+// keys mean something else in metadata and in what is not of Kubernetes.
+func isAmounts(key, path string) bool {
+	if strings.HasPrefix(path, "metadata") {
+		return false
+	}
+	switch key {
+	case "requests", "limits":
+		return strings.HasSuffix(path, "resources") || path == "spec" // pods, and NodePools
+	case "overhead", "capacity", "allocatable":
+		return true
+	}
+	return false
+}
+
+func lastKey(path string) string { return path[strings.LastIndexAny(path, ".]")+1:] }
+
+// highestUserPriority is the largest value of a PriorityClass that users may make.
+const highestUserPriority = 1_000_000_000

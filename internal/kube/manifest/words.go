@@ -1,0 +1,80 @@
+package manifest
+
+import (
+	"regexp"
+	"strings"
+)
+
+// misfit is a value of the wrong type, as Go's JSON decoder reports it:
+// "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32".
+type misfit struct {
+	path        string // "spec.replicas"; empty: the object itself
+	given, want string // types in the words of YAML
+}
+
+var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field (\S+)|value) of type (\S+)`)
+
+// misfitOf finds out what an error of decoding is about.
+func misfitOf(err error) (misfit, bool) {
+	match := cannotUnmarshal.FindStringSubmatch(err.Error())
+	if match == nil {
+		return misfit{}, false
+	}
+	_, path, _ := strings.Cut(match[2], ".") // before it stands a type of Go
+	return misfit{path: path, given: givenType(match[1]), want: wantedType(match[3])}, true
+}
+
+// The types in the words of YAML.
+const (
+	typeText   = "a text"
+	typeNumber = "a number"
+	typeWhole  = "a whole number"
+	typeBool   = "true or false"
+	typeList   = "a list"
+	typeFields = "a mapping"
+)
+
+func givenType(json string) string {
+	switch json {
+	case "string":
+		return typeText
+	case "number":
+		return typeNumber
+	case "bool":
+		return typeBool
+	case "array":
+		return typeList
+	}
+	return typeFields
+}
+
+func wantedType(ofGo string) string {
+	switch {
+	case ofGo == "string":
+		return typeText
+	case ofGo == "bool":
+		return typeBool
+	case strings.HasPrefix(ofGo, "int"), strings.HasPrefix(ofGo, "uint"):
+		return typeWhole
+	case strings.HasPrefix(ofGo, "float"):
+		return typeNumber
+	case strings.HasPrefix(ofGo, "[]"):
+		return typeList
+	}
+	return typeFields
+}
+
+// sentence says what is wrong, and what to do where that is known.
+func (m misfit) sentence() string {
+	text := "it is " + m.given + ", and should be " + m.want
+	if m.path != "" {
+		text = m.path + " is " + m.given + ", and should be " + m.want
+	}
+	switch {
+	case m.want == typeText && (m.given == typeBool || m.given == typeNumber):
+		return text + `; put the value in quotes: YAML reads yes, no, on, off, y, n and digits as something else than text`
+	case m.given == typeText && (m.want == typeWhole || m.want == typeNumber || m.want == typeBool):
+		return text + "; write it without quotes"
+	}
+	return text
+}

@@ -1,0 +1,261 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/suggest"
+)
+
+// workload makes pods from a template.
+type workload struct {
+	object   client.Object
+	kind     string
+	replicas int
+	first    int // number of the first pod
+	template *corev1.PodTemplateSpec
+	volumes  []corev1.PersistentVolumeClaim // of a StatefulSet: one of each for every pod
+}
+
+// workloadOf returns the object as a workload; one without pods if it is none.
+func workloadOf(object client.Object) workload {
+	w := workload{object: object, first: 1}
+	switch v := object.(type) {
+	case *appsv1.Deployment:
+		w.kind, w.template, w.replicas = "Deployment", &v.Spec.Template, int(ptr.Deref(v.Spec.Replicas, 1))
+	case *appsv1.ReplicaSet:
+		w.kind, w.template, w.replicas = "ReplicaSet", &v.Spec.Template, int(ptr.Deref(v.Spec.Replicas, 1))
+	case *appsv1.StatefulSet:
+		w.kind, w.template, w.replicas = "StatefulSet", &v.Spec.Template, int(ptr.Deref(v.Spec.Replicas, 1))
+		w.volumes, w.first = v.Spec.VolumeClaimTemplates, 0
+		if v.Spec.Ordinals != nil {
+			w.first = int(v.Spec.Ordinals.Start)
+		}
+	case *batchv1.Job:
+		w.kind, w.template, w.replicas = "Job", &v.Spec.Template, atOnce(&v.Spec)
+		if isJobDone(v) {
+			w.replicas = 0
+		}
+	case *batchv1.CronJob:
+		w.kind, w.template, w.replicas = "CronJob", &v.Spec.JobTemplate.Spec.Template, atOnce(&v.Spec.JobTemplate.Spec)
+		if ptr.Deref(v.Spec.Suspend, false) {
+			w.replicas = 0
+		}
+	}
+	w.replicas = min(max(w.replicas, 0), maxReplicas)
+	return w
+}
+
+// atOnce is how many pods of a job run side by side.
+func atOnce(spec *batchv1.JobSpec) int {
+	if ptr.Deref(spec.Suspend, false) {
+		return 0
+	}
+	n := int(ptr.Deref(spec.Parallelism, 1))
+	if spec.Completions != nil {
+		n = min(n, int(*spec.Completions))
+	}
+	return n
+}
+
+func isJobDone(job *batchv1.Job) bool {
+	for _, c := range job.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// expand makes the pods of the workloads whose pods are not among the
+// manifests, directly or through what they own: a Deployment's ReplicaSets, a
+// CronJob's Jobs.
+func (d *Decoder) expand() {
+	owned := d.owned()
+	taken := map[string]bool{}
+	for _, p := range d.objects.Pods {
+		taken[p.Namespace+"/"+p.Name] = true
+	}
+	given := map[string]int{} // workloads by namespace and name: pods of two kinds must not share names
+	for _, w := range d.workloads {
+		given[w.object.GetNamespace()+"/"+w.object.GetName()]++
+	}
+	// The pods that are written down come first, so that they keep their names.
+	for _, p := range d.objects.Pods {
+		if p.Name == "" {
+			p.Name = unused(taken, p.Namespace, strings.TrimSuffix(p.GenerateName, "-")+"-1")
+		}
+	}
+	for _, w := range d.workloads {
+		if owned[conversion.OwnerKey(w.object.GetNamespace(), w.kind, w.object.GetName())] || d.isOwnedByGiven(w) {
+			continue
+		}
+		base := w.object.GetName()
+		// A StatefulSet's pods have their names for good; the others' are made up anyway.
+		if w.kind != "StatefulSet" && given[w.object.GetNamespace()+"/"+base] > 1 {
+			base += "-" + strings.ToLower(w.kind)
+		}
+		d.makePods(w, base, taken)
+	}
+	d.noteSuspended()
+	d.noteMissing()
+}
+
+// noteSuspended says which workloads are there and make no pods for now.
+func (d *Decoder) noteSuspended() {
+	for _, w := range d.workloads {
+		var suspended *bool
+		switch v := w.object.(type) {
+		case *batchv1.Job:
+			suspended = v.Spec.Suspend
+		case *batchv1.CronJob:
+			suspended = v.Spec.Suspend
+		}
+		if ptr.Deref(suspended, false) {
+			d.notes = append(d.notes, identity(w.kind, w.object)+" is suspended; its pods are left out")
+		}
+	}
+}
+
+// noteMissing says what the manifests refer to and do not hold.
+func (d *Decoder) noteMissing() {
+	nodes, classes := map[string]bool{}, map[string]bool{}
+	for _, n := range d.objects.Nodes {
+		nodes[n.Name] = true
+	}
+	for _, c := range d.objects.Classes {
+		classes[c.Name] = true
+	}
+	away := 0
+	for _, p := range d.objects.Pods {
+		if p.Spec.NodeName != "" && !nodes[p.Spec.NodeName] && !conversion.IsFinished(p) {
+			away++
+		}
+	}
+	switch {
+	case away == 1:
+		d.notes = append(d.notes, "1 pod runs on a node that is not among the manifests; it is left out")
+	case away > 1:
+		d.notes = append(d.notes, fmt.Sprintf("%d pods run on nodes that are not among the manifests; they are left out", away))
+	}
+	for _, p := range d.objects.Pools {
+		if conversion.ClosedReason(p) != "" {
+			continue // nothing is planned for the pool, whatever its class sets
+		}
+		if name := kubeclient.ClassName(p.Spec.Template.Spec.NodeClassRef); !classes[name] {
+			d.notes = append(d.notes, fmt.Sprintf(
+				"NodePool %s: EC2NodeClass %s is not among the manifests%s; one that sets nothing is assumed", p.Name, name, meantOf(name, classes)))
+		}
+	}
+}
+
+// meantOf says in brackets which of the names was probably meant; empty if none is near.
+func meantOf(name string, names map[string]bool) string {
+	if near := suggest.Nearest(name, slices.Collect(maps.Keys(names))); near != "" {
+		return " (is " + near + " meant?)"
+	}
+	return ""
+}
+
+// owned returns the workloads of which pods are among the manifests.
+func (d *Decoder) owned() map[string]bool {
+	out := map[string]bool{}
+	for _, p := range d.objects.Pods {
+		ref := metav1.GetControllerOfNoCopy(p)
+		if ref == nil {
+			continue
+		}
+		out[conversion.OwnerKey(p.Namespace, ref.Kind, ref.Name)] = true
+		// The ReplicaSet itself may not be among the manifests; its name says whose it is.
+		if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; ref.Kind == "ReplicaSet" && hash != "" {
+			if name, ok := strings.CutSuffix(ref.Name, "-"+hash); ok {
+				out[conversion.OwnerKey(p.Namespace, "Deployment", name)] = true
+			}
+		}
+	}
+	for _, w := range d.workloads {
+		ref := metav1.GetControllerOfNoCopy(w.object)
+		namespace := w.object.GetNamespace()
+		switch {
+		case ref == nil:
+		case out[conversion.OwnerKey(namespace, w.kind, w.object.GetName())], w.kind == "Job":
+			// A CronJob whose Job is there counts through it.
+			out[conversion.OwnerKey(namespace, ref.Kind, ref.Name)] = true
+		}
+	}
+	return out
+}
+
+// isOwnedByGiven reports whether the workload that owns w is among the
+// manifests and counts for it: a Deployment for its ReplicaSets.
+func (d *Decoder) isOwnedByGiven(w workload) bool {
+	ref := metav1.GetControllerOfNoCopy(w.object)
+	if ref == nil || w.kind != "ReplicaSet" {
+		return false
+	}
+	_, ok := d.Seen[fmt.Sprintf("%s %s/%s", ref.Kind, w.object.GetNamespace(), ref.Name)]
+	return ok
+}
+
+func (d *Decoder) makePods(w workload, base string, taken map[string]bool) {
+	if w.replicas == 0 {
+		return
+	}
+	namespace := w.object.GetNamespace()
+	pattern := conversion.PodFromTemplate(w.template, metav1.ObjectMeta{
+		Namespace:         namespace,
+		CreationTimestamp: w.object.GetCreationTimestamp(),
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: w.object.GetObjectKind().GroupVersionKind().GroupVersion().String(),
+			Kind:       w.kind, Name: w.object.GetName(), UID: w.object.GetUID(), Controller: ptr.To(true),
+		}},
+	})
+	for i := range w.replicas {
+		pod := *pattern // the copies share what they have in common; nothing of it is ever altered
+		pod.Name = unused(taken, namespace, fmt.Sprintf("%s-%d", base, w.first+i))
+		if len(w.volumes) > 0 {
+			d.makeVolumes(w, &pod)
+		}
+		d.objects.Pods = append(d.objects.Pods, &pod)
+	}
+}
+
+// makeVolumes adds the volume claims that a StatefulSet makes for the pod.
+func (d *Decoder) makeVolumes(w workload, pod *corev1.Pod) {
+	volumes := append([]corev1.Volume{}, pod.Spec.Volumes...)
+	for i := range w.volumes {
+		claim := w.volumes[i].DeepCopy()
+		name := claim.Name + "-" + pod.Name
+		volumes = append(volumes, corev1.Volume{Name: claim.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+		}})
+		id := fmt.Sprintf("PersistentVolumeClaim %s/%s", pod.Namespace, name)
+		if _, ok := d.Seen[id]; ok {
+			continue // an earlier pod of that name left it behind
+		}
+		claim.Namespace, claim.Name = pod.Namespace, name
+		d.objects.VolumeClaims = append(d.objects.VolumeClaims, claim)
+	}
+	pod.Spec.Volumes = volumes
+}
+
+// unused returns name, or name with a number behind it if a pod is called so already.
+func unused(taken map[string]bool, namespace, name string) string {
+	out := name
+	for i := 2; taken[namespace+"/"+out]; i++ {
+		out = fmt.Sprintf("%s-%d", name, i)
+	}
+	taken[namespace+"/"+out] = true
+	return out
+}

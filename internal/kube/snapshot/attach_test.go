@@ -1,0 +1,48 @@
+package snapshot
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// A claim must not ask for volumes: its node would never be ready, for no Node reports them.
+func TestClaimAsksForNoVolumes(t *testing.T) {
+	t.Parallel()
+	m := kubetest.PlannedMachine("default/p")
+	m.Requests = resources.Amounts{CPU: 1000}.With(conversion.AttachablePrefix+conversion.DriverEBS, 3).With("nvidia.com/gpu", 1)
+	claim, err := conversion.ClaimFor(m, kubetest.GeneralPool())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := resources.Amounts{CPU: 1000}.With("nvidia.com/gpu", 1)
+	if diff := cmp.Diff(want, conversion.Amounts(claim.Spec.Resources.Requests)); diff != "" {
+		t.Errorf("the claim asks for (-want +got):\n%s", diff)
+	}
+}
+
+// A claim that may still become any of several types takes as many volumes as the one that takes the fewest.
+func TestVolumesOfUnboughtClaim(t *testing.T) {
+	t.Parallel()
+	claim := &karpv1.NodeClaim{}
+	claim.Name, claim.Spec.NodeClassRef = "c", &karpv1.NodeClassReference{Name: "default"}
+	claim.Spec.Requirements = karpv1.Requirements{{
+		Key: catalog.LabelInstanceType, Operator: corev1.NodeSelectorOpIn, Values: []string{"large", "small", "unheard-of"},
+	}}
+	market := catalog.Market{"default": {Types: []catalog.Type{{Name: "large", Volumes: 31}, {Name: "small", Volumes: 25}}}}
+	s := Objects{Claims: []*karpv1.NodeClaim{claim}}.Snapshot(View{Now: kubetest.Noon, Live: true, Market: market})
+	if got := s.Nodes[0].Allocatable.Of(conversion.AttachablePrefix + conversion.DriverEBS); got != 25 {
+		t.Errorf("%d volumes, want 25", got)
+	}
+	s = Objects{Claims: []*karpv1.NodeClaim{claim}}.Snapshot(View{Now: kubetest.Noon, Live: true})
+	if got := s.Nodes[0].Allocatable.Of(conversion.AttachablePrefix + conversion.DriverEBS); got != 0 {
+		t.Errorf("%d volumes without a market, want no limit", got)
+	}
+}

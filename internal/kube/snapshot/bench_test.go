@@ -1,0 +1,22 @@
+package snapshot
+
+import (
+	"fmt"
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
+	"testing"
+)
+
+// BenchmarkSnapshot has a budget: a few milliseconds for the small cluster, under 100 ms for the middle one.
+func BenchmarkSnapshot(b *testing.B) {
+	for _, size := range []struct{ pending, nodes, perNode int }{{500, 100, 20}, {5_000, 1_000, 0}, {5_000, 1_000, 30}} {
+		o := crowd(size.pending, size.nodes, size.perNode)
+		b.Run(fmt.Sprintf("%d-pending-%d-nodes-%d-bound", size.pending, size.nodes, size.nodes*size.perNode), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if got := o.Snapshot(View{Now: kubetest.Noon, Live: true}); len(got.Pods) != size.pending {
+					b.Fatalf("%d pods need a place, want %d", len(got.Pods), size.pending)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,243 @@
+package snapshot
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
+)
+
+func asking(value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: value}
+	}
+}
+
+// guarding is a budget of namespace a for the pods of an app; "" is for all.
+func guarding(name, app string, allowed int32, changes ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
+	selector := &metav1.LabelSelector{}
+	if app != "" {
+		selector.MatchLabels = map[string]string{"app": app}
+	}
+	b := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: selector, MaxUnavailable: ptr.To(intstr.FromInt32(1))},
+		Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+	}
+	for _, change := range changes {
+		change(b)
+	}
+	return b
+}
+
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	notReady := func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
+	always := func(b *policyv1.PodDisruptionBudget) {
+		b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+	}
+	stays := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
+	daemon := func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }
+	done := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	ending := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: kubetest.HoldTime} }
+	const noRoom = "pod a/x has no room in PodDisruptionBudget a/b (0 allowed; owner Deployment a/web)"
+	for name, c := range map[string]struct {
+		pods    []*corev1.Pod
+		budgets []*policyv1.PodDisruptionBudget
+		want    string
+	}{
+		"nothing":             {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}},
+		"a budget with room":  {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1)}},
+		"one without":         {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
+		"one of others":       {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "api", 0)}},
+		"one of all":          {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "", 0)}, want: noRoom},
+		"of a daemon":         {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", daemon)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: "pod a/x has no room in PodDisruptionBudget a/b (0 allowed; owner DaemonSet a/web-5d4f)"},
+		"of one that stays":   {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", stays)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
+		"of one that ended":   {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", done)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
+		"of one that ends":    {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", ending, asking("true"))}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
+		"unwell, and refused": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
+		"unwell, and let go":  {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}},
+		"well, with the same": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}, want: noRoom},
+		"two budgets": {
+			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web")},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("c", "", 5), guarding("b", "web", 5)},
+			want:    "pod a/x is selected by 2 PodDisruptionBudgets, a/b and a/c (the eviction API then refuses; owner Deployment a/web)",
+		},
+		"the annotation": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"))}, want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)"},
+		"of one that would stay": {
+			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("true"), stays)}, want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)",
+		},
+		"for a time": {
+			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("90m"))},
+			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt until 2026-03-01T12:30:00Z (owner Deployment a/web)",
+		},
+		"for a time that is over": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("1h"))}},
+		"in words":                {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", asking("please"))}},
+		"what ends comes after what does not": {
+			pods: []*corev1.Pod{kubetest.BoundPod("a", "api", asking("2h")), kubetest.BoundPod("x", "web"), kubetest.BoundPod("y", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom,
+		},
+		"nobody's": {
+			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web", func(p *corev1.Pod) { p.OwnerReferences = nil })},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: "pod a/x has no room in PodDisruptionBudget a/b (0 allowed)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 2 {
+				got, ok := Objects{Pods: c.pods, Budgets: c.budgets}.Holds(kubetest.HoldTime)["n"]
+				if ok != (c.want != "") || ok && got.String() != c.want {
+					t.Errorf("held by %q, want %q", got, c.want)
+				}
+				slices.Reverse(c.pods)
+				slices.Reverse(c.budgets)
+			}
+		})
+	}
+}
+
+func TestEvictionCosts(t *testing.T) {
+	t.Parallel()
+	deletion := func(text string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.PodDeletionCost: text} }
+	}
+	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = &n } }
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		want   float64
+	}{
+		"usual":             {func(*corev1.Pod) {}, 1},
+		"a deletion cost":   {deletion("134217728"), 2},
+		"a negative one":    {deletion("-67108864"), 0.5},
+		"the least":         {deletion("-2147483648"), 0},
+		"one of nobody":     {deletion("NaN"), 1},
+		"a priority":        {priority(1 << 25), 2},
+		"a low one":         {priority(-1 << 26), 0},
+		"the highest":       {priority(2_000_001_000), 10},
+		"a DaemonSet's pod": {func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }, 0},
+		"a finished pod":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, 0},
+	} {
+		if got := EvictionCost(kubetest.BoundPod("x", "web", c.change)); got != c.want {
+			t.Errorf("%s costs %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestWorkloads(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"a Deployment's":  {func(*corev1.Pod) {}, "Deployment a/web"},
+		"a ReplicaSet's":  {func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }, "ReplicaSet a/web-5d4f"},
+		"a StatefulSet's": {func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "StatefulSet" }, "StatefulSet a/web-5d4f"},
+		"nobody's":        {func(p *corev1.Pod) { p.OwnerReferences = nil }, ""},
+	} {
+		if got := Workload(kubetest.BoundPod("x", "web", c.change)); got != c.want {
+			t.Errorf("%s is %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestBlockers(t *testing.T) {
+	t.Parallel()
+	least := func(text string) func(*policyv1.PodDisruptionBudget) {
+		return func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, ptr.To(intstr.Parse(text))
+		}
+	}
+	most := func(text string) func(*policyv1.PodDisruptionBudget) {
+		return func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = ptr.To(intstr.Parse(text)) }
+	}
+	claim := &karpv1.NodeClaim{}
+	claim.Status.NodeName = "n"
+	two := []*corev1.Pod{kubetest.BoundPod("x", "web"), kubetest.BoundPod("y", "web")}
+	for name, c := range map[string]struct {
+		pods    []*corev1.Pod
+		budgets []*policyv1.PodDisruptionBudget
+		want    []string // kind, budgets: why (workloads; pods)
+	}{
+		"nothing":               {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1)}},
+		"maxUnavailable 0":      {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0"))}, want: []string{"NeverAllows a/b: maxUnavailable 0 never allows a disruption (Deployment a/web; a/x a/y)"}},
+		"maxUnavailable 0%":     {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0%"))}, want: []string{"NeverAllows a/b: maxUnavailable 0% never allows a disruption (Deployment a/web; a/x a/y)"}},
+		"maxUnavailable 1%":     {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, most("1%"))}},
+		"minAvailable 100%":     {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("100%"))}, want: []string{"NeverAllows a/b: minAvailable 100% never allows a disruption (Deployment a/web; a/x a/y)"}},
+		"minAvailable 2 of 2":   {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("2"))}, want: []string{"NeedsAll a/b: minAvailable 2 asks for all of its pods (2) (Deployment a/web; a/x a/y)"}},
+		"minAvailable 1 of 2":   {pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("1"))}},
+		"minAvailable 50% of 1": {pods: two[:1], budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, least("50%"))}, want: []string{"NeedsAll a/b: minAvailable 50% asks for all of its pods (1) (Deployment a/web; a/x)"}},
+		"what the server counts": {
+			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1, least("2"), func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods = 3 })},
+		},
+		"says nothing": {
+			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = nil })},
+			want: []string{"NeverAllows a/b: a PodDisruptionBudget with neither minAvailable nor maxUnavailable never allows a disruption (Deployment a/web; a/x a/y)"},
+		},
+		"selects everything": {
+			pods: append(two, kubetest.BoundPod("z", "api")), budgets: []*policyv1.PodDisruptionBudget{guarding("all", "", 0, most("0"))},
+			want: []string{"NeverAllows a/all: maxUnavailable 0 never allows a disruption; a/all selects every pod of its namespace (Deployment a/api Deployment a/web; a/x a/y a/z)"},
+		},
+		"two on one pod": {
+			pods: two, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 1), guarding("all", "", 1)},
+			want: []string{"SeveralGuard a/all a/b: the eviction API refuses to evict pods that more than one PodDisruptionBudget selects; a/all selects every pod of its namespace (Deployment a/web; a/x a/y)"},
+		},
+		"unwell now, and another asks": {
+			pods: []*corev1.Pod{kubetest.BoundPod("x", "web"), kubetest.BoundPod("y", "api", asking("1h30m"))},
+			budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, func(b *policyv1.PodDisruptionBudget) {
+				b.Status.CurrentHealthy, b.Status.DesiredHealthy, b.Status.ExpectedPods = 2, 2, 3
+			})},
+			want: []string{
+				"AskedFor : pods have the annotation karpenter.sh/do-not-disrupt (Deployment a/api; a/y)",
+				"NoRoomNow a/b: maxUnavailable 1: 2 of 3 pods are healthy, and it wants 2 (Deployment a/web; a/x)",
+			},
+		},
+		"not on a node of ours": {
+			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", func(p *corev1.Pod) { p.Spec.NodeName = "theirs" })}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, most("0"))},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, b := range (Objects{Pods: c.pods, Budgets: c.budgets, Claims: []*karpv1.NodeClaim{claim}}).Blockers(kubetest.HoldTime) {
+				got = append(got, fmt.Sprintf("%s %s: %s (%s; %s)", b.Kind, strings.Join(b.Budgets, " "), b.Why, strings.Join(b.Workloads, " "), strings.Join(b.Pods, " ")))
+				if !slices.Equal(b.Nodes, []string{"n"}) || b.IsDeadlock() != (b.Fix != "") {
+					t.Errorf("odd blocker %+v", b)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	counts := Deadlocks([]Blocker{{Kind: NeedsAll}, {Kind: NoRoomNow}, {Kind: NeedsAll}})
+	if !maps.Equal(counts, map[BlockerKind]int{NeedsAll: 2, NeverAllows: 0, SeveralGuard: 0}) {
+		t.Errorf("deadlocks: %v", counts)
+	}
+}
+
+// TestWorkloadOfAnyText: the owner of a pod is any text. It stands in events, conditions and lines of the command line as one word.
+func TestWorkloadOfAnyText(t *testing.T) {
+	t.Parallel()
+	const hostile = "x\n  fix    kubectl delete nodeclaim --all\x1b[2J\u202e"
+	for _, ref := range []metav1.OwnerReference{{Kind: hostile, Name: "a"}, {Kind: "Job", Name: hostile}, {Kind: "ReplicaSet", Name: hostile + "-5d4f"}, {Kind: strings.Repeat("x", 100_000), Name: "a"}} {
+		pod := kubetest.BoundPod("web-1", "web", asking("true"), func(p *corev1.Pod) {
+			ref.Controller = ptr.To(true)
+			p.OwnerReferences = []metav1.OwnerReference{ref}
+		})
+		hold := Objects{Pods: []*corev1.Pod{pod}}.Holds(kubetest.HoldTime)["n"].String()
+		if len(hold) > 500 || strings.ContainsFunc(hold, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%.80q: %.300q", ref.Kind+ref.Name, hold)
+		}
+	}
+}

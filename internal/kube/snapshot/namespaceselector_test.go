@@ -1,0 +1,60 @@
+package snapshot
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestManyNamespaceSelectors: pods of a namespace with thousands of different namespace selectors, each of which selects nearly all namespaces, are
+// planned for up to a limit; those of other namespaces are not concerned.
+func TestManyNamespaceSelectors(t *testing.T) {
+	t.Parallel()
+	const spaces, pods, terms = 1_002, 40, 50 // two of the namespaces are those of the pods
+	var o Objects
+	for i := range spaces - 2 {
+		o.Namespaces = append(o.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("ns", i)}})
+	}
+	selecting := func(namespace, name string, values func(term int) string) *corev1.Pod {
+		pod := kubetest.OversizedPod()
+		pod.Namespace, pod.Name = namespace, name
+		apart := &corev1.PodAntiAffinity{}
+		for x := range terms {
+			apart.RequiredDuringSchedulingIgnoredDuringExecution = append(apart.RequiredDuringSchedulingIgnoredDuringExecution, corev1.PodAffinityTerm{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+				NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{values(x)}}}}})
+		}
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: apart}
+		return pod
+	}
+	for i := range pods {
+		o.Pods = append(o.Pods, selecting("tenant", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("x", i, "-", term) }))
+		o.Pods = append(o.Pods, selecting("alike", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("y", term) }))
+	}
+	refused, lists := 0, map[*string]bool{}
+	for _, pod := range o.Snapshot(View{Now: kubetest.HoldTime}).Pods {
+		if strings.Contains(pod.Unplannable, ".namespaceSelector is one of too many") && pod.Namespace == "tenant" {
+			refused++
+			continue
+		}
+		if pod.Unplannable != "" {
+			t.Errorf("%s/%s: %s", pod.Namespace, pod.Name, pod.Unplannable)
+		}
+		for _, term := range pod.AntiAffinity {
+			if len(term.Namespaces) > 0 {
+				lists[&term.Namespaces[0]] = true
+			}
+		}
+	}
+	if want := pods - conversion.MaxNamespaceSelections/spaces/terms; refused != want {
+		t.Errorf("%d of the tenant's pods are refused, want %d", refused, want)
+	}
+	if len(lists) > conversion.MaxNamespaceSelections/spaces+terms {
+		t.Errorf("%d lists of namespaces are kept", len(lists))
+	}
+}

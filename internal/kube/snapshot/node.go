@@ -1,0 +1,381 @@
+package snapshot
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// nodeView is a node in the making: a claim, a Node, or both.
+type nodeView struct {
+	value cluster.Node
+	claim *karpv1.NodeClaim // nil for a node that is not ours
+	node  *corev1.Node      // nil before the kubelet has said hello
+
+	// going: on its way out, so that its pods need another place and its
+	// capacity no longer counts. A cordoned node is not: it runs on as it is.
+	going bool
+	// mostCapacity is what it may turn out to be at most; it counts against the limits of its pool.
+	mostCapacity resources.Amounts
+
+	awaited  awaited // of the claim
+	isShared bool    // there are pods bound to it that would need a place without it
+
+	residents residents
+	running   []types.NamespacedName         // the DaemonSets that have their pod on it
+	attached  map[conversion.Attachment]bool // the volumes that its pods use
+}
+
+// pair is a claim with its Node; either may be missing.
+type pair struct {
+	claim *karpv1.NodeClaim
+	node  *corev1.Node
+	// isUnaccepted: the Node names the instance of a claim that was not registered with it. No pod is planned onto it.
+	isUnaccepted bool
+}
+
+// pairsOf pairs claims with the Nodes that they were registered with. What has no
+// counterpart is a pair by itself. The result is in no particular order.
+func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
+	byName := make(map[string]*corev1.Node, len(nodes))
+	for _, n := range nodes {
+		byName[n.Name] = n
+	}
+	claimed := make(map[string]bool, len(claims)) // provider ids
+	for _, c := range claims {
+		if c.Status.ProviderID != "" {
+			claimed[c.Status.ProviderID] = true
+		}
+	}
+	nodeOf := func(c *karpv1.NodeClaim) *corev1.Node {
+		n := byName[c.Status.NodeName]
+		if n != nil && n.Spec.ProviderID == "" || IsNodeOf(c, n) {
+			return n // in manifests, and where a Node lost its provider id, it has none
+		}
+		return nil
+	}
+	// Two claims with one Node are a mistake of a user's; the oldest has it.
+	claimOf := make(map[*corev1.Node]*karpv1.NodeClaim, len(claims))
+	for _, c := range claims {
+		n := nodeOf(c)
+		if old := claimOf[n]; n != nil && (old == nil || byAge(c, old) < 0) {
+			claimOf[n] = c
+		}
+	}
+	out := make([]pair, 0, len(claims)+len(nodes))
+	for _, c := range claims {
+		n := nodeOf(c)
+		if claimOf[n] != c {
+			n = nil
+		}
+		out = append(out, pair{claim: c, node: n})
+	}
+	for _, n := range nodes {
+		if claimOf[n] == nil {
+			out = append(out, pair{node: n, isUnaccepted: claimed[n.Spec.ProviderID]})
+		}
+	}
+	return out
+}
+
+// view is the pair as a node that no pods are on. The drivers, by name of the
+// Node, say how many volumes it takes.
+func (p pair) view(drivers map[string]*storagev1.CSINode, market catalog.Market) nodeView {
+	var v nodeView
+	switch {
+	case p.isUnaccepted:
+		v = unacceptedView(p.node)
+	case p.claim == nil:
+		v = foreignView(p.node)
+	default:
+		v = claimView(p.claim, p.node, market)
+	}
+	v.limitVolumes(drivers[v.value.Name], market)
+	return v
+}
+
+// foreignView is a Node without a claim: of a node group, of Fargate, or one
+// whose claim is not known here. It is taken as it is.
+func foreignView(n *corev1.Node) nodeView {
+	v := nodeView{node: n, going: n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)}
+	v.value = cluster.Node{
+		Name:        n.Name,
+		ProviderID:  n.Spec.ProviderID,
+		Pool:        n.Labels[karpv1.LabelNodePool],
+		NodeClass:   n.Labels[awsv1.LabelNodeClass],
+		Labels:      withHostname(n.Labels, n.Name),
+		Taints:      withCordon(conversion.Taints(n.Spec.Taints), n),
+		Capacity:    conversion.Amounts(n.Status.Capacity),
+		Allocatable: allocatableOf(n),
+		Joined:      true,
+		Initialized: true,
+		Leaving:     v.going,
+		Created:     n.CreationTimestamp.Time,
+	}
+	v.mostCapacity = v.value.Capacity
+	return v
+}
+
+// unacceptedView is a Node that names a claim's instance without being known to be that instance's: it has just joined, or it never will
+// be. Its claim counts as it is, and no pod is planned onto the Node.
+func unacceptedView(n *corev1.Node) nodeView {
+	v := foreignView(n)
+	v.value.Pool, v.value.NodeClass = "", ""
+	if cordon := cluster.Cordon(); !slices.Contains(v.value.Taints, cordon) {
+		v.value.Taints = slices.Insert(slices.Clone(v.value.Taints), 0, cordon)
+	}
+	return v
+}
+
+func allocatableOf(n *corev1.Node) resources.Amounts {
+	if len(n.Status.Allocatable) == 0 {
+		return conversion.Amounts(n.Status.Capacity)
+	}
+	return conversion.Amounts(n.Status.Allocatable)
+}
+
+// claimView is a claim, with its Node if there is one. Until the Node is
+// registered the claim's word counts, then the Node's. Until it is initialized,
+// what the kubelet has not found yet (devices, mostly) is taken from the claim,
+// and the taints that are there to be removed soon are left out.
+func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeView {
+	v := nodeView{claim: c, node: n, going: c.DeletionTimestamp != nil, awaited: awaitedBy(c)}
+	v.value = cluster.Node{
+		Name:       c.Name,
+		Claim:      c.Name,
+		ProviderID: c.Status.ProviderID,
+		Pool:       c.Labels[karpv1.LabelNodePool],
+		NodeClass:  kubeclient.ClassName(c.Spec.NodeClassRef),
+		Created:    c.CreationTimestamp.Time,
+	}
+	out := &v.value
+	if n == nil || n.Labels[karpv1.LabelRegistered] != "true" {
+		promise(&v, market)
+		if n != nil {
+			out.Capacity = filled(conversion.Amounts(n.Status.Capacity), out.Capacity)
+			out.Allocatable = filled(allocatableOf(n), out.Allocatable)
+			v.going = v.going || n.DeletionTimestamp != nil
+			v.mostCapacity = out.Capacity
+		}
+		// A Node that was registered and is gone will not come back; its claim follows it.
+		out.Leaving = v.going || n == nil && c.StatusConditions().IsTrue(karpv1.ConditionRegistered)
+		return v
+	}
+	out.Name, out.Joined = n.Name, true
+	out.Initialized = n.Labels[karpv1.LabelInitialized] == "true"
+	out.Labels = withHostname(n.Labels, n.Name)
+	out.Taints = conversion.Taints(n.Spec.Taints)
+	out.Capacity, out.Allocatable = conversion.Amounts(n.Status.Capacity), allocatableOf(n)
+	if !out.Initialized {
+		out.Taints = lastingTaints(n.Spec.Taints, c.Spec.StartupTaints)
+		out.Capacity = filled(out.Capacity, conversion.Amounts(c.Status.Capacity))
+		out.Allocatable = filled(out.Allocatable, conversion.Amounts(c.Status.Allocatable))
+	}
+	out.Taints = withCordon(out.Taints, n)
+	v.mostCapacity = out.Capacity
+	v.going = v.going || n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)
+	out.Leaving = v.going
+	return v
+}
+
+// promise fills in what is known of a node that has not registered.
+func promise(v *nodeView, market catalog.Market) {
+	c, out := v.claim, &v.value
+	out.Taints = conversion.Taints(c.Spec.Taints)
+	if c.Status.ProviderID != "" {
+		out.Labels = withHostname(c.Labels, c.Name)
+		out.Capacity, out.Allocatable = conversion.Amounts(c.Status.Capacity), conversion.Amounts(c.Status.Allocatable)
+		v.mostCapacity = out.Capacity
+		return
+	}
+	promiseUnbought(v, market)
+}
+
+// promiseUnbought is promise for a claim without an instance. Any of its instance types may be launched: its room is that of the
+// smallest, and at least the requests; the largest counts against limits. Of several possible label values, it has that of the
+// cheapest offering. The pods that the claim is for accept all values. For other pods it is an estimate, which is corrected within
+// seconds at the launch.
+func promiseUnbought(v *nodeView, market catalog.Market) {
+	c, out := v.claim, &v.value
+	requests := conversion.RequestAmounts(c.Spec.Resources.Requests)
+	types := offeredTypes(c, market)
+	out.Labels = promisedLabels(c, types)
+	out.Capacity, out.Allocatable, v.mostCapacity = requests, requests, requests
+	for i, t := range types {
+		if i == 0 {
+			out.Capacity, out.Allocatable = t.Capacity, t.Allocatable
+		}
+		out.Capacity, out.Allocatable = least(out.Capacity, t.Capacity), least(out.Allocatable, t.Allocatable)
+		v.mostCapacity = v.mostCapacity.Max(t.Capacity)
+	}
+	out.Capacity, out.Allocatable = out.Capacity.Max(requests), out.Allocatable.Max(requests)
+}
+
+// least returns the smaller amount of each resource.
+func least(a, b resources.Amounts) resources.Amounts {
+	return a.Times(-1).Max(b.Times(-1)).Times(-1)
+}
+
+// offeredTypes returns the types that the claim lists, in its order, as far as the market knows them.
+func offeredTypes(c *karpv1.NodeClaim, market catalog.Market) []*catalog.Type {
+	types := market.Types(kubeclient.ClassName(c.Spec.NodeClassRef), c.Labels[karpv1.LabelNodePool])
+	var out []*catalog.Type
+	for _, r := range c.Spec.Requirements {
+		if r.Key != catalog.LabelInstanceType || r.Operator != corev1.NodeSelectorOpIn {
+			continue
+		}
+		for _, name := range r.Values {
+			if i, ok := slices.BinarySearchFunc(types, name, byTypeName); ok {
+				out = append(out, &types[i])
+			}
+		}
+	}
+	return out
+}
+
+func byTypeName(t catalog.Type, name string) int { return strings.Compare(t.Name, name) }
+
+func promisedLabels(c *karpv1.NodeClaim, types []*catalog.Type) requirements.Labels {
+	out := requirements.Labels{}
+	if len(types) > 0 {
+		maps.Copy(out, types[0].Labels)
+	}
+	for _, r := range c.Spec.Requirements {
+		// The first value as it is written: types are listed cheapest first.
+		if key := conversion.StableKey(r.Key); r.Operator == corev1.NodeSelectorOpIn && len(r.Values) > 0 && out[key] == "" {
+			out[key] = r.Values[0]
+		}
+	}
+	maps.Copy(out, c.Labels)
+	return withHostname(out, c.Name)
+}
+
+// withHostname returns the labels with kubernetes.io/hostname, which kubelets set.
+func withHostname(labels requirements.Labels, name string) requirements.Labels {
+	if labels[corev1.LabelHostname] != "" {
+		return labels
+	}
+	out := make(requirements.Labels, len(labels)+1)
+	maps.Copy(out, labels)
+	out[corev1.LabelHostname] = name
+	return out
+}
+
+// filled returns a with every amount that is missing taken from b.
+func filled(a, b resources.Amounts) resources.Amounts {
+	for _, name := range b.Names() {
+		if a.Of(name) == 0 {
+			a = a.With(name, b.Of(name))
+		}
+	}
+	return a
+}
+
+func isDisrupted(taints []corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
+}
+
+// withCordon returns the taints with cluster.Cordon as the first if the node is cordoned, whether or not the
+// node controller has put the taint on yet. kube-scheduler goes by the field too.
+func withCordon(taints []requirements.Taint, n *corev1.Node) []requirements.Taint {
+	cordon := cluster.Cordon()
+	if !n.Spec.Unschedulable && !slices.Contains(taints, cordon) {
+		return taints
+	}
+	others := slices.DeleteFunc(taints, func(t requirements.Taint) bool { return t == cordon })
+	return slices.Insert(others, 0, cordon)
+}
+
+// lastingTaints are those that are not expected to go away while the node gets ready.
+func lastingTaints(taints, startup []corev1.Taint) []requirements.Taint {
+	var lasting []corev1.Taint
+	for i := range taints {
+		t := &taints[i]
+		isStartup := slices.ContainsFunc(startup, func(s corev1.Taint) bool { return s.MatchTaint(t) })
+		if !isStartup && !IsEphemeral(t) {
+			lasting = append(lasting, *t)
+		}
+	}
+	return conversion.Taints(lasting)
+}
+
+// IsEphemeral reports whether Kubernetes, the cloud or Joiner puts the taint on
+// young nodes and takes it away by itself.
+func IsEphemeral(t *corev1.Taint) bool {
+	switch t.Key {
+	case corev1.TaintNodeNotReady:
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	case corev1.TaintNodeUnreachable:
+		return t.Effect == corev1.TaintEffectNoSchedule
+	case "node.cloudprovider.kubernetes.io/uninitialized":
+		return t.Effect == corev1.TaintEffectNoSchedule && t.Value == "true"
+	case karpv1.TaintUnregistered:
+		return t.Effect == corev1.TaintEffectNoExecute
+	}
+	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
+}
+
+// uses counts what the pod takes of the node's room. A volume that several pods
+// of the node use is attached once.
+func (n *nodeView) uses(b *builder, pod *corev1.Pod, requests resources.Amounts, ports []cluster.HostPort) {
+	if all := b.around.Volumes.Attachments(pod); len(all) > 0 {
+		fresh := slices.DeleteFunc(slices.Clone(all), func(a conversion.Attachment) bool { return n.attached[a] })
+		if n.attached == nil {
+			n.attached = map[conversion.Attachment]bool{}
+		}
+		for _, a := range fresh {
+			n.attached[a] = true
+		}
+		requests = conversion.AddAttachments(requests, all, fresh)
+	}
+	n.value.Requested = n.value.Requested.Add(requests)
+	n.value.HostPorts = conversion.MergeHostPorts(n.value.HostPorts, ports)
+}
+
+// limitVolumes sets the node's attach limits: those that its CSI drivers report, or the known limit of its instance type if its
+// EBS driver has not reported yet.
+func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Market) {
+	v, said := &n.value, conversion.AttachLimits(drivers)
+	for _, e := range said.Extended {
+		v.Allocatable = v.Allocatable.With(e.Name, e.Value)
+	}
+	if v.Claim == "" || v.Initialized || said.Of(conversion.AttachablePrefix+conversion.DriverEBS) != 0 {
+		return
+	}
+	if most := volumesOfType(n, market); most > 0 {
+		v.Allocatable = v.Allocatable.With(conversion.AttachablePrefix+conversion.DriverEBS, most)
+	}
+}
+
+// volumesOfType is how many volumes the node's type takes, or the least of the
+// types that its claim may become; 0 if that is not known.
+func volumesOfType(n *nodeView, market catalog.Market) int64 {
+	if n.value.ProviderID == "" {
+		least := int64(0)
+		for i, t := range offeredTypes(n.claim, market) {
+			if i == 0 || t.Volumes < least {
+				least = t.Volumes
+			}
+		}
+		return least
+	}
+	types := market[n.value.NodeClass].Types
+	i, ok := slices.BinarySearchFunc(types, n.value.Labels[catalog.LabelInstanceType], byTypeName)
+	if !ok {
+		return 0
+	}
+	return types[i].Volumes
+}

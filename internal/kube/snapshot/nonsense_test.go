@@ -1,0 +1,107 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestNonsense gives pods what no API server lets in, and what it lets in and no
+// kube-scheduler can read: each is told in one sentence which field is wrong.
+func TestNonsense(t *testing.T) {
+	t.Parallel()
+	many := strings.TrimSuffix(strings.Repeat(`"v",`, 10_000), ",")
+	spread := func(more string) string {
+		return `"topologySpreadConstraints":[{"topologyKey":"a","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"},` +
+			`{"topologyKey":"zone","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule",` + more + `}]`
+	}
+	apart := func(term string) string {
+		return `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`
+	}
+	likes := func(term string) string {
+		return `"affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`
+	}
+	nodes := func(expression string) string {
+		return `"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[` +
+			expression + `]}]}}}`
+	}
+	const firstApart = "its podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+	const firstLike = "its podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
+	for spec, want := range map[string]string{
+		`"containers":[{"resources":{"requests":{"cpu":"-1"}}}]`:                "its containers[0].resources.requests.cpu is -1, less than nothing",
+		`"containers":[{},{"resources":{"requests":{"memory":"9999999E"}}}]`:    "its containers[1].resources.requests.memory is 9999999E, more than any machine has",
+		`"initContainers":[{"resources":{"requests":{"x/y":"-1","a/b":"-2"}}}]`: "its initContainers[0].resources.requests.a/b is -2, less than nothing",
+		`"overhead":{"cpu":"2P"}`:                    "its overhead.cpu is 2P, more than any machine has",
+		`"resources":{"requests":{"memory":"-1Gi"}}`: "its resources.requests.memory is -1Gi, less than nothing",
+
+		nodes(`{"key":"a","operator":"Nearly","values":["b"]}`):      `its node affinity has a term that no node can satisfy: a Nearly ["b"]`,
+		nodes(`{"key":"a","operator":"Gt","values":["many"]}`):       `its node affinity has a term that no node can satisfy: a Gt ["many"]`,
+		nodes(`{"key":"a","operator":"In","values":[` + many + `]}`): "its node affinity has a term that no node can satisfy: a In with 10000 values",
+		`"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` +
+			strings.Repeat("{},", 999) + `{}]}}}`: "its required node affinity has 1000 terms, more than 256",
+
+		spread(`"maxSkew":0`):                                 "its topologySpreadConstraints[1].maxSkew is 0, less than 1",
+		spread(`"topologyKey":""`):                            `its topologySpreadConstraints[1].topologyKey is "", which is no label`,
+		spread(`"topologyKey":"a/b/c"`):                       `its topologySpreadConstraints[1].topologyKey is "a/b/c", which is no label`,
+		spread(`"minDomains":0`):                              "its topologySpreadConstraints[1].minDomains is 0, less than 1",
+		spread(`"whenUnsatisfiable":"Maybe"`):                 `its topologySpreadConstraints[1].whenUnsatisfiable is "Maybe", neither DoNotSchedule nor ScheduleAnyway`,
+		spread(`"nodeTaintsPolicy":"Ponder"`):                 `its topologySpreadConstraints[1].nodeTaintsPolicy is "Ponder", neither Honor nor Ignore`,
+		spread(`"nodeAffinityPolicy":""`):                     `its topologySpreadConstraints[1].nodeAffinityPolicy is "", neither Honor nor Ignore`,
+		spread(`"labelSelector":{"matchLabels":{"a":"b c"}}`): `its topologySpreadConstraints[1].labelSelector.matchLabels has "a": "b c", which no label can be`,
+		spread(`"labelSelector":{"matchExpressions":[{"key":"a","operator":"In","values":[` + many + `]}]}`): "its topologySpreadConstraints[1].labelSelector.matchExpressions[0] means nothing: a In with 10000 values",
+		`"topologySpreadConstraints":[` + strings.Repeat("{},", 99) + `{}]`:                                  "its topologySpreadConstraints are 100, more than 64",
+
+		apart(`{"topologyKey":""}`): firstApart + `.topologyKey is "", which is no label`,
+		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Like","values":["b"]}]}}`):   firstApart + `.labelSelector.matchExpressions[0] means nothing: a Like ["b"]`,
+		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"In"}]}}`):                    firstApart + `.labelSelector.matchExpressions[0] means nothing: a In []`,
+		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] means nothing: a Exists ["b"]`,
+		apart(`{"topologyKey":"a","namespaceSelector":{"matchLabels":{"":"b"}}}`):                                          firstApart + `.namespaceSelector.matchLabels has "": "b", which no label can be`,
+		likes(`{"weight":0,"podAffinityTerm":{"topologyKey":"a"}}`):                                                        firstLike + ".weight is 0, not between 1 and 100",
+		likes(`{"weight":101,"podAffinityTerm":{"topologyKey":"a"}}`):                                                      firstLike + ".weight is 101, not between 1 and 100",
+		likes(`{"weight":1,"podAffinityTerm":{}}`):                                                                         firstLike + `.podAffinityTerm.topologyKey is "", which is no label`,
+		apart(strings.Repeat(`{},`, 99) + `{}`):                                                                            "its podAntiAffinity has 100 terms, more than 64",
+
+		`"resourceClaims":[{"name":"gpu"}]`: "it asks for devices by resource claim gpu, which this version does not plan for yet",
+	} {
+		got := conversion.PodValue(podWith(t, spec), referencesOf(Objects{}, View{Live: true}))
+		if got.Unplannable != want {
+			t.Errorf("%.200s\n got %q\nwant %q", spec, got.Unplannable, want)
+		}
+	}
+}
+
+// What cannot be read of one demand takes nothing from the others: residents
+// still keep their neighbours away, and pods that wait are what they were.
+func TestNonsenseLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	pod := podWith(t, `"topologySpreadConstraints":[{"topologyKey":"","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}],
+		"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack","labelSelector":{}}]}}`)
+	around := referencesOf(Objects{}, View{Live: true})
+	value := conversion.PodValue(pod, around)
+	if value.Unplannable == "" || len(value.AntiAffinity) != 1 || value.AntiAffinity[0].Key != "rack" {
+		t.Errorf("of the pod is left %+v", value)
+	}
+	if terms := conversion.RequiredAntiAffinity(pod, around); len(terms) != 1 || terms[0].Key != "rack" {
+		t.Errorf("the resident avoids %+v", terms)
+	}
+	// One demand that cannot be read takes all demands of its kind with it, as in kube-scheduler.
+	both := podWith(t, `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack"},{"topologyKey":""}]}}`)
+	if terms := conversion.RequiredAntiAffinity(both, around); terms != nil {
+		t.Errorf("the resident avoids %+v, want nothing", terms)
+	}
+}
+
+// podWith returns a pod with the fields of a spec.
+func podWith(t *testing.T, spec string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{}
+	text := fmt.Sprintf(`{"metadata":{"namespace":"default","name":"p","labels":{"app":"web"}},"spec":{%s}}`, spec)
+	if err := json.Unmarshal([]byte(text), pod); err != nil {
+		t.Fatalf("%.200s: %v", spec, err)
+	}
+	return pod
+}

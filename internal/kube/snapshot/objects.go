@@ -1,0 +1,171 @@
+package snapshot
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// Objects is what a snapshot is made from, as the API server or a folder of
+// manifests has it. Nothing in it is ever altered.
+type Objects struct {
+	Pods           []*corev1.Pod
+	Nodes          []*corev1.Node
+	DaemonSets     []*appsv1.DaemonSet
+	Pools          []*karpv1.NodePool
+	Claims         []*karpv1.NodeClaim
+	Classes        []*awsv1.EC2NodeClass
+	VolumeClaims   []*corev1.PersistentVolumeClaim
+	Volumes        []*corev1.PersistentVolume
+	StorageClasses []*storagev1.StorageClass
+	Budgets        []*policyv1.PodDisruptionBudget
+	Namespaces     []*corev1.Namespace
+	CSINodes       []*storagev1.CSINode
+
+	// Groups are what pods belong to; they are read only where View.Usual asks for them.
+	Groups conversion.Groups
+}
+
+// View says from where the objects are looked at.
+type View struct {
+	Now time.Time
+
+	// Live is true for the objects of a running cluster: pods count when
+	// kube-scheduler has given up on them, and pools when their node class is
+	// ready. Manifests have no status; in them a pod without a node counts, and
+	// only what is said to be not ready is not.
+	Live bool
+
+	// Market has the instance types of claims without an instance; nil: such a claim has the size of its requests.
+	Market catalog.Market
+
+	// Usual are the cluster's default spread constraints, for pods that have none of their own.
+	Usual conversion.UsualSpread
+
+	// IgnorePreferences leaves out what pods merely prefer: soft spread constraints,
+	// preferred affinities (PREFERENCE_POLICY=Ignore).
+	IgnorePreferences bool
+
+	// RelaxMinValues lets minValues of pools give way where they cannot be met (MIN_VALUES_POLICY=BestEffort).
+	RelaxMinValues bool
+}
+
+// Snapshot returns the cluster as a value. It is a pure function of the objects
+// and the view, and says what is right; state comes to the same by steps.
+func (o Objects) Snapshot(view View) cluster.Snapshot {
+	b := builder{
+		view:    view,
+		around:  referencesOf(o, view),
+		kinds:   &podKinds{},
+		budgets: budgetsOf(o.Budgets),
+		nodes:   nodesOf(o, view.Market),
+	}
+	b.index()
+	for _, pod := range o.Pods {
+		b.place(pod)
+	}
+	b.seat()
+	out := cluster.Snapshot{
+		Taken:   view.Now,
+		Pools:   poolsOf(o, view, b.nodes),
+		Nodes:   make([]cluster.Node, 0, len(b.nodes)),
+		Daemons: conversion.Daemons(o.DaemonSets, conversion.NewestDaemonPods(o.Pods), b.around),
+		Pods:    b.pods,
+	}
+	for _, n := range b.nodes {
+		n.sort()
+		out.Nodes = append(out.Nodes, n.total(out.Daemons))
+	}
+	slices.SortFunc(out.Nodes, func(a, b cluster.Node) int { return byNodeID(&a, &b) })
+	sortPods(out.Pods)
+	conversion.DropUnsharedVolumes(out.Pods, conversion.VolumeUsers(&out))
+	return out
+}
+
+func nodesOf(o Objects, market catalog.Market) []*nodeView {
+	drivers := conversion.CSINodesByName(o.CSINodes)
+	pairs := pairsOf(o.Claims, o.Nodes)
+	out := make([]*nodeView, len(pairs))
+	for i, p := range pairs {
+		view := p.view(drivers, market)
+		out[i] = &view
+	}
+	return out
+}
+
+func byNodeID(a, b *cluster.Node) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Claim, b.Claim))
+}
+
+func byPodID(a, b *cluster.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func sortPods(pods []cluster.Pod) {
+	slices.SortFunc(pods, func(a, b cluster.Pod) int { return byPodID(&a, &b) })
+}
+
+// Settings returns, by name, what each node class sets that a NodePool names.
+// The error joins one for each class with a field that cannot be read.
+func (o Objects) Settings() (map[string]catalog.Settings, error) {
+	out := map[string]catalog.Settings{}
+	for _, p := range o.Pools {
+		if name := kubeclient.ClassName(p.Spec.Template.Spec.NodeClassRef); name != "" {
+			out[name] = catalog.Settings{}
+		}
+	}
+	var errs []error
+	for _, class := range o.Classes {
+		if _, ok := out[class.Name]; !ok {
+			continue
+		}
+		settings, err := conversion.Settings(class)
+		out[class.Name] = settings
+		errs = append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}
+
+// poolsOf returns the pools as values, sorted by name, with the capacity of
+// nodes counted where they belong.
+func poolsOf(o Objects, view View, nodes []*nodeView) []cluster.Pool {
+	classes := make(map[string]*awsv1.EC2NodeClass, len(o.Classes))
+	for _, c := range o.Classes {
+		classes[c.Name] = c
+	}
+	usage, count := map[string]resources.Amounts{}, map[string]int{}
+	for _, n := range nodes {
+		if n.value.Pool != "" && !n.going {
+			usage[n.value.Pool] = usage[n.value.Pool].Add(n.mostCapacity.Floor())
+			count[n.value.Pool]++
+		}
+	}
+	out := make([]cluster.Pool, 0, len(o.Pools))
+	for _, p := range o.Pools {
+		v := conversion.PoolValue(p)
+		if v.Unusable = conversion.ClosedReason(p); v.Unusable != "" {
+			v.Closed = true
+		} else {
+			v.Unusable = conversion.UnreadyReason(p, classes[v.NodeClass], view.Live)
+		}
+		v.Relaxable = view.RelaxMinValues
+		v.Usage, v.Nodes = usage[p.Name], count[p.Name]
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b cluster.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}

@@ -1,0 +1,260 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// Reader sees the cluster. It reads from informers' caches without copying, so
+// nothing that it returns may be altered. Its methods may be called at the same time.
+type Reader struct {
+	// Cache answers from informers: the manager's client or cache, with the
+	// indexes of Index.
+	Cache client.Reader
+	// Informers report changes, so a snapshot need not list all objects: the manager's cache. nil: each snapshot lists Cache.
+	Informers Informers
+	// Live asks the API server itself; it is used for the rare claim that the
+	// cache fails to show in time. Nil: the cache is believed.
+	Live client.Reader
+	// Ledger holds the claims that the Writer made; nil: none.
+	Ledger *Ledger
+
+	// Usual, IgnorePreferences and RelaxMinValues are the View's.
+	Usual             conversion.UsualSpread
+	IgnorePreferences bool
+	RelaxMinValues    bool
+
+	follower follower
+}
+
+// Snapshot returns the cluster as it is at now. The market, which may be nil,
+// says how large the claims may become that have no machine yet. With Informers,
+// the first call waits some seconds for their initial lists; the error names
+// the kinds that are missing.
+func (r *Reader) Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error) {
+	view := View{Now: now, Live: true, Market: market, Usual: r.Usual, IgnorePreferences: r.IgnorePreferences, RelaxMinValues: r.RelaxMinValues}
+	if r.Informers == nil {
+		objects, err := r.listed(ctx)
+		if err != nil {
+			return cluster.Snapshot{}, err
+		}
+		late, err := r.late(ctx, now, objects.Claims)
+		if err != nil {
+			return cluster.Snapshot{}, err
+		}
+		objects.Claims = append(objects.Claims, late...)
+		return objects.Snapshot(view), nil
+	}
+	state, err := r.follow(ctx)
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	late, err := r.late(ctx, now, state.currentClaims())
+	if err != nil {
+		return cluster.Snapshot{}, err
+	}
+	return state.snapshot(now, market, late), nil
+}
+
+// Objects returns all that a snapshot is made from, as the cache holds it.
+func (r *Reader) Objects(ctx context.Context) (Objects, error) {
+	if r.Informers == nil {
+		return r.listed(ctx)
+	}
+	state, err := r.follow(ctx)
+	if err != nil {
+		return Objects{}, err
+	}
+	return state.objects(), nil
+}
+
+// listed returns the objects that Cache lists.
+func (r *Reader) listed(ctx context.Context) (Objects, error) {
+	var out Objects
+	var (
+		pods      corev1.PodList
+		nodes     corev1.NodeList
+		daemons   appsv1.DaemonSetList
+		pools     karpv1.NodePoolList
+		claims    karpv1.NodeClaimList
+		classes   awsv1.EC2NodeClassList
+		requests  corev1.PersistentVolumeClaimList
+		volumes   corev1.PersistentVolumeList
+		storages  storagev1.StorageClassList
+		budgets   policyv1.PodDisruptionBudgetList
+		spaces    corev1.NamespaceList
+		drivers   storagev1.CSINodeList
+		inventory = []client.ObjectList{
+			// Nodes before pods: a pod that is bound in between counts as pending, and
+			// what is bought too much is seen; the other way its room would be given away twice.
+			&nodes, &claims, &pods, &daemons, &pools, &classes, &requests, &volumes, &storages, &budgets,
+			&spaces, &drivers,
+		}
+	)
+	for _, list := range inventory {
+		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return Objects{}, fmt.Errorf("list objects of kind %s: %w", listed(list), err)
+		}
+	}
+	out.Pods = pointers(pods.Items)
+	out.Nodes = pointers(nodes.Items)
+	out.DaemonSets = pointers(daemons.Items)
+	out.Pools = pointers(pools.Items)
+	out.Claims = pointers(claims.Items)
+	out.Classes = pointers(classes.Items)
+	out.VolumeClaims = pointers(requests.Items)
+	out.Volumes = pointers(volumes.Items)
+	out.StorageClasses = pointers(storages.Items)
+	out.Budgets = pointers(budgets.Items)
+	out.Namespaces = pointers(spaces.Items)
+	out.CSINodes = pointers(drivers.Items)
+	var err error
+	if !r.Usual.IsZero() {
+		out.Groups, err = r.groups(ctx)
+	}
+	return out, err
+}
+
+// late returns the claims of the ledger that are not among claims and that the
+// server has. It asks the server about those that should be among them by now.
+func (r *Reader) late(ctx context.Context, now time.Time, claims []*karpv1.NodeClaim) ([]*karpv1.NodeClaim, error) {
+	if r.Ledger == nil {
+		return nil, nil
+	}
+	late, overdue := r.Ledger.missing(now, claims)
+	for _, c := range overdue {
+		there, err := r.isThere(ctx, c)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("look for nodeclaim %s: %w", c.Name, err)
+		case there:
+			late = append(late, c)
+		default:
+			// It was deleted before the cache had it: no informer event will report it.
+			r.Ledger.Forget(c.UID)
+		}
+	}
+	return late, nil
+}
+
+// isThere asks the server whether it has the claim.
+func (r *Reader) isThere(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
+	if r.Live == nil {
+		return true, nil
+	}
+	var found karpv1.NodeClaim
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(c), &found)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && found.UID == c.UID, err
+}
+
+// NodesOf returns the Nodes that carry an instance's provider id: none before it
+// has joined. Whether they are the instance's is not known: see IsNodeOf.
+func (r *Reader) NodesOf(ctx context.Context, providerID string) ([]*corev1.Node, error) {
+	if providerID == "" {
+		return nil, nil
+	}
+	var list corev1.NodeList
+	err := r.Cache.List(ctx, &list, client.MatchingFields{kubeclient.IndexNodeProvider: providerID}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list nodes of %s: %w", providerID, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// IsNodeOf reports whether the Node is the one that the claim was registered with. The provider id alone says nothing: any kubelet can
+// write any. Before it is registered a claim has no Node.
+func IsNodeOf(claim *karpv1.NodeClaim, node *corev1.Node) bool {
+	return node != nil && claim.Status.ProviderID != "" && node.Spec.ProviderID == claim.Status.ProviderID && node.Name == claim.Status.NodeName
+}
+
+// ClaimsOf returns the NodeClaims with an instance's provider ID.
+func (r *Reader) ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error) {
+	if providerID == "" {
+		return nil, nil
+	}
+	var list karpv1.NodeClaimList
+	byProvider := client.MatchingFields{kubeclient.IndexClaimProvider: providerID}
+	err := r.Cache.List(ctx, &list, byProvider, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list nodeclaims of %s: %w", providerID, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// PodsOn returns the pods bound to a Node, finished ones too.
+func (r *Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	err := r.Cache.List(ctx, &list, client.MatchingFields{kubeclient.IndexPodNode: node}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list pods on node %s: %w", node, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// PodsNow is PodsOn, answered by the API server and not by the cache.
+func (r *Reader) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.Live.List(ctx, &list, client.MatchingFields{kubeclient.IndexPodNode: node}); err != nil {
+		return nil, fmt.Errorf("list pods on node %s: %w", node, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// AttachmentsOn returns the VolumeAttachments of a Node.
+func (r *Reader) AttachmentsOn(ctx context.Context, node string) ([]*storagev1.VolumeAttachment, error) {
+	var list storagev1.VolumeAttachmentList
+	err := r.Cache.List(ctx, &list, client.MatchingFields{kubeclient.IndexAttachmentNode: node}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list volume attachments of node %s: %w", node, err)
+	}
+	return pointers(list.Items), nil
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}
+
+// listed is the kind of a list's objects, for a message.
+func listed(list client.ObjectList) string {
+	_, name, _ := strings.Cut(fmt.Sprintf("%T", list), ".")
+	return strings.TrimSuffix(name, "List")
+}
+
+// groups reads what View.Usual needs.
+func (r *Reader) groups(ctx context.Context) (conversion.Groups, error) {
+	var (
+		services    corev1.ServiceList
+		controllers corev1.ReplicationControllerList
+		replicas    appsv1.ReplicaSetList
+		stateful    appsv1.StatefulSetList
+	)
+	for _, list := range []client.ObjectList{&services, &controllers, &replicas, &stateful} {
+		if err := r.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return conversion.Groups{}, fmt.Errorf("list objects of kind %s: %w", listed(list), err)
+		}
+	}
+	return conversion.Groups{Services: pointers(services.Items), Controllers: pointers(controllers.Items), ReplicaSets: pointers(replicas.Items), StatefulSets: pointers(stateful.Items)}, nil
+}

@@ -1,0 +1,160 @@
+package snapshot
+
+import (
+	"cmp"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// podKinds hold each cluster.Kind once, so that pods that are alike share one
+// pointer, within a snapshot and from one to the next. Looking one up that is
+// there makes nothing, however many labels the pod has.
+//
+// The zero value holds none.
+type podKinds struct {
+	seed   maphash.Seed
+	byHash map[uint64][]*podKind
+}
+
+// podKind is a cluster.Kind with a text of its own, by which kinds are sorted.
+type podKind struct {
+	cluster.Kind
+	avoids string // Avoids as text
+	text   string
+	uses   int // how many pods have it; see drop
+}
+
+// of returns the kind of such a pod, and counts that the pod has it.
+func (k *podKinds) of(namespace string, labels requirements.Labels, avoids []cluster.Term, ending bool) *podKind {
+	if k.byHash == nil {
+		k.seed, k.byHash = maphash.MakeSeed(), map[uint64][]*podKind{}
+	}
+	avoided := termsText(avoids)
+	hash := k.hash(namespace, labels, avoided)
+	for _, one := range k.byHash[hash] {
+		if one.Namespace == namespace && one.Ending == ending && one.avoids == avoided && maps.Equal(one.Labels, labels) {
+			one.uses++
+			return one
+		}
+	}
+	one := &podKind{
+		Kind:   cluster.Kind{Namespace: namespace, Labels: labels, Avoids: avoids, Ending: ending},
+		avoids: avoided,
+		uses:   1,
+	}
+	one.text = kindText(one)
+	k.byHash[hash] = append(k.byHash[hash], one)
+	return one
+}
+
+// drop takes back that a pod has the kind. One that no pod has is forgotten: labels
+// that are made up for each pod would fill the memory otherwise.
+func (k *podKinds) drop(one *podKind) {
+	if one.uses--; one.uses > 0 {
+		return
+	}
+	hash := k.hash(one.Namespace, one.Labels, one.avoids)
+	left := slices.DeleteFunc(k.byHash[hash], func(x *podKind) bool { return x == one })
+	if len(left) == 0 {
+		delete(k.byHash, hash)
+		return
+	}
+	k.byHash[hash] = left
+}
+
+// dropAll takes back all the kinds of a node.
+func (k *podKinds) dropAll(of residents) {
+	for one, count := range of {
+		for range count {
+			k.drop(one)
+		}
+	}
+}
+
+// hash is the same in whatever order the labels come.
+func (k *podKinds) hash(namespace string, labels requirements.Labels, avoided string) uint64 {
+	sum := maphash.String(k.seed, namespace) + 31*maphash.String(k.seed, avoided)
+	for key, value := range labels {
+		sum += maphash.String(k.seed, key) ^ 31*maphash.String(k.seed, value)
+	}
+	return sum
+}
+
+// residents counts the pods that stay on one node, by kind.
+type residents map[*podKind]int
+
+func (r *residents) add(one *podKind) {
+	if *r == nil {
+		*r = residents{}
+	}
+	(*r)[one]++
+}
+
+// values returns them as the engine sees them, always in the same order.
+func (r residents) values() []cluster.Resident {
+	if len(r) == 0 {
+		return nil
+	}
+	sorted := slices.SortedFunc(maps.Keys(r), func(a, b *podKind) int { return strings.Compare(a.text, b.text) })
+	out := make([]cluster.Resident, len(sorted))
+	for i, one := range sorted {
+		out[i] = cluster.Resident{Kind: &one.Kind, Count: r[one]}
+	}
+	return out
+}
+
+// settles counts a pod among those that stay on the node.
+func (n *nodeView) settles(one *podKind) { n.residents.add(one) }
+
+// kindOfBound is the kind of a pod of which there is no value: it stays where it is.
+func (b *builder) kindOfBound(pod *corev1.Pod) *podKind {
+	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredAntiAffinity(pod, b.around), pod.DeletionTimestamp != nil)
+}
+
+// kindOf is the kind of a pod that is already a value.
+func (b *builder) kindOf(pod *cluster.Pod, ending bool) *podKind {
+	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredPodTerms(pod.AntiAffinity), ending)
+}
+
+// kindText is different for different kinds.
+func kindText(k *podKind) string {
+	parts := []string{k.Namespace}
+	for _, key := range slices.SortedFunc(maps.Keys(k.Labels), cmp.Compare[string]) {
+		parts = append(parts, key, k.Labels[key])
+	}
+	if k.Ending {
+		parts = append(parts, "", "ending")
+	}
+	return strings.Join(append(parts, "", k.avoids), "\x00")
+}
+
+// termsText is different for different lists of terms; empty for none.
+func termsText(terms []cluster.Term) string {
+	if len(terms) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i := range terms {
+		t := &terms[i]
+		b.WriteString(t.Key)
+		for _, namespace := range t.Namespaces {
+			b.WriteString("\x00" + namespace)
+		}
+		if t.AllNamespaces {
+			b.WriteString("\x01*")
+		}
+		if t.Selector.Nothing {
+			b.WriteString("\x01-")
+		}
+		b.WriteString("\x01" + t.Selector.Labels.String() + "\x02")
+	}
+	return b.String()
+}

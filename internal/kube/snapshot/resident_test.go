@@ -1,0 +1,99 @@
+package snapshot
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+)
+
+// Pods that are alike share one pointer, and nothing else does.
+func TestPodKinds(t *testing.T) {
+	t.Parallel()
+	var kinds podKinds
+	apart := []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"a"}, Selector: cluster.Selector{
+		Labels: requirements.Requirements{"app": requirements.OneOf("web")},
+	}}}
+	everywhere := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true}}
+	nothing := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true, Selector: cluster.Selector{Nothing: true}}}
+	build := func() []*podKind {
+		return []*podKind{
+			kinds.of("a", nil, nil, false),
+			kinds.of("a", nil, nil, true),
+			kinds.of("b", nil, nil, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, nil, false),
+			kinds.of("a", requirements.Labels{"app": "x", "tier": "web"}, nil, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, apart, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, everywhere, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, nothing, false),
+		}
+	}
+	first, texts := build(), map[string]bool{}
+	for i, again := range build() {
+		if again != first[i] {
+			t.Errorf("kind %d, %q, is there twice", i, again.text)
+		}
+		texts[again.text] = true
+	}
+	if len(texts) != len(first) {
+		t.Errorf("%d different kinds have %d different texts", len(first), len(texts))
+	}
+	for range 2 {
+		for _, one := range first {
+			kinds.drop(one)
+		}
+	}
+	if len(kinds.byHash) != 0 {
+		t.Errorf("%d hashes of kinds are left that no pod has", len(kinds.byHash))
+	}
+}
+
+// The order in which pods come does not show.
+func TestResidents(t *testing.T) {
+	t.Parallel()
+	var kinds podKinds
+	web := kinds.of("a", requirements.Labels{"app": "web"}, nil, false)
+	db := kinds.of("a", requirements.Labels{"app": "db"}, nil, false)
+	var r residents
+	if r.values() != nil {
+		t.Error("no pods are residents")
+	}
+	for _, one := range []*podKind{web, db, web} {
+		r.add(one)
+	}
+	got := r.values()
+	if len(got) != 2 || got[0].Kind != &db.Kind || got[0].Count != 1 || got[1].Kind != &web.Kind || got[1].Count != 2 {
+		t.Errorf("residents are %v", got)
+	}
+}
+
+// BenchmarkPodKinds has a budget: under 50 ms, and nothing made, for 150,000 pods of 5,000 kinds.
+func BenchmarkPodKinds(b *testing.B) {
+	var labels [5000]requirements.Labels
+	for i := range labels {
+		labels[i] = requirements.Labels{
+			"app": fmt.Sprint("app-", i), "pod-template-hash": fmt.Sprint(i), "team": "x", "app.kubernetes.io/part-of": "shop",
+		}
+	}
+	var kinds podKinds
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range 150_000 {
+			kinds.of("default", labels[i%len(labels)], nil, false)
+		}
+	}
+}
+
+// TestKindsDiffer: the same of pods on nodes that differ in whom they keep away.
+func TestKindsDiffer(t *testing.T) {
+	t.Parallel()
+	var kinds podKinds
+	for i := range 500 {
+		avoids := []cluster.Term{{Key: "zone", Selector: cluster.Selector{Labels: requirements.Exactly(requirements.Labels{"a": fmt.Sprint(i)})}}}
+		kinds.of("tenant", requirements.Labels{"app": "x"}, avoids, false)
+	}
+	if len(kinds.byHash) != 500 {
+		t.Errorf("500 different kinds have %d hashes", len(kinds.byHash))
+	}
+}

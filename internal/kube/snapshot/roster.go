@@ -1,0 +1,250 @@
+package snapshot
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+)
+
+// roster is the pods of a state: where each of them is, and as a value.
+type roster struct {
+	around conversion.References
+	pods   map[client.ObjectKey]*podEntry
+	hosts  map[string]*host // by the name of the Node, also of one that is not there
+	turns  uint64           // of hosts: each change has a number of its own
+
+	waiting queue // the pods without a node that kube-scheduler has given up on, or holds room for
+
+	users  map[dependency]map[*podEntry]struct{} // the pods that are computed from an object, by object
+	traits conversion.TraitSet
+
+	daemonPods map[types.UID]map[*podEntry]struct{} // by DaemonSet
+	newest     map[types.UID]*corev1.Pod            // of daemonPods
+	leaderless map[types.UID]bool                   // whose newest has changed or is gone
+}
+
+// podEntry is one pod.
+type podEntry struct {
+	object *corev1.Pod
+	// value is computed on first use, and again when a dependency has changed. For a pod that is on a node it points into that node's Pods.
+	value  *cluster.Pod
+	traits *conversion.SharedTraits // what value shares with others
+	host   *host                    // nil if it is on no Node
+	queued queued
+}
+
+// host is the pods on one Node.
+type host struct {
+	pods []*podEntry // in no particular order
+	turn uint64      // goes up when one of them changes
+}
+
+func newRoster() roster {
+	return roster{
+		pods: map[client.ObjectKey]*podEntry{}, hosts: map[string]*host{},
+		users: map[dependency]map[*podEntry]struct{}{}, daemonPods: map[types.UID]map[*podEntry]struct{}{},
+		newest: map[types.UID]*corev1.Pod{}, leaderless: map[types.UID]bool{},
+	}
+}
+
+// valueOf returns the pod as the engine sees it. It is never altered.
+func (r *roster) valueOf(p *podEntry) *cluster.Pod {
+	if p.value == nil {
+		value := conversion.PodValue(p.object, r.around)
+		p.traits = r.traits.Share(&value, p.traits)
+		p.value = &value
+	}
+	return p.value
+}
+
+func (s *state) putPod(pod *corev1.Pod) {
+	key := client.ObjectKeyFromObject(pod)
+	p := s.pods[key]
+	switch {
+	case p == nil:
+		p = &podEntry{}
+		s.pods[key] = p
+	case isSameVersion(p.object, pod):
+		if set, ok := conversion.DaemonSetUID(pod); ok && s.newest[set] == p.object {
+			s.newest[set] = pod
+		}
+		p.object = pod // and release the old object, which the informer no longer has
+		return
+	default:
+		s.unplace(p)
+	}
+	p.object, p.value = pod, nil
+	s.place(p)
+}
+
+func (s *state) dropPod(pod *corev1.Pod) {
+	key := client.ObjectKeyFromObject(pod)
+	if p := s.pods[key]; p != nil {
+		s.unplace(p)
+		s.traits.Drop(p.traits)
+		delete(s.pods, key)
+	}
+}
+
+// isSameVersion reports whether nothing has changed: informers report every object again periodically, and after a reconnect.
+func isSameVersion(a, b metav1.Object) bool {
+	return a == b || a.GetUID() != "" && a.GetUID() == b.GetUID() &&
+		a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
+}
+
+// place records where the pod is, and its dependencies.
+func (s *state) place(p *podEntry) {
+	pod := p.object
+	for _, d := range s.dependencies(pod) {
+		if s.users[d] == nil {
+			s.users[d] = map[*podEntry]struct{}{}
+		}
+		s.users[d][p] = struct{}{}
+		s.contest(d)
+	}
+	if set, ok := conversion.DaemonSetUID(pod); ok {
+		if s.daemonPods[set] == nil {
+			s.daemonPods[set] = map[*podEntry]struct{}{}
+		}
+		s.daemonPods[set][p] = struct{}{}
+		if conversion.IsNewer(pod, s.newest[set]) {
+			s.newest[set] = pod
+			s.changed.sets = true
+		}
+	}
+	switch {
+	case conversion.IsFinished(pod):
+	case pod.Spec.NodeName != "":
+		h := s.hosts[pod.Spec.NodeName]
+		if h == nil {
+			h = &host{}
+			s.hosts[pod.Spec.NodeName] = h
+		}
+		p.host = h
+		h.pods = append(h.pods, p)
+		h.turn = s.nextTurn()
+	case conversion.Provisionable(pod) || conversion.IsNominated(pod):
+		s.waiting.add(p)
+	}
+}
+
+// unplace is the reverse of place.
+func (s *state) unplace(p *podEntry) {
+	pod := p.object
+	for _, d := range s.dependencies(pod) {
+		if delete(s.users[d], p); len(s.users[d]) == 0 {
+			delete(s.users, d)
+		}
+		s.contest(d)
+	}
+	if set, ok := conversion.DaemonSetUID(pod); ok {
+		if delete(s.daemonPods[set], p); len(s.daemonPods[set]) == 0 {
+			delete(s.daemonPods, set)
+		}
+		if s.newest[set] == pod {
+			s.leaderless[set] = true
+		}
+	}
+	s.waiting.drop(p)
+	if h := p.host; h != nil {
+		i, last := slices.Index(h.pods, p), len(h.pods)-1
+		h.pods[i], h.pods[last] = h.pods[last], nil
+		h.pods, h.turn, p.host = h.pods[:last], s.nextTurn(), nil
+		if last == 0 {
+			delete(s.hosts, pod.Spec.NodeName)
+		}
+	}
+}
+
+func (r *roster) nextTurn() uint64 {
+	r.turns++
+	return r.turns
+}
+
+// findNewest looks for the DaemonSet's newest pod among all of them.
+func (r *roster) findNewest(set types.UID) {
+	delete(r.newest, set)
+	for p := range r.daemonPods[set] {
+		if conversion.IsNewer(p.object, r.newest[set]) {
+			r.newest[set] = p.object
+		}
+	}
+}
+
+// touch marks the pods that depend on d: they are computed again.
+func (r *roster) touch(d dependency) {
+	for p := range r.users[d] {
+		r.touchPod(p)
+	}
+}
+
+func (r *roster) touchPod(p *podEntry) {
+	if p.value = nil; p.host != nil {
+		p.host.turn = r.nextTurn()
+	}
+}
+
+// queue is pods in the order of their names, out of which they come and go
+// without a sort of all of them.
+type queue struct {
+	pods    []*podEntry // by name, when tidy has been called
+	untidy  []*podEntry // added since
+	anyGone bool        // some of pods are not queued any more
+}
+
+// queued is the place of a pod in a queue.
+type queued struct{ in, listed bool }
+
+func (q *queue) add(p *podEntry) {
+	if p.queued.in = true; !p.queued.listed {
+		p.queued.listed = true
+		q.untidy = append(q.untidy, p)
+	}
+}
+
+func (q *queue) drop(p *podEntry) {
+	if p.queued.in {
+		p.queued.in, q.anyGone = false, true
+	}
+}
+
+// tidy returns the pods in order.
+func (q *queue) tidy() []*podEntry {
+	if q.anyGone {
+		isGone := func(p *podEntry) bool {
+			p.queued.listed = p.queued.in
+			return !p.queued.in
+		}
+		q.pods, q.untidy = slices.DeleteFunc(q.pods, isGone), slices.DeleteFunc(q.untidy, isGone)
+		q.anyGone = false
+	}
+	if len(q.untidy) > 0 {
+		slices.SortFunc(q.untidy, byEntryID)
+		q.pods, q.untidy = merged(q.pods, q.untidy, byEntryID), nil
+	}
+	return q.pods
+}
+
+func byEntryID(a, b *podEntry) int {
+	return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
+}
+
+// merged returns two sorted lists as one.
+func merged[T any](a, b []T, compare func(T, T) int) []T {
+	out := make([]T, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if compare(b[0], a[0]) < 0 {
+			out, b = append(out, b[0]), b[1:]
+		} else {
+			out, a = append(out, a[0]), a[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}

@@ -1,0 +1,163 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
+	"github.com/joiner-sh/joiner/internal/kube/manifest"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
+	"github.com/joiner-sh/joiner/internal/model/catalog"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+)
+
+// TestSnapshot turns each testdata/snapshot/*.yaml into a snapshot and compares
+// it with the .txt beside it. A first line "# live" reads the objects as those of a
+// running cluster.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/snapshot/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			m, err := manifest.ReadFiles([]string{file}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			view := viewOf(t, file)
+			before := dump(t, m.Objects)
+			got := kubetest.Render(m.Snapshot(view))
+			if after := dump(t, m.Objects); !bytes.Equal(before, after) {
+				t.Error("the objects were altered")
+			}
+			shuffle(&m.Objects)
+			if again := kubetest.Render(m.Snapshot(view)); again != got {
+				t.Errorf("shuffled input gives another snapshot (-first +second):\n%s", cmp.Diff(got, again))
+			}
+			kubetest.Golden(t, strings.TrimSuffix(file, ".yaml")+".txt", got)
+		})
+	}
+}
+
+func viewOf(t *testing.T, file string) snapshot.View {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := snapshot.View{Now: kubetest.Noon, Market: catalog.Market{"default": {Types: []catalog.Type{
+		{
+			Name: "c7g.large", Labels: map[string]string{catalog.LabelArch: "arm64", catalog.LabelInstanceType: "c7g.large"},
+			Capacity: resources.Amounts{CPU: 2000, Memory: 4 << 30, Pods: 29}, Allocatable: resources.Amounts{CPU: 1930, Memory: 3 << 30, Pods: 29},
+		},
+		{
+			Name: "m7i.xlarge", Labels: map[string]string{catalog.LabelArch: "amd64", catalog.LabelInstanceType: "m7i.xlarge"},
+			Capacity: resources.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 58}, Allocatable: resources.Amounts{CPU: 3920, Memory: 14 << 30, Pods: 58}, Volumes: 31,
+		},
+	}}}}
+	for line := range strings.Lines(string(data)) {
+		if line == "# live\n" {
+			view.Live = true
+		}
+	}
+	return view
+}
+
+func dump(t *testing.T, o snapshot.Objects) []byte {
+	t.Helper()
+	data, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// shuffle puts the objects in another order, always the same one.
+func shuffle(o *snapshot.Objects) {
+	r := rand.New(rand.NewPCG(1, 2))
+	mix(r, o.Pods)
+	mix(r, o.Nodes)
+	mix(r, o.DaemonSets)
+	mix(r, o.Pools)
+	mix(r, o.Claims)
+	mix(r, o.Classes)
+	mix(r, o.VolumeClaims)
+	mix(r, o.Volumes)
+	mix(r, o.StorageClasses)
+	mix(r, o.Budgets)
+	mix(r, o.Namespaces)
+	mix(r, o.CSINodes)
+	mix(r, o.Groups.Services)
+	mix(r, o.Groups.ReplicaSets)
+	mix(r, o.Groups.StatefulSets)
+	mix(r, o.Groups.Controllers)
+}
+
+func mix[T any](r *rand.Rand, list []T) {
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+}
+
+func TestSnapshotOfNothing(t *testing.T) {
+	t.Parallel()
+	got := snapshot.Objects{}.Snapshot(snapshot.View{Now: kubetest.Noon})
+	if diff := cmp.Diff(cluster.Snapshot{Taken: kubetest.Noon, Pools: []cluster.Pool{}, Nodes: []cluster.Node{}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What is dropped on the way into the cache must not change any snapshot.
+func TestTrimChangesNothing(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/snapshot/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		m, err := manifest.ReadFiles([]string{file}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := kubetest.Render(m.Snapshot(viewOf(t, file)))
+		for _, pod := range m.Pods {
+			if _, err := conversion.Trim(pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, node := range m.Nodes {
+			if _, err := conversion.Trim(node); err != nil {
+				t.Fatal(err)
+			}
+		}
+		trimAll(t, m.DaemonSets)
+		trimAll(t, m.VolumeClaims)
+		trimAll(t, m.Budgets)
+		trimAll(t, m.Groups.Services)
+		trimAll(t, m.Groups.Controllers)
+		trimAll(t, m.Groups.ReplicaSets)
+		trimAll(t, m.Groups.StatefulSets)
+		if diff := cmp.Diff(want, kubetest.Render(m.Snapshot(viewOf(t, file)))); diff != "" {
+			t.Errorf("%s (-whole +trimmed):\n%s", file, diff)
+		}
+	}
+}
+
+func trimAll[T any](t *testing.T, list []T) {
+	t.Helper()
+	for _, object := range list {
+		if _, err := conversion.Trim(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

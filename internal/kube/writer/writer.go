@@ -1,0 +1,201 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
+)
+
+// Writer changes the cluster. Every error it returns can be given to WhatNext.
+type Writer struct {
+	// Client writes to the API server; it may read from caches.
+	Client client.Client
+	// Ledger is told of every claim that is made. It is the one of the Reader.
+	Ledger *snapshot.Ledger
+	// ClusterUID is the UID of the namespace kube-system. It is written on claims
+	// as the annotation joiner.sh/cluster-uid; empty: no annotation.
+	ClusterUID string
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// Created is the outcome for one planned machine: its claim, or why there is none.
+type Created struct {
+	Machine packing.PlannedNode
+	Claim   *karpv1.NodeClaim // nil if Err is set
+	At      time.Time         // when the server had answered
+	Err     error
+}
+
+// parallelWrites bounds how many claims are made at once. A claim takes the
+// server a few milliseconds, and a plan of a hundred must not take a second.
+const parallelWrites = 32
+
+// CreateClaims makes a NodeClaim for each machine of a plan and returns one
+// outcome for each, in the order of machines. It reads each pool again first: a
+// machine whose pool is gone, being deleted or has another node class by now
+// gets an error that WhatNext answers with Reread. One failure stops no other.
+func (w *Writer) CreateClaims(ctx context.Context, machines []packing.PlannedNode) []Created {
+	return w.createAll(ctx, machines, nil)
+}
+
+// CreateReplacements is CreateClaims for machines that are to take the place of others: their claims bear the annotations from
+// the start.
+func (w *Writer) CreateReplacements(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []Created {
+	return w.createAll(ctx, machines, annotations)
+}
+
+func (w *Writer) createAll(ctx context.Context, machines []packing.PlannedNode, annotations map[string]string) []Created {
+	out := make([]Created, len(machines))
+	pools := map[string]poolRead{}
+	for i, m := range machines {
+		out[i].Machine = m
+		if _, ok := pools[m.Pool]; !ok {
+			pools[m.Pool] = w.readPool(ctx, m.Pool)
+		}
+	}
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, parallelWrites)
+	for i := range out {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			out[i].Claim, out[i].Err = w.createClaim(ctx, out[i].Machine, pools[out[i].Machine.Pool], annotations)
+			out[i].At = w.now()
+		})
+	}
+	wait.Wait()
+	return out
+}
+
+type poolRead struct {
+	pool *karpv1.NodePool
+	err  error
+}
+
+func (w *Writer) readPool(ctx context.Context, name string) poolRead {
+	pool := &karpv1.NodePool{}
+	err := w.Client.Get(ctx, client.ObjectKey{Name: name}, pool)
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("%w: nodepool %s is gone", kubeclient.ErrStale, name)
+	}
+	return poolRead{pool, err}
+}
+
+func (w *Writer) createClaim(ctx context.Context, m packing.PlannedNode, read poolRead, annotations map[string]string) (*karpv1.NodeClaim, error) {
+	if read.err != nil {
+		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", m.Pool, read.err)
+	}
+	claim, err := conversion.ClaimFor(m, read.pool)
+	if err == nil {
+		maps.Copy(claim.Annotations, annotations)
+	}
+	return w.create(ctx, m.Pool, claim, err)
+}
+
+// CreateStatic makes a NodeClaim for one more node of a static pool, which it reads again first.
+func (w *Writer) CreateStatic(ctx context.Context, pool string) (*karpv1.NodeClaim, error) {
+	return w.CreateStaticReplacement(ctx, pool, nil)
+}
+
+// CreateStaticReplacement is CreateStatic for a node that is to take the place of another: its claim bears the annotations from
+// the start.
+func (w *Writer) CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error) {
+	read := w.readPool(ctx, pool)
+	if read.err != nil {
+		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, read.err)
+	}
+	claim, err := conversion.StaticClaimFor(read.pool)
+	if err == nil {
+		maps.Copy(claim.Annotations, annotations)
+	}
+	return w.create(ctx, pool, claim, err)
+}
+
+// create makes the claim, unless there is an error already.
+func (w *Writer) create(ctx context.Context, pool string, claim *karpv1.NodeClaim, err error) (*karpv1.NodeClaim, error) {
+	if err != nil {
+		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, err)
+	}
+	if w.ClusterUID != "" {
+		claim.Annotations[karpv1.KeyClusterUID] = w.ClusterUID
+	}
+	if err := w.Client.Create(ctx, claim); err != nil {
+		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, err)
+	}
+	if w.Ledger != nil {
+		w.Ledger.Record(w.now(), claim.DeepCopy())
+	}
+	return claim, nil
+}
+
+// PatchClaim writes what change does to a copy of claim, and returns the object
+// as it is then. Metadata and status are written as far as they differ; without
+// a difference there is no call. A write that replaces a list (conditions,
+// finalizers) holds only if nobody else changed the object since it was read.
+func (w *Writer) PatchClaim(
+	ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim),
+) (*karpv1.NodeClaim, error) {
+	return kubeclient.PatchObject(ctx, w.Client, claim, change)
+}
+
+// PatchNode is PatchClaim for a Node: taints, labels, annotations, finalizer, owner.
+func (w *Writer) PatchNode(
+	ctx context.Context, node *corev1.Node, change func(*corev1.Node),
+) (*corev1.Node, error) {
+	return kubeclient.PatchObject(ctx, w.Client, node, change)
+}
+
+// PatchPool is PatchClaim for a NodePool: conditions, usage, hash.
+func (w *Writer) PatchPool(
+	ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool),
+) (*karpv1.NodePool, error) {
+	return kubeclient.PatchObject(ctx, w.Client, pool, change)
+}
+
+// PatchOverlay is PatchClaim for a NodeOverlay: conditions.
+func (w *Writer) PatchOverlay(
+	ctx context.Context, overlay *karpv1alpha1.NodeOverlay, change func(*karpv1alpha1.NodeOverlay),
+) (*karpv1alpha1.NodeOverlay, error) {
+	return kubeclient.PatchObject(ctx, w.Client, overlay, change)
+}
+
+// PatchClass is PatchClaim for an EC2NodeClass.
+func (w *Writer) PatchClass(
+	ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass),
+) (*awsv1.EC2NodeClass, error) {
+	return kubeclient.PatchObject(ctx, w.Client, class, change)
+}
+
+// Delete asks for the removal of exactly this object, and not of another one
+// that got its name since. That it is gone already is no error.
+func (w *Writer) Delete(ctx context.Context, object client.Object) error {
+	uid := object.GetUID()
+	err := w.Client.Delete(ctx, object, client.Preconditions{UID: &uid})
+	// The server answers a UID that differs with a conflict: the object that was meant is gone.
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("delete %s %s: %w", kubeclient.KindOf(object), object.GetName(), err)
+}
+
+func (w *Writer) now() time.Time {
+	if w.Now == nil {
+		return time.Now()
+	}
+	return w.Now()
+}
