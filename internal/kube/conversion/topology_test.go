@@ -3,9 +3,10 @@ package conversion
 import (
 	"testing"
 
-	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
 // BenchmarkDemands has a budget: under 10 µs for a pod that is spread over two keys and keeps away from its like.

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
 func TestTrim(t *testing.T) {

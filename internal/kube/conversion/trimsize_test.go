@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
 // writable are the parts of the objects of each kind in the cache that users of one namespace may write.

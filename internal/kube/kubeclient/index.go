@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
 // Names of the indexes that Index makes; for client.MatchingFields.

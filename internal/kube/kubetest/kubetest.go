@@ -11,13 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
-	"github.com/joiner-sh/joiner/internal/model/cluster"
-	"github.com/joiner-sh/joiner/internal/model/requirements"
-	"github.com/joiner-sh/joiner/internal/model/resources"
-	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -28,6 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
+	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
 // WebPod returns a pod of the ReplicaSet web-1 with small requests.

@@ -6,11 +6,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // admission holds the objects by which the API server's admission completes pods: what manifests leave to it.

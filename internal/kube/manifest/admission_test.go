@@ -1,8 +1,9 @@
 package manifest
 
 import (
-	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"testing"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // TestPriorityOfManifests: the number is that of the PriorityClass in the files, of the default one without a name, and the pod's own if it has

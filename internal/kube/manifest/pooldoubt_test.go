@@ -2,10 +2,11 @@ package manifest
 
 import (
 	"fmt"
-	"github.com/joiner-sh/joiner/internal/kube/kubetest"
-	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"strings"
 	"testing"
+
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
+	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
 // poolManifest is the manifest of a NodePool with more fields in its spec and in that of its template, as JSON.

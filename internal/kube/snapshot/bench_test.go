@@ -2,8 +2,9 @@ package snapshot
 
 import (
 	"fmt"
-	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 	"testing"
+
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
 // BenchmarkSnapshot has a budget: a few milliseconds for the small cluster, under 100 ms for the middle one.

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // Limits of what PodDisruptionBudgets may ask of labels. A user who may write to one namespace can create thousands, each with thousands of

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // dependency is an object, other than the pod, that the value of a pod is computed from.

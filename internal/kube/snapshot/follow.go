@@ -8,10 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
 // Informers report each object of a kind and each change. The manager's cache implements it.

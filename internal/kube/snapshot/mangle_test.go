@@ -7,9 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // TestMangledPods puts nonsense into fields of pods that are well made, some

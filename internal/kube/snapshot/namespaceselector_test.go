@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/internal/kube/conversion"
-	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
 // TestManyNamespaceSelectors: pods of a namespace with thousands of different namespace selectors, each of which selects nearly all namespaces, are

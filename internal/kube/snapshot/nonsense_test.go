@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // TestNonsense gives pods what no API server lets in, and what it lets in and no

@@ -3,9 +3,10 @@ package snapshot
 import (
 	"strings"
 
-	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // ownersOf returns, for each claim that is for one pod at a time, the pod that has

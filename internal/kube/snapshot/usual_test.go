@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/joiner-sh/joiner/internal/kube/conversion"
-	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
 const zonesByDefault = `podTopologySpread:

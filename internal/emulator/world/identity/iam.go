@@ -20,9 +20,9 @@ type IAM struct {
 	partition string // "aws-cn"; empty until the first of its regions is used
 	roles     map[string]*Role
 	profiles  map[string]*Profile
-	policies  map[string]*Policy           // its own, by ARN
-	scps      []ServiceControlPolicy       // of its organization
-	providers map[string]*Provider // by issuer
+	policies  map[string]*Policy     // its own, by ARN
+	scps      []ServiceControlPolicy // of its organization
+	providers map[string]*Provider   // by issuer
 }
 
 // NewIAM returns the IAM of an account without any role. Its sessions are those of the STS.
