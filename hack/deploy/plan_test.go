@@ -272,11 +272,11 @@ func TestTakesThePlace(t *testing.T) {
 	t.Parallel()
 	p := planned(t, nil)
 	for address, named := range map[string]map[string]string{
-		"aws_iam_role.controller[0]":                                                {"name_prefix": "KarpenterController-"},
-		"aws_iam_role.node[0]":                                                      {"name_prefix": "Karpenter-demo-"},
-		"aws_sqs_queue.this[0]":                                                     {"name": "Karpenter-demo"},
-		"aws_sqs_queue_policy.this[0]":                                              {},
-		"aws_eks_access_entry.node[0]":                                              {"type": "EC2_LINUX", "cluster_name": "demo"},
+		"aws_iam_role.controller[0]":   {"name_prefix": "KarpenterController-"},
+		"aws_iam_role.node[0]":         {"name_prefix": "Karpenter-demo-"},
+		"aws_sqs_queue.this[0]":        {"name": "Karpenter-demo"},
+		"aws_sqs_queue_policy.this[0]": {},
+		"aws_eks_access_entry.node[0]": {"type": "EC2_LINUX", "cluster_name": "demo"},
 		`aws_iam_role_policy_attachment.node["AmazonEKSWorkerNodePolicy"]`:          {"policy_arn": "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"},
 		`aws_iam_role_policy_attachment.node["AmazonEC2ContainerRegistryPullOnly"]`: {"policy_arn": "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly"},
 		`aws_iam_role_policy_attachment.node["AmazonEKS_CNI_Policy"]`:               {"policy_arn": "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"},
