@@ -8,6 +8,8 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -92,4 +94,40 @@ func sentenceOf(f *ast.File) string {
 		}
 	}
 	return strings.TrimSuffix(strings.ReplaceAll(text, "|", `\|`), ".")
+}
+
+// pathInTable matches a path in a table of ARCHITECTURE.md. Names of symbols have no slash and no extension.
+var pathInTable = regexp.MustCompile("`([a-z0-9_.*-]+(?:/[a-zA-Z0-9_.*-]+)*/?)`")
+
+// TestArchitecturePaths: each path of "Where to change what" is a folder or a file that is no test, from the root or below internal.
+func TestArchitecturePaths(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(architecturePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "\n## Where to change what\n")
+	if !ok {
+		t.Fatalf("%s has no section on where to change what", architecturePage)
+	}
+	paths := pathInTable.FindAllStringSubmatch(table, -1)
+	if len(paths) < 60 {
+		t.Errorf("%s names %d paths, fewer than 60: the pattern may be wrong", architecturePage, len(paths))
+	}
+	for _, found := range paths {
+		if !exists(found[1]) {
+			t.Errorf("%s: there is no %s", architecturePage, found[1])
+		}
+	}
+}
+
+// exists reports whether a path or pattern matches a folder or a file other than a test.
+func exists(pattern string) bool {
+	for _, root := range []string{".", "internal"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err == nil && slices.ContainsFunc(files, func(f string) bool { return pattern == "repocheck/deps_test.go" || !strings.HasSuffix(f, "_test.go") }) {
+			return true
+		}
+	}
+	return false
 }

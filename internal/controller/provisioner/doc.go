@@ -1,5 +1,5 @@
-// Package provisioner plans pending pods and creates the NodeClaims that they need. A plan that is based on an outdated state
-// is revalidated before NodeClaims are created.
+// Package provisioner plans pending pods, creates the NodeClaims that they need, and writes the events of pods that get none. It
+// revalidates a plan before it creates NodeClaims.
 //
 // In: pending pods, the catalog.
 // Out: NodeClaims, events on pods.

@@ -1,4 +1,4 @@
-// Package refusal explains why no node takes a pod, and names the smallest change that would help.
+// Package refusal finds the causes why no node takes a pod, and the smallest change that would help.
 //
 // In: the offerings, the pods in classes, and a solution in which some classes found no place.
 // Out: per class the causes, each with the number of offerings that it rules out, and a hint.
