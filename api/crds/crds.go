@@ -2,7 +2,7 @@
 //
 // In: nothing; the files beside it are generated from api/karpenter and api/aws/v1.
 // Out: the definitions, as YAML and as objects.
-// Never: a definition edited by hand, or an API server.
+// Never: a definition edited by hand, or a call to an API server.
 package crds
 
 import (
@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The first two lines write deep copies and what the markers of the types can say; the third adds what they cannot, the
-// last counts the change.
+// The first two commands generate deep copies, and the CRDs from the markers of the types. The third adds rules that markers
+// cannot express. The last adds a revision if the CRDs have changed.
 //
 //go:generate go tool -modfile=../../hack/tools/go.mod controller-gen object paths=../karpenter/v1;../karpenter/v1alpha1;../aws/v1
 //go:generate go tool -modfile=../../hack/tools/go.mod controller-gen crd paths=../karpenter/v1;../karpenter/v1alpha1;../aws/v1 output:crd:artifacts:config=.
@@ -43,7 +43,7 @@ type Manifest struct {
 	YAML string
 }
 
-// Manifests are the definitions as files, by name.
+// Manifests returns the definitions as files, sorted by name.
 func Manifests() []Manifest {
 	return []Manifest{
 		{Name: "ec2nodeclasses.karpenter.k8s.aws", YAML: ec2NodeClasses},
@@ -53,7 +53,7 @@ func Manifests() []Manifest {
 	}
 }
 
-// Definitions are the definitions as objects, by name, with KeyRevision. The caller owns them.
+// Definitions returns the definitions as objects, sorted by name, each with the annotation KeyRevision. The caller may change them.
 func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	manifests := Manifests()
 	definitions := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(manifests))

@@ -23,8 +23,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: ours %s, theirs %s", d.Path, text(d.Ours), text(d.Theirs))
 }
 
-// Compare lists the differences between two definitions, by path. It ignores texts for people, such as descriptions and rule messages, and
-// the order of lists that are sets: enum, required, categories, short names.
+// Compare lists the differences between two definitions, sorted by path. It ignores texts for people, such as descriptions and rule
+// messages, and the order of lists that are sets: enum, required, categories, short names.
 func Compare(ours, theirs *apiextensionsv1.CustomResourceDefinition) ([]Difference, error) {
 	a, err := tree(ours)
 	if err != nil {
@@ -37,7 +37,7 @@ func Compare(ours, theirs *apiextensionsv1.CustomResourceDefinition) ([]Differen
 	return compare("", a, b), nil
 }
 
-// tree returns the semantics of a definition as plain JSON values.
+// tree returns the name and the spec of a definition as plain JSON values.
 func tree(crd *apiextensionsv1.CustomResourceDefinition) (any, error) {
 	data, err := json.Marshal(map[string]any{"name": crd.Name, "spec": crd.Spec})
 	if err != nil {
@@ -99,7 +99,8 @@ func compareLists(path string, ours, theirs []any) []Difference {
 	return found
 }
 
-// isProse reports whether a key has a text for people. A property can have the same name, but its value is not a string.
+// isProse reports whether a key has a text for people. A property of a schema can also be called description or message, but its value is
+// an object.
 func isProse(key string, values ...any) bool {
 	if key != "description" && key != "message" {
 		return false

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Side is the controller of a fleet.
+// Side names the controller that runs on a fleet.
 type Side string
 
 // The sides.
@@ -18,7 +18,7 @@ const (
 	Upstream Side = "upstream"
 )
 
-// Keep is a folder with the results, one file per fleet and side, so that a report can be written from several runs. The zero value stores
+// Keep is a folder with the results, one file per fleet and side, so that a report can combine several runs. The zero value stores
 // nothing.
 type Keep string
 
@@ -36,7 +36,7 @@ func (k Keep) load(fleet string, by Side) (Outcome, bool, error) {
 		err = json.Unmarshal(data, &out)
 	}
 	if err != nil {
-		return out, false, fmt.Errorf("read what %s came to with %s: %w", by, fleet, err)
+		return out, false, fmt.Errorf("read the stored result of %s for fleet %s: %w", by, fleet, err)
 	}
 	return out, true, nil
 }
@@ -53,7 +53,7 @@ func (k Keep) save(fleet string, by Side, o Outcome) error {
 		err = os.WriteFile(k.file(fleet, by), data, 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("keep what %s came to with %s: %w", by, fleet, err)
+		return fmt.Errorf("store the result of %s for fleet %s: %w", by, fleet, err)
 	}
 	return nil
 }

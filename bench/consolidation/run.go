@@ -11,23 +11,23 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Patience has the limits of a run.
+// Patience limits a run.
 type Patience struct {
-	Horizon time.Duration // of the cluster's time, after pods have stopped to come and go
-	Real    time.Duration // real time for one side of one row
+	Horizon time.Duration // simulated time after Waste.Lasts
+	Real    time.Duration // real time per side of a row
 
 	Only Side // run only this side; empty: both
-	Keep Keep // stored results are not measured again
+	Keep Keep // a result that it has is not measured again
 }
 
-// Usual has the limits of make bench; Quick is a smoke test.
+// Usual is for make bench, Quick for a smoke test.
 var (
 	Usual = Patience{Horizon: 2 * time.Hour, Real: 10 * time.Minute}
 	Quick = Patience{Horizon: 2 * time.Hour, Real: 20 * time.Second}
 )
 
-// looking is the scan interval of both sides while there is nothing to do. After quiet without any action a fleet has converged: upstream
-// repeats a scan of an unchanged cluster after five minutes.
+// looking is how long a side waits between two scans while it has nothing to do. quiet is how long a fleet must see no action to count as
+// converged. It exceeds five minutes, after which upstream scans an unchanged cluster again.
 const (
 	looking = 10 * time.Second
 	quiet   = 6 * time.Minute
@@ -40,13 +40,13 @@ type Row struct {
 
 	Nodes, Pods  int
 	Price        catalog.Price // initial price
-	Least        []fleet.Step  // lower bound over time, for fleets whose pods come and go
+	Least        []fleet.Step  // lower bound over time; nil if Waste.Lasts is 0
 	Ours, Theirs Outcome
 }
 
 // Outcome is the result of one side.
 type Outcome struct {
-	Rest    time.Duration // time of the last change of the price
+	Rest    time.Duration // simulated time of the last change of the price
 	Ran     time.Duration // simulated time
 	Stopped string        // why the run was stopped; empty if the fleet converged
 	Price   catalog.Price
@@ -167,13 +167,13 @@ func (p Patience) theirs(w workload.Waste, f *fleet.Fleet) (Outcome, error) {
 	return out, nil
 }
 
-// turn is one side's run with a fleet.
+// turn is the run of one side on a fleet.
 type turn struct {
 	patience Patience
 	waste    workload.Waste
 	fleet    *fleet.Fleet
 	began    time.Time
-	still    time.Duration // since when nothing was done, in the cluster's time
+	still    time.Duration // simulated time of the last action
 	changes  int
 	stopped  string
 	over     bool
@@ -194,7 +194,7 @@ func (t *turn) goes() bool {
 	return !t.over
 }
 
-// saw records whether anything was done.
+// saw records an action, and ends the turn after quiet without one.
 func (t *turn) saw(busy bool) {
 	if busy || t.fleet.Changes() != t.changes {
 		t.still, t.changes = t.fleet.Since(), t.fleet.Changes()

@@ -57,7 +57,7 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 		"controller": {"settings: {clusterName: demo, featureGates: {drift: true}}\ncontroller: {logLevel: debug, batchMaxDuration: 10s}", []string{
 			"controller.batchMaxDuration is ignored: set settings.batchMaxDuration",
 			"controller.logLevel is ignored: set logLevel",
-			"settings.featureGates.drift is ignored: nothing takes its place: drift is always on; a NodePool's budgets bound it",
+			"settings.featureGates.drift is ignored: no replacement: drift is always on; limit it with the NodePool's disruption budgets",
 		}},
 		"none": {"settings: {clusterName: demo}", nil},
 	} {

@@ -186,7 +186,7 @@ func tellDefinitions(format *format, out io.Writer, seen []kubeclient.Definition
 				wrong++
 			}
 			if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, s.Says()); err != nil {
-				return fmt.Errorf("write the answer: %w", err)
+				return fmt.Errorf("write the output: %w", err)
 			}
 		}
 		return nil

@@ -16,7 +16,7 @@ import (
 func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
-		Short: "Say why things are as they are",
+		Short: "Explain why nodes are not disrupted or cannot be drained",
 	}
 	cmd.AddCommand(newExplainNode(), newExplainBlockers())
 	return cmd
@@ -32,13 +32,13 @@ func newExplainBlockers() *cobra.Command {
 	var b blockersFlags
 	cmd := &cobra.Command{
 		Use:   "blockers",
-		Short: "Say which pods and PodDisruptionBudgets keep nodes from being emptied",
-		Long: `Lists what blocks the drain of nodes of NodePools: PodDisruptionBudgets that can never
-allow a disruption, pods that several of them select, budgets without room now, and
-pods with do-not-disrupt. Each row has the owner of the pods and the fix. It changes
-nothing.
+		Short: "List the pods and PodDisruptionBudgets that block the drain of nodes",
+		Long: `Lists what blocks the drain of nodes of NodePools: PodDisruptionBudgets that allow no
+disruption, now or ever; pods that more than one PodDisruptionBudget selects; and pods
+with the annotation karpenter.sh/do-not-disrupt. Each row names the owners of the pods
+and the fix. The command changes nothing.
 
-Exit status: 0 no blocker lasts, 1 a blocker lasts until a user changes it.`,
+Exit status: 0 no blocker needs a change, 1 a blocker remains until a user changes it.`,
 		Example: `  joiner explain blockers
   joiner explain blockers -o json`,
 		Args: cobra.NoArgs,
@@ -72,7 +72,7 @@ func (b *blockersFlags) tell(out io.Writer, found []snapshot.Blocker) error {
 		})
 	}
 	if err := b.out.write(out, func() string { return blockersText(rows) }, func() any { return rows }); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+		return fmt.Errorf("write the output: %w", err)
 	}
 	if deadlocks > 0 {
 		return Findings{deadlocks}
@@ -80,10 +80,10 @@ func (b *blockersFlags) tell(out io.Writer, found []snapshot.Blocker) error {
 	return nil
 }
 
-// blockersText returns a paragraph for each blocker.
+// blockersText returns one paragraph per blocker.
 func blockersText(rows []output.Blocker) string {
 	if len(rows) == 0 {
-		return "Nothing keeps a node from being emptied.\n"
+		return "No pod or PodDisruptionBudget blocks the drain of a node.\n"
 	}
 	var b strings.Builder
 	for i, r := range rows {
@@ -96,7 +96,7 @@ func blockersText(rows []output.Blocker) string {
 		}
 		fmt.Fprintf(&b, "%s %s\n", r.Kind, title)
 		if len(r.Workloads) > 0 {
-			fmt.Fprintf(&b, "  whose  %s\n", some(r.Workloads))
+			fmt.Fprintf(&b, "  owners %s\n", some(r.Workloads))
 		}
 		fmt.Fprintf(&b, "  pods   %d: %s\n  nodes  %d: %s\n", len(r.Pods), some(r.Pods), len(r.Nodes), some(r.Nodes))
 		if r.Fix != "" {

@@ -110,13 +110,13 @@ func (o *format) write(w io.Writer, text func() string, value func() any) error 
 	}
 	data, err := json.MarshalIndent(value(), "", "  ")
 	if err != nil {
-		return fmt.Errorf("write the answer as JSON: %w", err)
+		return fmt.Errorf("write the output as JSON: %w", err)
 	}
 	data = escaped(data, *o == asYAML)
 	data = append(data, '\n')
 	if *o == asYAML {
 		if data, err = yaml.JSONToYAML(data); err != nil {
-			return fmt.Errorf("write the answer as YAML: %w", err)
+			return fmt.Errorf("write the output as YAML: %w", err)
 		}
 	}
 	_, err = w.Write(data)

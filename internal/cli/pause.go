@@ -182,7 +182,7 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 	for i := range pools.Items {
 		if note, ok := pools.Items[i].Annotations[karpv1.AnnotationPaused]; ok && note != "false" {
 			if _, err := fmt.Fprintf(out, "NodePool %s has a pause of its own (%s: %q): joiner resume %s\n", pools.Items[i].Name, karpv1.AnnotationPaused, note, pools.Items[i].Name); err != nil {
-				return fmt.Errorf("write the answer: %w", err)
+				return fmt.Errorf("write the output: %w", err)
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func (p *pauseFlags) doubt(ctx context.Context, out io.Writer, api client.Reader
 		note = fmt.Sprintf("the controller reads ConfigMap %s/%s, not this one: say --namespace %[1]s, or leave it out", found[0], kubeclient.PauseName)
 	}
 	if _, err := fmt.Fprintln(out, "note: "+note); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func (p *pauseFlags) sayOfAll(ctx context.Context, out io.Writer, api client.Cli
 		return nil
 	}
 	if _, err := fmt.Fprintf(out, "all NodePools are still paused, by %s: joiner resume\n", lever); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func say(out io.Writer, what, value, was string, changed bool) error {
 		text += " (before: until joiner resume)"
 	}
 	if _, err := fmt.Fprintf(out, "%s: %s\n", what, text); err != nil {
-		return fmt.Errorf("write the answer: %w", err)
+		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func TestBlockersAreTold(t *testing.T) {
 		{Kind: snapshot.AskedFor, Why: "pods have the annotation karpenter.sh/do-not-disrupt", Pods: []string{"a/8"}, Nodes: []string{"m"}},
 	})
 	const want = `NeverAllows PodDisruptionBudget a/b: maxUnavailable 0 never allows a disruption
-  whose  Deployment a/web
+  owners Deployment a/web
   pods   7: a/1, a/2, a/3, a/4, a/5 and 2 more
   nodes  1: n
   fix    set maxUnavailable to 1 or more
@@ -247,7 +247,7 @@ AskedFor pods have the annotation karpenter.sh/do-not-disrupt
 		t.Errorf("it ends with %v, want one finding", err)
 	}
 	out.Reset()
-	if err := b.tell(&out, nil); err != nil || out.String() != "Nothing keeps a node from being emptied.\n" {
+	if err := b.tell(&out, nil); err != nil || out.String() != "No pod or PodDisruptionBudget blocks the drain of a node.\n" {
 		t.Errorf("nothing is told as %q, %v", out.String(), err)
 	}
 }

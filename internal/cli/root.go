@@ -69,7 +69,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 		err = execute(ctx, root, args)
 	}
 	if out, ok := root.OutOrStdout().(*answer); ok && out.lost != nil {
-		err = fmt.Errorf("write the answer: %w", message.Plain(out.lost)) // help texts ignore what becomes of them
+		err = fmt.Errorf("write the output: %w", message.Plain(out.lost)) // help texts ignore what becomes of them
 	}
 	var found Findings
 	var unseen Unseen

@@ -1,22 +1,22 @@
 package config
 
-// Leftover is a value of Karpenter's chart before 1.0. Newer charts of Karpenter ignore it, and Joiner's chart reports it.
+// Leftover is a value of Karpenter's Helm chart before 1.0 that later versions ignore. Joiner's chart ignores it, too, and prints Says.
 type Leftover struct {
 	Path string // "settings.aws.defaultInstanceProfile"
-	Says string // the replacement
+	Says string // what to set instead, or that there is no replacement
 }
 
-// Leftovers returns these values, sorted by path. A path includes everything below it.
+// Leftovers returns all leftovers, sorted by path. A path includes the values below it.
 func Leftovers() []Leftover {
 	const (
 		class      = "set spec.instanceProfile of the EC2NodeClass"
-		noRole     = "give the controller's role by IRSA or Pod Identity; no other role is assumed"
-		noLimit    = "set spec.kubelet.maxPods of the EC2NodeClass, where another number than the VPC CNI's is wanted"
-		eni        = "nothing takes its place: pods that ask for vpc.amazonaws.com/pod-eni get nodes that have it"
+		noRole     = "assign the controller's role by IRSA or EKS Pod Identity; the controller assumes no other role"
+		noLimit    = "set spec.kubelet.maxPods of the EC2NodeClass to override the VPC CNI's pod limit"
+		eni        = "no replacement: pods that request vpc.amazonaws.com/pod-eni get nodes that have it"
 		logs       = "set logLevel"
-		drift      = "nothing takes its place: drift is always on; a NodePool's budgets bound it"
+		drift      = "no replacement: drift is always on; limit it with the NodePool's disruption budgets"
 		newClass   = "set spec.tags of the EC2NodeClass"
-		unnumbered = "nothing takes its place"
+		unnumbered = "no replacement"
 	)
 	return []Leftover{
 		{"aws.defaultInstanceProfile", class},
@@ -28,7 +28,7 @@ func Leftovers() []Leftover {
 		{"controller.logEncoding", unnumbered},
 		{"controller.logLevel", logs},
 		{"controller.outputPaths", "set logOutputPaths"},
-		{"defaultProvisioner", "make a NodePool"},
+		{"defaultProvisioner", "create a NodePool"},
 		{"logConfig", logs},
 		{"logEncoding", unnumbered},
 		{"settings.assumeRoleARN", noRole},

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// PlanText writes a plan as scenarios expect it.
+// PlanText returns a plan in the text format of the plans that scenarios expect.
 //
 //	buy 2 x general: m5.large us-east-1a on-demand 0.096
 //	  or m5a.large; us-east-1b; spot
@@ -24,9 +24,11 @@ import (
 //	  hint: …
 //	total 0.192, bound 0.18, 5 pods in 3 classes
 //
-// "or" lists the alternatives of the planned NodeClaim: types; zones; capacity types. An
-// offering of a capacity reservation has its id after the price. Adjacent planned
-// NodeClaims that differ only in their pods' names are written together.
+// The first kind of line is a planned NodeClaim with its cheapest offering. "or" lists the
+// other instance types, zones and capacity types that the NodeClaim allows. "relaxed" is a
+// label with fewer values than minValues requires. If the offering is one of a capacity
+// reservation, the ID of the reservation follows the price. Adjacent planned NodeClaims
+// that differ only in the names of their pods share one entry.
 func PlanText(p packing.Plan) string {
 	var w writer
 	for i := 0; i < len(p.PlannedNodes); {

@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 	return d.screen.failed()
 }
 
-// start starts lab and controller.
+// start starts the lab and the controller.
 func (d *show) start(ctx context.Context) error {
 	done := func() {}
 	step := func(text string) {
@@ -117,7 +117,7 @@ func (d *show) start(ctx context.Context) error {
 }
 
 func (d *show) caseOne(ctx context.Context) error {
-	d.screen.title("1  Five pods want nodegroup=karpenter; the pool allows t2 and t3, small and medium")
+	d.screen.title("1  Five pods select nodegroup=karpenter; the NodePool allows t2 and t3, small and medium")
 	text := fill(d.lab, caseOne)
 	d.plans = append(d.plans, text)
 	if err := d.lab.Apply(ctx, text); err != nil {
@@ -131,7 +131,7 @@ func (d *show) mixed(ctx context.Context) error {
 	for _, k := range kinds() {
 		total += int(k.pods)
 	}
-	d.screen.title(fmt.Sprintf("2  %d mixed pods; a pool of amd64 and arm64", total))
+	d.screen.title(fmt.Sprintf("2  %d mixed pods; the NodePool allows amd64 and arm64", total))
 	text, err := mixedManifest(d.lab)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (d *show) untilRunning(ctx context.Context, pods int) error {
 }
 
 func (d *show) scaleToZero(ctx context.Context) error {
-	d.screen.title("3  Everything is scaled to zero; nodes leave")
+	d.screen.title("3  All Deployments are scaled to zero; Joiner terminates the empty nodes")
 	var deployments appsv1.DeploymentList
 	if err := d.lab.Client.List(ctx, &deployments); err != nil {
 		return fmt.Errorf("list deployments: %w", err)
@@ -168,20 +168,20 @@ func (d *show) scaleToZero(ctx context.Context) error {
 	}
 	err := d.until(ctx, func(s standing) bool { return s.pods == 0 && s.nodes+s.coming == 0 && d.alive() == 0 })
 	if err != nil {
-		return fmt.Errorf("wait for the nodes to leave: %w", err)
+		return fmt.Errorf("wait until all nodes are terminated: %w", err)
 	}
 	d.screen.event(bold, "empty", "no pod, no node, no instance")
 	return nil
 }
 
-// clear deletes the demo's objects, so that the NodePools of a lab that is kept launch no nodes for the user's pods.
+// clear deletes the demo's objects. Without it, the demo's NodePools would launch nodes for the user's pods while the lab stays up.
 func (d *show) clear(ctx context.Context) error {
 	if err := d.lab.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the demo's namespace: %w", err)
 	}
 	for _, all := range []client.Object{&karpenterv1.NodePool{}, &awsv1.EC2NodeClass{}} {
 		if err := d.lab.Client.DeleteAllOf(ctx, all); err != nil {
-			return fmt.Errorf("delete what the demo applied: %w", err)
+			return fmt.Errorf("delete the demo's NodePools and EC2NodeClasses: %w", err)
 		}
 	}
 	err := d.until(ctx, func(standing) bool {
@@ -190,7 +190,7 @@ func (d *show) clear(ctx context.Context) error {
 		return d.lab.Client.List(ctx, &pools) == nil && d.lab.Client.List(ctx, &classes) == nil && len(pools.Items)+len(classes.Items) == 0
 	})
 	if err != nil {
-		return fmt.Errorf("wait until what the demo applied is gone: %w", err)
+		return fmt.Errorf("wait until the demo's NodePools and EC2NodeClasses are deleted: %w", err)
 	}
 	return nil
 }
@@ -206,7 +206,7 @@ func (d *show) alive() int {
 	return n
 }
 
-// until looks a few times a second whether things stand as wanted.
+// until polls until wanted returns true. It fails when the lab or the controller ends, when the output cannot be written, or after patience.
 func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -218,7 +218,7 @@ func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 		if wanted(s) {
 			return nil
 		}
-		d.screen.setStatus(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d on their way · $%s/h", s.running, s.pods, s.nodes, s.coming, s.price))
+		d.screen.setStatus(fmt.Sprintf("           %d of %d pods run · %d nodes ready, %d joining · $%s/h", s.running, s.pods, s.nodes, s.coming, s.price))
 		if err := d.screen.failed(); err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 	}
 }
 
-// explain adds the lab's evidence to an error. After Ctrl-C, or when the output cannot be written, it returns that error alone.
+// explain adds the lab's evidence to an error. After Ctrl-C, or when the output cannot be written, it returns only that cause.
 func (d *show) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -256,7 +256,7 @@ func (d *show) summary(ctx context.Context, full standing) {
 	if bound, err := d.bound(ctx); err != nil {
 		rows = append(rows, [2]string{"lower bound", "not known: " + err.Error()})
 	} else {
-		rows = append(rows, [2]string{"no plan can cost less than", fmt.Sprintf("$%.4f (paid: %+.0f %%)", bound, 100*(full.price.Dollars()/bound-1))})
+		rows = append(rows, [2]string{"lower bound", fmt.Sprintf("$%.4f (Joiner's price: %+.0f %%)", bound, 100*(full.price.Dollars()/bound-1))})
 	}
 	d.screen.table(append(rows,
 		[2]string{"Pending to Running", fmt.Sprintf("median %s, worst %s", full.median, full.worst)},
@@ -283,10 +283,10 @@ func (d *show) bound(ctx context.Context) (float64, error) {
 		LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
 	}
 	if err := json.Unmarshal(out, &plan); err != nil {
-		return 0, fmt.Errorf("read the answer of joiner plan: %w", err)
+		return 0, fmt.Errorf("parse the output of joiner plan: %w", err)
 	}
 	if plan.LowerBoundPerHour <= 0 {
-		return 0, errors.New("joiner plan gave none")
+		return 0, errors.New("joiner plan returned no lower bound")
 	}
 	return plan.LowerBoundPerHour, nil
 }

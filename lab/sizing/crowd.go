@@ -24,13 +24,13 @@ const (
 	poolName     = "crowd"
 	instanceType = "m5.4xlarge"
 	burstPerNode = 10             // pods of a burst that fill one node
-	batch        = 500            // nodes that are made at once
-	copyMark     = "sizing/copy"  // label of nodes that are copies of the first: no DaemonSet is for them
-	burstMark    = "sizing/burst" // label of the pods that come at one moment
+	batch        = 500            // nodes that are created together
+	copyMark     = "sizing/copy"  // label of copied Nodes, which the DaemonSets exclude
+	burstMark    = "sizing/burst" // label of the first pod and of the pods of a burst
 )
 
-// crowd is a cluster that will have many nodes. The controller launches the first node, which joins like every node of the lab. The others
-// are copies: instances that run without booting, with NodeClaims and Nodes like those of the first.
+// crowd builds a cluster with many nodes. The controller launches the first node, which joins as any node of the lab does. The other nodes
+// are copies of it: instances that run without booting, each with a NodeClaim and a Node.
 type crowd struct {
 	lab *lab.Lab
 	say func(string)
@@ -39,12 +39,12 @@ type crowd struct {
 	claim     *karpenterv1.NodeClaim // of the first node
 	node      *corev1.Node
 	instance  world.Instance
-	names     []string // Nodes of the copies
+	names     []string // names of the copied Nodes
 	lastAdded string   // name of the last pod
 }
 
-// manifest returns the NodePool of the test. It allows one instance type, so that the cluster does not depend on prices. Its budget allows
-// all nodes: copies have no kubelet, so they may be not ready for a while when their leases are renewed late.
+// manifest returns the NodePool of the test. It allows one instance type, so that the cluster does not depend on prices. Its budget is
+// 100 %, because not-ready nodes count against budgets: a copy has no kubelet, and is not ready for a while if its lease is renewed late.
 func (c *crowd) manifest() string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1
@@ -75,7 +75,7 @@ metadata: {name: %[5]s}
 `, poolName, lab.NodeRole, c.lab.Cluster, instanceType, namespace)
 }
 
-// grow creates the cluster. The controller has ended when it returns.
+// grow creates the cluster with the given number of copies. It stops the controller before it creates them.
 func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
 	if err := c.spareCopies(ctx); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
 		return err
 	}
 	run.Kill()
-	c.say(fmt.Sprintf("  Making %d nodes with %d pods", nodes, nodes*PodsPerNode))
+	c.say(fmt.Sprintf("  Creating %d nodes with %d pods", nodes, nodes*PodsPerNode))
 	for made := 0; made < nodes; {
 		n := min(batch, nodes-made)
 		if err := c.copies(ctx, made, n); err != nil {
@@ -103,7 +103,7 @@ func (c *crowd) grow(ctx context.Context, joiner string, nodes int) error {
 	return c.served(ctx)
 }
 
-// spareCopies keeps DaemonSet pods off copies, which have no kubelet to run them.
+// spareCopies excludes copies, which have no kubelet, from the DaemonSets in kube-system.
 func (c *crowd) spareCopies(ctx context.Context) error {
 	api := c.lab.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem)
 	sets, err := api.List(ctx, metav1.ListOptions{})
@@ -122,7 +122,8 @@ func (c *crowd) spareCopies(ctx context.Context) error {
 	return nil
 }
 
-// first waits until the controller has launched a node for one pod, and keeps its objects as a template.
+// first waits until the controller has launched a node for one pod. It stores the NodeClaim, the Node and the instance as the template of the
+// copies.
 func (c *crowd) first(ctx context.Context) error {
 	pod := waiting("first")
 	err := c.until(ctx, 2*time.Minute, "the first pod", func(ctx context.Context) (bool, error) {
@@ -150,7 +151,7 @@ func (c *crowd) first(ctx context.Context) error {
 			return false, err
 		}
 		for _, i := range c.lab.Instances() {
-			if strings.HasSuffix(claim.Status.ProviderID, "/"+i.ID) && i.Tags["Name"] != "" { // the last that the controller writes of it
+			if strings.HasSuffix(claim.Status.ProviderID, "/"+i.ID) && i.Tags["Name"] != "" { // the controller writes the tag Name last
 				c.claim, c.node, c.instance, c.pool = claim, node, i, claim.OwnerReferences[0].UID
 			}
 		}
@@ -158,7 +159,7 @@ func (c *crowd) first(ctx context.Context) error {
 	})
 }
 
-// launch starts instances like the first that do not boot, and waits until they run.
+// launch starts n instances like that of the first node, but without a boot, and waits until they run.
 func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
 	tags := maps.Clone(c.instance.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })
@@ -177,14 +178,14 @@ func (c *crowd) launch(ctx context.Context, n int) ([]world.Instance, error) {
 		return nil, fmt.Errorf("launch %d instances: %w", n, err)
 	}
 	if len(out) != n {
-		return nil, errors.New("fewer instances were launched than were asked for")
+		return nil, errors.New("the emulator launched fewer instances than requested")
 	}
 	return out, rest(ctx, 2*c.lab.Pace.Pending)
 }
 
-// served waits until the API server serves the last stored object.
+// served waits until the API server returns the last pod from its cache.
 func (c *crowd) served(ctx context.Context) error {
-	return c.until(ctx, 5*time.Minute, "the API server to know all pods", func(ctx context.Context) (bool, error) {
+	return c.until(ctx, 5*time.Minute, "the API server to return the last pod from its cache", func(ctx context.Context) (bool, error) {
 		_, err := c.lab.Kube.CoreV1().Pods(namespace).Get(ctx, c.lastAdded, metav1.GetOptions{ResourceVersion: "0"})
 		if apierrors.IsNotFound(err) {
 			return false, nil
@@ -193,7 +194,7 @@ func (c *crowd) served(ctx context.Context) error {
 	})
 }
 
-// until waits until ok returns true; its timeout error names what it waited for.
+// until polls until ok returns true. The timeout error contains what, the state that is awaited.
 func (c *crowd) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, ok); err != nil {
 		return fmt.Errorf("wait for %s: %w\n%s", what, err, c.lab.Evidence(ctx))

@@ -60,7 +60,7 @@ type classWriter interface {
 	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
 }
 
-// Reconciler resolves each EC2NodeClass to AWS resources, and keeps its status.
+// Reconciler resolves each EC2NodeClass to AWS resources, and writes them to its status.
 type Reconciler struct {
 	Cache     client.Reader // reads objects from the informers
 	Objects   classWriter   // writes objects to the API server
@@ -75,16 +75,16 @@ type Reconciler struct {
 	Tester       DryRunner // dry runs of launches; nil disables them
 	Offers       *offerings.RequestBuilder
 	Diagnoses    *diagnoser.Diagnoser // preflight checks whether nodes can join; nil disables them
-	VPC          string               // of the cluster; empty if it is not known
-	Isolated     bool                 // IAM cannot be reached: the instance profiles that classes name are not checked
+	VPC          string               // ID of the cluster's VPC; empty if unknown
+	Isolated     bool                 // IAM cannot be reached, so spec.instanceProfile is not checked
 	Refresh      time.Duration        // how often AWS resources are read
-	Batch        *loop.Batch          // asked when a class becomes ready
+	Batch        *loop.Batch          // gets a request for a plan when a class becomes ready
 	Tell         loop.EventRecorder
 	Metrics      *metrics.Metrics
 	Log          *slog.Logger
 
 	Failures  loop.Backoff // back-off by object name; the zero value is empty
-	farewells loop.Backoff // Failures to let a class go, which need not wait for as long as those before had to
+	farewells loop.Backoff // back-off of finalize, so that a deletion does not wait for the back-off in Failures
 	Trials    trials       // results of dry runs by class; the zero value is empty
 }
 
@@ -112,7 +112,7 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // visit updates the status of a class that is not being deleted.
 func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
-		// Before anything is created for the class: if it were deleted in between, its resources would be left behind.
+		// The finalizer comes first: without it, AWS resources of a class that is deleted now would be left behind.
 		held, err := n.Objects.PatchClass(ctx, class, holdClass)
 		if err != nil {
 			return time.Time{}, err
@@ -173,9 +173,9 @@ func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
 			}
 		}
 		if wasReady {
-			n.Log.Error("EC2NodeClass is not ready any more", "EC2NodeClass", class.Name, "cause", strings.Join(wrong, "; "))
+			n.Log.Error("EC2NodeClass is no longer ready", "EC2NodeClass", class.Name, "cause", strings.Join(wrong, "; "))
 		}
-		// Unknown conditions, as each new class has them, are no reason for a warning.
+		// Unknown conditions cause no warning: every new class has them.
 		if slices.ContainsFunc(class.Status.Conditions, isFalse) {
 			n.Tell.Tell(class, kubeclient.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
 		}
@@ -187,7 +187,7 @@ func isFalse(c metav1.Condition) bool {
 	return c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status == metav1.ConditionFalse
 }
 
-// look asks AWS about all that the class names. One question that fails stops no other.
+// look reads the AWS resources that the class selects. After a failed read it continues with the others.
 func (n *Reconciler) look(ctx context.Context, class *awsv1.EC2NodeClass) resolvedClass {
 	var f resolvedClass
 	f.subnets, f.missingSubnets, f.subnetErr = n.Networks.Subnets(ctx, n.VPC, subnetTerms(class))
@@ -222,7 +222,7 @@ func (n *Reconciler) profile(ctx context.Context, class *awsv1.EC2NodeClass) (st
 		profile, err := n.Profiles.Profile(ctx, *given)
 		if err == nil && profile.Role == "" {
 			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileWithoutRole",
-				"instance profile %q has no role: put the nodes' role into it, or correct spec.instanceProfile of the EC2NodeClass", *given)
+				"instance profile %q has no role: add the node role to the instance profile, or correct spec.instanceProfile of the EC2NodeClass", *given)
 		}
 		if awserr.Is(err, awserr.Gone) {
 			return *given, awserr.Misuse("GetInstanceProfile", "InstanceProfileNotFound",
@@ -239,7 +239,7 @@ func (n *Reconciler) profile(ctx context.Context, class *awsv1.EC2NodeClass) (st
 	return profile.Name, err
 }
 
-// finalize deletes what was created for the class, once no NodeClaim uses it.
+// finalize deletes the AWS resources that were created for the class once no NodeClaim uses the class, and then removes the finalizer.
 func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
 		return time.Time{}, nil
@@ -255,7 +255,7 @@ func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (t
 		}
 	}
 	if len(waiting) > 0 {
-		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+loop.Count(len(waiting), "NodeClaim")+" to end: "+
+		n.Tell.Tell(class, "WaitingOnNodeClaimTermination", "Waiting for "+loop.Count(len(waiting), "NodeClaim")+" to terminate: "+
 			strings.Join(waiting[:min(5, len(waiting))], ", "))
 		return time.Now().Add(time.Minute), nil // the deletion of a claim triggers an earlier reconcile
 	}
@@ -273,6 +273,6 @@ func (n *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (t
 	if err != nil {
 		return time.Time{}, err
 	}
-	n.Log.Info("released EC2NodeClass", "EC2NodeClass", class.Name)
+	n.Log.Info("finalized EC2NodeClass", "EC2NodeClass", class.Name)
 	return time.Time{}, nil
 }

@@ -18,13 +18,13 @@ type TypeMarket interface {
 type CostSum struct {
 	Market TypeMarket
 	Pool   string                     // name of the NodePool
-	types  map[[2]string]catalog.Type // by class and name
-	Sum    catalog.Price              // price per hour of its nodes
+	types  map[[2]string]catalog.Type // by node class and type name
+	Sum    catalog.Price              // price per hour of the instances added so far
 }
 
-// Add counts the instance of a claim at the price of its offering. If the class no longer has the offering, for example
-// because it has no subnet or image for it, the list price counts. An instance that is not launched yet, or that AWS no
-// longer offers, counts as 0.
+// Add adds the price of the claim's offering. If the class no longer has the offering, for example because its subnet or
+// image is gone, an on-demand instance counts at the type's on-demand price in another zone, and any other at the list price.
+// A claim that is not launched yet counts as 0, and so does an offering without a known price.
 func (b *CostSum) Add(claim *karpv1.NodeClaim) {
 	ref := claim.Spec.NodeClassRef
 	if b.Market == nil || ref == nil || claim.Status.ProviderID == "" {

@@ -21,11 +21,12 @@ func IsServed(ref *karpv1.NodeClassReference) bool {
 	return ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
 }
 
-// AnnotationInterrupted marks a claim whose instance AWS will interrupt: the kind of the interruption message, a space, and
-// when the message was processed (RFC 3339). The mark survives a restart, and the next leader continues from it.
+// AnnotationInterrupted marks a NodeClaim whose instance AWS will interrupt. The value is the kind of the interruption
+// message, a space, and when the controller processed the message (RFC 3339). After a restart, the new leader continues
+// from it.
 const AnnotationInterrupted = "joiner.sh/interrupted"
 
-// HurryEvery is how often an urgent replacement is checked.
+// HurryEvery is the minimum time between two requests for an immediate plan.
 const HurryEvery = time.Second
 
 // IsOpen reports whether kube-scheduler may still bind pods to the Node.
@@ -37,11 +38,11 @@ func IsOpen(node *corev1.Node) bool {
 
 // Annotations of NodePools about drift.
 const (
-	AnnotationDriftAllow = "joiner.sh/drift-allow" // on a NodePool, the mass drift that the user allows, by what its condition DriftHeld calls it
-	AnnotationDriftState = "joiner.sh/drift-state" // on a NodePool, what was found in AWS when a mass drift began to wait for the user, as a hash; it goes with the condition DriftHeld
+	AnnotationDriftAllow = "joiner.sh/drift-allow" // on a NodePool, the mass drift that the user allows: the hash that the condition DriftHeld shows
+	AnnotationDriftState = "joiner.sh/drift-state" // on a NodePool, a hash of the resources that were found in AWS when the condition DriftHeld was set
 )
 
-// NodesOf returns the Nodes of a claim: the one that it was registered with; none before its registration.
+// NodesOf returns the Node that the claim was registered with; none before the registration.
 func NodesOf(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeClaim) ([]*corev1.Node, error) {
 	nodes, err := cluster.NodesOf(ctx, claim.Status.ProviderID)
 	if err != nil {
@@ -51,9 +52,9 @@ func NodesOf(ctx context.Context, cluster loop.NodeReader, claim *karpv1.NodeCla
 }
 
 // DeadlineOf returns when the pods of the claim will be deleted by force, as recorded on the claim; the zero time if nothing
-// is recorded. A time that cannot be parsed counts as none, and is written again. The same applies to a time that was long
-// over when the claim was deleted. A repair recorded it and did not delete the claim, because the node recovered in between.
-// Pods that leave such a node later for another reason get their full grace period.
+// is recorded. A time that cannot be parsed counts as none, and the controller replaces it. The same applies to a time more
+// than deadlineStale before the claim's deletion: it is from a repair that was aborted because the node recovered. If such a
+// node is drained later for another reason, its pods get their full grace period.
 func DeadlineOf(claim *karpv1.NodeClaim) time.Time {
 	at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
 	if err != nil || claim.DeletionTimestamp != nil && at.Before(claim.DeletionTimestamp.Add(-deadlineStale)) {
@@ -62,10 +63,10 @@ func DeadlineOf(claim *karpv1.NodeClaim) time.Time {
 	return at
 }
 
-// deadlineStale is how long before the deletion of a claim its deadline may be over: a repair writes both within seconds.
+// deadlineStale is how far a valid deadline may be before the deletion of its claim. A repair writes both within seconds.
 const deadlineStale = 5 * time.Minute
 
-// SymptomsOf returns the conditions of the Node that node auto repair judges.
+// SymptomsOf returns the conditions of the Node as input for node auto repair.
 func SymptomsOf(node *corev1.Node) []lifecycle.Symptom {
 	out := make([]lifecycle.Symptom, 0, len(node.Status.Conditions))
 	for _, c := range node.Status.Conditions {
@@ -74,10 +75,10 @@ func SymptomsOf(node *corev1.Node) []lifecycle.Symptom {
 	return out
 }
 
-// ailmentOf is the condition that the Node is unwell by; empty if it is not.
+// ailmentOf returns the condition by which node auto repair counts the Node as unhealthy; empty if it is healthy.
 func ailmentOf(node *corev1.Node) string { return lifecycle.Diagnose(SymptomsOf(node)).Condition }
 
-// ClaimSeen returns what the lifecycle needs of a NodeClaim.
+// ClaimSeen converts a NodeClaim to the input of package lifecycle.
 func ClaimSeen(claim *karpv1.NodeClaim) lifecycle.Claim {
 	conditions := claim.StatusConditions()
 	out := lifecycle.Claim{
@@ -118,7 +119,7 @@ func Readiness(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// IsKept reports whether the pool is a static pool of this controller.
+// IsKept reports whether the pool is a static NodePool of this controller that is not being deleted.
 func IsKept(pool *karpv1.NodePool) bool {
 	return pool.Spec.Replicas != nil && pool.DeletionTimestamp == nil && IsServed(pool.Spec.Template.Spec.NodeClassRef)
 }
@@ -133,8 +134,8 @@ func NodeLimit(pool *karpv1.NodePool) *int {
 	return &n
 }
 
-// ReadyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the ID, only the Node counts that the claim was
-// registered with.
+// ReadyNodes returns the provider IDs of ready Nodes. If a NodeClaim has the provider ID, only the Node that the claim was
+// registered with counts.
 func ReadyNodes(ctx context.Context, reader client.Reader) (map[string]bool, error) {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {

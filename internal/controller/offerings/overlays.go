@@ -20,19 +20,20 @@ type overlayWriter interface {
 	PatchOverlay(ctx context.Context, overlay *karpv1alpha1.NodeOverlay, change func(*karpv1alpha1.NodeOverlay)) (*karpv1alpha1.NodeOverlay, error)
 }
 
-// OverlayReconciler keeps the status of NodeOverlays: whether they are applied. Market applies them.
+// OverlayReconciler writes to the status of each NodeOverlay whether the overlay is applied. Market applies the overlays.
 type OverlayReconciler struct {
 	Cache   client.Reader    // reads objects from the informers
 	Objects overlayWriter    // writes objects to the API server
 	Market  *Catalogs        // offerings of EC2
-	Batch   *loop.Batch      // asked for a plan when an overlay is applied, or no longer
+	Batch   *loop.Batch      // gets a request for a plan when the readiness of an overlay changes
 	Metrics *metrics.Metrics // the metrics of this process
 	Log     *slog.Logger     // the log of this process
 
 	failures loop.Backoff
 }
 
-// AllOverlays is the only request of the loop: a change of one overlay may resolve the conflict of another.
+// AllOverlays is the name of the loop's only request. Each reconcile evaluates all overlays, because a change of one may
+// resolve the conflict of another.
 const AllOverlays = "all"
 
 // overlayRefresh is how often overlays are evaluated without a change.
@@ -76,7 +77,7 @@ func (o *OverlayReconciler) visit(ctx context.Context) (time.Time, error) {
 		isReady := written.StatusConditions().IsReady()
 		isNews = isNews || isReady != wasReady
 		if isReady != wasReady {
-			o.Log.Info("NodeOverlay changed", "NodeOverlay", overlay.Name, "ready", isReady, "cause", verdict.message)
+			o.Log.Info("NodeOverlay readiness changed", "NodeOverlay", overlay.Name, "ready", isReady, "cause", verdict.message)
 		}
 	}
 	if isNews {

@@ -10,12 +10,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Settings returns what an EC2NodeClass sets that changes what a node of it
-// offers: family, kubelet, disks, interfaces. The error names the field that
-// cannot be read; the settings are then those without it.
+// Settings returns the fields of an EC2NodeClass that change the capacity of its
+// nodes: AMI family, kubelet, volumes, network interfaces. If a field cannot be
+// parsed, the error names the field, and the settings lack it and the fields of
+// spec.kubelet that are read after it.
 //
-// Not in the object, and left at their zero values: ReservedENIs,
-// MemoryOverhead, Measured, PlacementStrategy.
+// The caller sets the fields that are not in the object: ReservedENIs,
+// MemoryOverhead, Measured, PlacementGroup and PlacementStrategy.
 func Settings(class *awsv1.EC2NodeClass) (catalog.Settings, error) {
 	spec := class.Spec
 	out := catalog.Settings{
@@ -98,5 +99,5 @@ func reserved(field string, quantities map[string]string) (map[string]int64, err
 	return out, nil
 }
 
-// nestedVirtualizationOn is the value of spec.cpuOptions.nestedVirtualization that switches it on.
+// nestedVirtualizationOn is the value of spec.cpuOptions.nestedVirtualization that enables it.
 const nestedVirtualizationOn = "enabled"

@@ -46,7 +46,7 @@ func spreadProblems(path string, all []corev1.TopologySpreadConstraint) []proble
 			}
 		}
 		if c.MaxSkew < 1 {
-			out = append(out, problem{fmt.Sprintf("%s.maxSkew: %d is not at least 1", at, c.MaxSkew), "maxSkew", fmt.Sprint(c.MaxSkew)})
+			out = append(out, problem{fmt.Sprintf("%s.maxSkew: %d is less than 1", at, c.MaxSkew), "maxSkew", fmt.Sprint(c.MaxSkew)})
 		}
 		out = append(out, minDomainsProblems(at, c)...)
 		out = append(out, topologyProblem(at, c.TopologyKey)...)

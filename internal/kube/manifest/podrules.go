@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// tolerationProblems are those of tolerations.
+// tolerationProblems returns the problems of tolerations.
 // Source: ValidateTolerations of k8s.io/kubernetes, pkg/apis/core/validation.
 func tolerationProblems(path string, all []corev1.Toleration) []problem {
 	var out []problem
@@ -26,20 +26,20 @@ func tolerationProblems(path string, all []corev1.Toleration) []problem {
 		case !slices.Contains([]corev1.TolerationOperator{"", "Exists", "Equal", "Lt", "Gt"}, t.Operator):
 			out = append(out, problem{fmt.Sprintf("%s: operator %q is unknown; use Exists or Equal", at, t.Operator), "operator", string(t.Operator)})
 		case t.Operator == corev1.TolerationOpExists && t.Value != "":
-			text := fmt.Sprintf("%s: operator Exists takes no value, and %q is given; use Equal, or leave the value out", at, t.Value)
+			text := fmt.Sprintf("%s: operator Exists allows no value, but the value is %q; use operator Equal, or remove the value", at, t.Value)
 			out = append(out, problem{text, "value", t.Value})
 		case t.Key == "" && t.Operator != corev1.TolerationOpExists:
-			out = append(out, problem{at + ": the key is missing; write it, or operator: Exists for all taints", "tolerations", ""})
+			out = append(out, problem{at + ": the key is missing; set it, or use operator Exists to tolerate all taints", "tolerations", ""})
 		}
 		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-			text := at + ": tolerationSeconds goes with effect NoExecute alone; use that effect, or leave tolerationSeconds out"
+			text := at + ": tolerationSeconds requires effect NoExecute; set that effect, or remove tolerationSeconds"
 			out = append(out, problem{text, "tolerationSeconds", ""})
 		}
 	}
 	return out
 }
 
-// resourceProblems are those of the amounts that containers request.
+// resourceProblems returns the problems of a container's requests and limits.
 // Source: validateResourceRequirements of k8s.io/kubernetes, pkg/apis/core/validation.
 func resourceProblems(path string, given corev1.ResourceRequirements) []problem {
 	var out []problem
@@ -53,7 +53,7 @@ func resourceProblems(path string, given corev1.ResourceRequirements) []problem 
 			case q.Sign() < 0:
 				out = append(out, problem{fmt.Sprintf("%s: %s is negative", at, q.String()), string(name), q.String()})
 			case !isContainerResource(name):
-				out = append(out, problem{at + ": there is no such resource" + meantResource(name), string(name), ""})
+				out = append(out, problem{at + ": unknown resource" + meantResource(name), string(name), ""})
 			case isExtended(name) && q.MilliValue()%1000 != 0:
 				out = append(out, problem{fmt.Sprintf("%s: %s has to be a whole number", at, q.String()), string(name), q.String()})
 			}
@@ -67,14 +67,14 @@ func resourceProblems(path string, given corev1.ResourceRequirements) []problem 
 		case request.Cmp(limit) > 0:
 			out = append(out, problem{fmt.Sprintf("%s: %s is more than its limit, %s", at, request.String(), limit.String()), string(name), request.String()})
 		case mustEqualLimit(name) && request.Cmp(limit) < 0:
-			text := fmt.Sprintf("%s: %s is less than its limit, %s, and has to equal it", at, request.String(), limit.String())
+			text := fmt.Sprintf("%s: %s must equal its limit, %s", at, request.String(), limit.String())
 			out = append(out, problem{text, string(name), request.String()})
 		}
 	}
 	return out
 }
 
-// podResourceProblems are those of the amounts that a pod requests as a whole: they cover its containers.
+// podResourceProblems returns the problems of pod-level resources, which must cover the requests of the containers.
 // Source: validatePodResourceRequirements of k8s.io/kubernetes, pkg/apis/core/validation.
 func podResourceProblems(path string, spec *corev1.PodSpec) []problem {
 	if spec.Resources == nil {
@@ -84,7 +84,7 @@ func podResourceProblems(path string, spec *corev1.PodSpec) []problem {
 	for _, list := range []corev1.ResourceList{spec.Resources.Requests, spec.Resources.Limits} {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
-				text := fmt.Sprintf("%s.resources: a pod as a whole cannot request %s: write it into resources of a container", path, name)
+				text := fmt.Sprintf("%s.resources: pod-level resources do not support %s; move it to the resources of a container", path, name)
 				return []problem{{text, string(name), ""}}
 			}
 		}
@@ -95,14 +95,14 @@ func podResourceProblems(path string, spec *corev1.PodSpec) []problem {
 			sum.Add(spec.Containers[i].Resources.Requests[name])
 		}
 		if sum.Cmp(whole) > 0 {
-			text := fmt.Sprintf("%s.resources.requests.%s: %s is less than what the containers request together, %s", path, name, whole.String(), sum.String())
+			text := fmt.Sprintf("%s.resources.requests.%s: %s is less than the sum of the containers' requests, %s", path, name, whole.String(), sum.String())
 			out = append(out, problem{text, string(name), whole.String()})
 		}
 	}
 	return out
 }
 
-// isContainerResource reports whether containers may request it: a resource of Kubernetes, or any with a domain.
+// isContainerResource reports whether containers may request the resource: a native one of Kubernetes, or any with a domain.
 func isContainerResource(name corev1.ResourceName) bool {
 	return slices.Contains(containerResources, string(name)) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
 		strings.Contains(string(name), "/")
@@ -110,36 +110,36 @@ func isContainerResource(name corev1.ResourceName) bool {
 
 var containerResources = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage)}
 
-// resourceWords are words for resources that others have, with what Kubernetes calls them.
+// resourceWords maps common wrong names of resources to the right names.
 var resourceWords = map[string]string{
 	"gpu": "nvidia.com/gpu", "gpus": "nvidia.com/gpu", "mem": "memory", "ram": "memory", "vcpu": "cpu", "disk": "ephemeral-storage",
 	"storage": "ephemeral-storage", "neuron": "aws.amazon.com/neuron", "efa": "vpc.amazonaws.com/efa",
 }
 
-// meantResource says which resource was probably meant; empty if none is near.
+// meantResource returns a hint for an unknown resource: the most similar name, or that an extended resource needs a domain.
 func meantResource(name corev1.ResourceName) string {
 	meant := resourceWords[strings.ToLower(string(name))]
 	if meant == "" {
 		meant = suggest.Nearest(string(name), containerResources)
 	}
 	if meant == "" {
-		return "; a resource that is not Kubernetes' own needs a domain, for instance nvidia.com/gpu"
+		return "; an extended resource needs a domain, for instance nvidia.com/gpu"
 	}
 	return " (is " + meant + " meant?)"
 }
 
-// isExtended reports whether a resource is none of Kubernetes' own.
+// isExtended reports whether the resource is an extended one: its domain is not that of Kubernetes.
 func isExtended(name corev1.ResourceName) bool {
 	domain, _, ok := strings.Cut(string(name), "/")
 	return ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
-// mustEqualLimit reports whether a request for it has to equal its limit, which has to be there.
+// mustEqualLimit reports whether Kubernetes requires a limit that equals the request for the resource.
 func mustEqualLimit(name corev1.ResourceName) bool {
 	return isExtended(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// portProblems are those of ports of the host.
+// portProblems returns the problems of a port's hostPort.
 func portProblems(path string, port corev1.ContainerPort, hostNetwork bool) []problem {
 	const highest = 65535
 	switch {
@@ -147,26 +147,26 @@ func portProblems(path string, port corev1.ContainerPort, hostNetwork bool) []pr
 		text := fmt.Sprintf("%s.hostPort: %d is not between 1 and %d", path, port.HostPort, highest)
 		return []problem{{text, "hostPort", fmt.Sprint(port.HostPort)}}
 	case hostNetwork && port.HostPort != 0 && port.HostPort != port.ContainerPort:
-		text := fmt.Sprintf("%s.hostPort: %d has to equal containerPort, %d, since the pod has hostNetwork", path, port.HostPort, port.ContainerPort)
+		text := fmt.Sprintf("%s.hostPort: %d must equal containerPort, %d, because the pod uses hostNetwork", path, port.HostPort, port.ContainerPort)
 		return []problem{{text, "hostPort", fmt.Sprint(port.HostPort)}}
 	}
 	return nil
 }
 
-// minDomainsProblems are those of how many domains a spread needs.
+// minDomainsProblems returns the problems of minDomains of a topology spread constraint.
 func minDomainsProblems(path string, c *corev1.TopologySpreadConstraint) []problem {
 	switch n := c.MinDomains; {
 	case n == nil:
 	case *n < 1:
-		return []problem{{fmt.Sprintf("%s.minDomains: %d is not at least 1", path, *n), "minDomains", fmt.Sprint(*n)}}
+		return []problem{{fmt.Sprintf("%s.minDomains: %d is less than 1", path, *n), "minDomains", fmt.Sprint(*n)}}
 	case c.WhenUnsatisfiable == corev1.ScheduleAnyway:
-		text := path + ".minDomains goes with whenUnsatisfiable: DoNotSchedule alone; use that, or leave minDomains out"
+		text := path + ".minDomains requires whenUnsatisfiable: DoNotSchedule; set that, or remove minDomains"
 		return []problem{{text, "minDomains", ""}}
 	}
 	return nil
 }
 
-// weightProblem refuses a weight of a preference that is out of bounds.
+// weightProblem returns a problem if the weight of a preference is not between 1 and 100.
 func weightProblem(path string, weight int32) []problem {
 	if weight >= 1 && weight <= 100 {
 		return nil
@@ -174,7 +174,7 @@ func weightProblem(path string, weight int32) []problem {
 	return []problem{{fmt.Sprintf("%s.weight: %d is not between 1 and 100", path, weight), "weight", fmt.Sprint(weight)}}
 }
 
-// limitDoubts are requests that lack the limit without which an API server refuses them.
+// limitDoubts returns a note for each request that the API server rejects without an equal limit.
 func limitDoubts(container string, given corev1.ResourceRequirements) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(given.Requests)) {
@@ -182,14 +182,14 @@ func limitDoubts(container string, given corev1.ResourceRequirements) []problem 
 		if _, limited := given.Limits[name]; limited || q.IsZero() || !mustEqualLimit(name) {
 			continue
 		}
-		text := fmt.Sprintf("container %s: resources.requests.%s needs a limit, without which the API server refuses the pod: write resources.limits.%s: %s",
+		text := fmt.Sprintf("container %s: the API server rejects resources.requests.%s without an equal limit; set resources.limits.%s: %s",
 			container, name, name, amountText(q))
 		out = append(out, problem{text, string(name), q.String()})
 	}
 	return out
 }
 
-// amountText writes an amount as YAML has it: a number alone in quotes.
+// amountText returns an amount as YAML text. An amount without a unit is quoted, because YAML would parse it as a number.
 func amountText(q resource.Quantity) string {
 	text := q.String()
 	if strings.Trim(text, "0123456789") == "" {

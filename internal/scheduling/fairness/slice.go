@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// next returns the kinds of the next slice, and the namespace that is served last in it. Namespaces take turns, beginning with the
-// one after last. A turn is one gang.
+// next returns the kinds of the next slice, and the namespace that is served last in it. Namespaces take turns, starting with the one
+// after last, and each turn adds one gang. most limits the cost of the slice, unless the first gang costs more.
 func next(kinds []kind, last string, most int) ([]kind, string) {
 	queues := map[string][]gang{}
 	for _, g := range gangsOf(kinds, most) {
@@ -43,18 +43,18 @@ func after(names []string, last string) []string {
 	return slices.Concat(names[at:], names[:at])
 }
 
-// gang is a set of kinds that are planned in one slice.
+// gang is a set of kinds that must be planned in the same slice, because their pods have required affinity to each other.
 type gang struct {
 	kinds []kind
 	cost  int
 }
 
-// mostMatches bounds how often a term is matched with a kind to find gangs. Beyond it pods wait for each other from slice to slice:
-// a later slice counts what earlier ones placed.
+// mostMatches is how many times gangsOf may match an affinity term with a kind. After that it joins no more kinds, so pods with affinity
+// to each other may be in different slices. The affinity still holds: a later slice sees the pods that earlier ones placed.
 const mostMatches = 100_000
 
-// gangsOf joins kinds with required affinity to each other, as far as a slice can hold them. Gangs are in the order in which their
-// namespaces want them served: the highest priority first, then the oldest pod.
+// gangsOf joins kinds with required affinity to each other, unless the gang would cost more than most. It returns the gangs in the order
+// in which their namespace is served: highest priority first, then oldest pod first.
 func gangsOf(kinds []kind, most int) []gang {
 	order := slices.Clone(kinds)
 	slices.SortStableFunc(order, func(a, b kind) int {
@@ -81,7 +81,7 @@ func gangsOf(kinds []kind, most int) []gang {
 	return u.gangs(order)
 }
 
-// union is sets of numbers that are joined one by one.
+// union is a disjoint-set structure (union-find) over indices of kinds.
 type union struct {
 	parent []int
 	costs  []int // by root: cost of the set
@@ -105,7 +105,7 @@ func (u *union) root(i int) int {
 
 func (u *union) cost(i int) int { return u.costs[u.root(i)] }
 
-// join makes one set of the sets of i and j; the lower root stays.
+// join merges the sets of i and j. The lower of the two roots becomes the common root.
 func (u *union) join(i, j int) {
 	a, b := u.root(i), u.root(j)
 	if a == b {
@@ -117,7 +117,7 @@ func (u *union) join(i, j int) {
 }
 
 func (u *union) gangs(kinds []kind) []gang {
-	at := map[int]int{} // by root
+	at := map[int]int{} // index in out, by root
 	var out []gang
 	for i, k := range kinds {
 		root := u.root(i)

@@ -5,15 +5,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// FargatePlace is the host of one Fargate pod, which is no instance of the account.
+// FargatePlace is the network address of the host of one Fargate pod. The host is not an instance of the account.
 type FargatePlace struct {
-	SubnetID string    // that the address is from
-	Zone     site.Zone // of the subnet
+	SubnetID string    // subnet of the address
+	Zone     site.Zone // zone of the subnet
 	IP       string    // IPv4
 	Name     string    // private DNS name of the address: "ip-10-0-0-12.ec2.internal"
 }
 
-// TakeFargatePlace takes an address for a pod's host in the first of the subnets that has a free one.
+// TakeFargatePlace assigns an address in the first of the subnets that has a free one.
 func (net *Network) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
 	for _, id := range subnetIDs {
 		s := net.Subnet(id)
@@ -27,7 +27,7 @@ func (net *Network) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
 	return FargatePlace{}, failure.New("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")
 }
 
-// GiveFargatePlace releases the address of a host that is gone.
+// GiveFargatePlace releases the address after the pod's deletion.
 func (net *Network) GiveFargatePlace(p FargatePlace) {
 	if s := net.Subnet(p.SubnetID); s != nil {
 		s.GiveAddress(p.IP)
