@@ -35,6 +35,10 @@ const (
 	guideControllerRole = "JoinerController-prod"
 )
 
+// idle is the controller's batch idle duration: on a busy host kube-controller-manager may need more than a second from one Deployment to the
+// next, and asPlanned needs one plan of all.
+const idle = 4 * time.Second
+
 // TestGettingStarted follows the guide as a reader does who has a cluster. It types each command into one shell as it is written, with the
 // AWS command line, kubectl, Helm and joiner, and compares the results with what the guide promises.
 //
@@ -91,12 +95,29 @@ func (g *guideWalk) notePlan(said string) {
 	g.planned, _ = strconv.Atoi(found[1])
 }
 
-// asPlanned compares the instances launched for the example with its plan: in a cluster without other NodePools they are equal.
+// asPlanned compares the NodeClaims of the controller's first plan with the plan of the example: in a cluster without other NodePools they are equal.
+//
+// Later plans may add NodeClaims: kube-scheduler need not bind each pod to the node that was launched for it. They come at least idle after the first.
 func (g *guideWalk) asPlanned() {
 	g.t.Helper()
 	claims, _ := claimsOf(g.t, g.l, "general")
-	if len(claims) != g.planned {
-		g.t.Errorf("%d NodeClaims were created for the example, and its plan launches %d instances", len(claims), g.planned)
+	start := time.Now()
+	for _, c := range claims {
+		if c.CreationTimestamp.Time.Before(start) {
+			start = c.CreationTimestamp.Time
+		}
+	}
+	first := 0
+	for _, c := range claims {
+		if c.CreationTimestamp.Sub(start) < idle/2 {
+			first++
+		}
+	}
+	if first != g.planned {
+		g.t.Errorf("the first plan created %d NodeClaims for the example, and joiner plan launches %d instances", first, g.planned)
+	}
+	if len(claims) > first {
+		g.t.Logf("%d NodeClaims were added later: kube-scheduler did not follow the plan", len(claims)-first)
 	}
 }
 
@@ -238,8 +259,7 @@ func (g *guideWalk) startPods(string) {
 	})
 	for _, pod := range pods.Items {
 		g.l.ShowLog(pod.Namespace, pod.Name, "joiner")
-		// On a busy host kube-controller-manager may need more than a second from one Deployment to the next; asPlanned compares one plan of all.
-		settings := append((&lab.PodIdentity{}).Settings(agent.URL), "BATCH_IDLE_DURATION=4s")
+		settings := append((&lab.PodIdentity{}).Settings(agent.URL), "BATCH_IDLE_DURATION="+idle.String())
 		c := asPod(g.t, g.l, path, metav1.NamespaceSystem, settings...)
 		within(g.t, g.l, time.Minute, "the controller to be ready", func(ctx context.Context) (bool, error) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Probes+"/readyz", nil)
