@@ -27,8 +27,8 @@ func TestUsualJoin(t *testing.T) {
 		claims []*karpv1.NodeClaim
 		want   time.Duration
 	}{
-		"nobody":             {nil, loop.AssumedJoin},
-		"nobody is ready":    {[]*karpv1.NodeClaim{late}, loop.AssumedJoin},
+		"no NodeClaim":       {nil, loop.AssumedJoin},
+		"none is ready":      {[]*karpv1.NodeClaim{late}, loop.AssumedJoin},
 		"one took for ever":  {[]*karpv1.NodeClaim{claim(50 * time.Minute), claim(40 * time.Second), claim(50 * time.Second), late}, 50 * time.Second},
 		"the clock was odd":  {[]*karpv1.NodeClaim{claim(-time.Hour)}, loop.AssumedJoin},
 		"as long as one did": {[]*karpv1.NodeClaim{claim(time.Minute)}, time.Minute},

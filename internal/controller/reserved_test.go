@@ -269,7 +269,7 @@ func TestReservedBook(t *testing.T) {
 	left("EC2 has had a minute to count it, and one was given back", 3)
 	b.Saw(now.Add(2*offerings.ReservedKept), nil)
 	if len(b.Left()) != 0 {
-		t.Errorf("nobody selects it any more: %v", b.Left())
+		t.Errorf("no pod selects it any more: %v", b.Left())
 	}
 }
 

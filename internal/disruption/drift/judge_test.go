@@ -42,9 +42,9 @@ func TestJudge(t *testing.T) {
 		"the pool's taints": {change: func(_ *Node, w *Desired) {
 			w.Pool = Made{Stamp: Stamp{"9", PoolVersion}, Parts: map[string]string{"labels": "a", "taints": "z"}, Texts: map[string]string{"taints": "y:NoExecute"}}
 		}, want: PoolDrifted, wantWords: []string{"NodePool apps", "taints: the node has x:NoSchedule, asked for is y:NoExecute"}},
-		"the pool, and nobody knows what of it": {change: func(n *Node, w *Desired) { n.Pool.Parts, w.Pool.Stamp.Hash = nil, "9" }, want: PoolDrifted, wantWords: []string{"hash 1, now 9"}},
-		"hashes of another version":             {change: func(n *Node, _ *Desired) { n.Pool.Stamp = Stamp{"9", "v2"} }},
-		"no hash":                               {change: func(n *Node, _ *Desired) { n.Pool.Stamp, n.Class.Stamp = Stamp{}, Stamp{} }},
+		"the pool, and the field is unknown": {change: func(n *Node, w *Desired) { n.Pool.Parts, w.Pool.Stamp.Hash = nil, "9" }, want: PoolDrifted, wantWords: []string{"hash 1, now 9"}},
+		"hashes of another version":          {change: func(n *Node, _ *Desired) { n.Pool.Stamp = Stamp{"9", "v2"} }},
+		"no hash":                            {change: func(n *Node, _ *Desired) { n.Pool.Stamp, n.Class.Stamp = Stamp{}, Stamp{} }},
 		"a requirement": {change: func(_ *Node, w *Desired) { w.Requirements[0].Values = []string{"arm64"} }, want: Requirements,
 			wantWords: []string{"has the label arch=amd64", "arm64"}},
 		"a requirement on a label that it lacks": {change: func(_ *Node, w *Desired) {
@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 		"a requirement that is wrong": {change: func(_ *Node, w *Desired) { w.Requirements[0].Operator = "Is" }},
 		"what cannot be bought":       {change: func(_ *Node, w *Desired) { w.Offered = &no }, want: TypeNotFound, wantWords: []string{"m5.large in a, spot"}, wantOutside: true},
 		"the same of a young node":    {change: func(n *Node, w *Desired) { n.Age, w.Offered = 30*time.Minute, &no }},
-		"nobody can say what is sold": {change: func(_ *Node, w *Desired) { w.Offered = nil }},
+		"the offerings are unknown":   {change: func(_ *Node, w *Desired) { w.Offered = nil }},
 		"the user data": {change: func(_ *Node, w *Desired) {
 			w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d"}}
 		}, want: ClassDrift, wantWords: []string{"EC2NodeClass default", "userData has changed"}},
@@ -67,11 +67,11 @@ func TestJudge(t *testing.T) {
 		"the cluster's authority": {change: func(_ *Node, w *Desired) {
 			w.Class = Made{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "c", FieldAuthority: "z"}}
 		}, want: ClassDrift, wantWords: []string{"clusterCABundle has changed"}, wantOutside: true},
-		"a newer image":         {change: func(_ *Node, w *Desired) { w.Image = "ami-2" }, want: ImageDrift, wantWords: []string{"ami-1", "ami-2"}},
-		"no image is known":     {change: func(_ *Node, w *Desired) { w.Image = "" }},
-		"a group more":          {change: func(_ *Node, w *Desired) { w.Groups = append(w.Groups, "sg-3") }, want: GroupDrift, wantWords: []string{"it lacks sg-3"}},
-		"a group less":          {change: func(_ *Node, w *Desired) { w.Groups = w.Groups[:1] }, want: GroupDrift, wantWords: []string{"it has sg-1, which the class does not find"}},
-		"a group of somebody's": {change: func(n *Node, _ *Desired) { n.Groups = append(n.Groups, "sg-9") }, want: GroupDrift, wantWords: []string{"it has sg-9"}, wantOutside: true},
+		"a newer image":           {change: func(_ *Node, w *Desired) { w.Image = "ami-2" }, want: ImageDrift, wantWords: []string{"ami-1", "ami-2"}},
+		"no image is known":       {change: func(_ *Node, w *Desired) { w.Image = "" }},
+		"a group more":            {change: func(_ *Node, w *Desired) { w.Groups = append(w.Groups, "sg-3") }, want: GroupDrift, wantWords: []string{"it lacks sg-3"}},
+		"a group less":            {change: func(_ *Node, w *Desired) { w.Groups = w.Groups[:1] }, want: GroupDrift, wantWords: []string{"it has sg-1, which the class does not find"}},
+		"a group of another user": {change: func(n *Node, _ *Desired) { n.Groups = append(n.Groups, "sg-9") }, want: GroupDrift, wantWords: []string{"it has sg-9"}, wantOutside: true},
 		"a group by a tag": {change: func(_ *Node, w *Desired) {
 			w.Groups, w.Outside = append(w.Groups, "sg-3"), map[string]bool{FieldGroups: true}
 		}, want: GroupDrift, wantOutside: true},
@@ -195,7 +195,7 @@ func TestUntold(t *testing.T) {
 		"all is told":               {Node{Known: true}, told, nil},
 		"nothing is":                {Node{}, Desired{}, []Reason{TypeNotFound, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}},
 		"nothing of the machine is": {Node{}, told, []Reason{GroupDrift, SubnetDrift, ReservationDrift}},
-		"nobody minds":              {Node{Known: true}, Desired{Groups: told.Groups, Subnets: told.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
+		"no difference counts":      {Node{Known: true}, Desired{Groups: told.Groups, Subnets: told.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
 	} {
 		if got := Untold(c.node, c.wish); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

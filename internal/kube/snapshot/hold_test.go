@@ -68,7 +68,7 @@ func TestHolds(t *testing.T) {
 		"of one that ended":   {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", done)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
 		"of one that ends":    {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", ending, asking("true"))}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}},
 		"unwell, and refused": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0)}, want: noRoom},
-		"unwell, and let go":  {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}},
+		"unwell, and evicted": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}},
 		"well, with the same": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}, budgets: []*policyv1.PodDisruptionBudget{guarding("b", "web", 0, always)}, want: noRoom},
 		"two budgets": {
 			pods:    []*corev1.Pod{kubetest.BoundPod("x", "web")},

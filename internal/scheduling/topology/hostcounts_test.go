@@ -57,7 +57,7 @@ func TestTallyRoom(t *testing.T) {
 		"theirs, where no node has fewer than two":                 {web, []on{{three, 1}}, two, 4},
 		"theirs, when it is broken already":                        {web, []on{{web, 5}, {three, 1}}, Limits{}, 0},
 		"theirs binds no others":                                   {db, []on{{three, 3}}, Limits{}, everywhere},
-		"theirs as a wish binds nobody":                            {web, []on{{pod("web", spread(Hostname, 1, "web", soft)), 4}}, strict, everywhere},
+		"theirs as a preference binds no pod":                      {web, []on{{pod("web", spread(Hostname, 1, "web", soft)), 4}}, strict, everywhere},
 		"spread as a wish":                                         {pod("web", spread(Hostname, 1, "web", soft)), []on{{web, 4}}, Limits{}, everywhere},
 		"spread as a wish that counts":                             {pod("web", spread(Hostname, 2, "web", soft)), []on{{web, 1}}, strict, 1},
 
