@@ -29,8 +29,8 @@ type armFault struct {
 	label  string // that pods select
 }
 
-// armFaults returns the faults that TestCaseARM64 injects one after the other in one lab. Doctor finds each before anything is launched, and its
-// fix works.
+// armFaults returns the faults that TestCaseARM64 injects one after the other in one lab. Doctor finds each before
+// anything is launched, and its fix works.
 func armFaults() []armFault {
 	const own = "amiSelectorTerms: [{alias: al2023@latest}]"
 	return []armFault{
@@ -211,7 +211,8 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 	podRuns(t, l, f.name)
 }
 
-// applyLikelyFix applies the fix of a check whose finding is based on what a pod reports: --yes does not apply it, a yes in a terminal does.
+// applyLikelyFix applies the fix of a check whose finding is based on what a pod reports: --yes does not apply it, a
+// yes in a terminal does.
 func applyLikelyFix(t *testing.T, l *lab.Lab, joiner, check string) {
 	t.Helper()
 	if printed, code := ownersDoctor(t, l, joiner, "--fix", check, "--yes"); code != 2 || !strings.Contains(printed, "it is likely and not certain") {

@@ -213,8 +213,8 @@ func isReported(p corev1.Pod, events []corev1.Event, why string) bool {
 	})
 }
 
-// fixes checks that joiner doctor reports a check and a cause first, applies the printed fix, and waits until the pods run and doctor reports
-// no problem.
+// fixes checks that joiner doctor reports a check and a cause first, applies the printed fix, and waits until the pods
+// run and doctor reports no problem.
 func (s *serverless) fixes(check, cause string) {
 	t, l := s.t, s.l
 	t.Helper()

@@ -119,8 +119,8 @@ func (in *installation) version(version string) string {
 	return to
 }
 
-// systemNodes starts two nodes in two zones, and returns the zones. One has the taint of Fargate's nodes, the other that of nodes for add-ons
-// alone: the chart's pods tolerate both, and run nowhere if they do not.
+// systemNodes starts two nodes in two zones, and returns the zones. One has the taint of Fargate's nodes, the other
+// that of nodes for add-ons alone: the chart's pods tolerate both, and run nowhere if they do not.
 func (in *installation) systemNodes() map[string]bool {
 	in.t.Helper()
 	first := launch(in.t, in.l, lab.NodeRole, "group=system")

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// forFargate writes a file of documented values without what cannot be on Fargate: the nodes of EC2 that it names and the host's network. Nor
-// has this cluster the definitions of ServiceMonitors.
+// forFargate writes a file of documented values without what cannot be on Fargate: the nodes of EC2 that it names and
+// the host's network. Nor has this cluster the definitions of ServiceMonitors.
 func (s *serverless) forFargate(file string) string {
 	s.t.Helper()
 	text, err := os.ReadFile(file)

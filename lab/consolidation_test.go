@@ -91,8 +91,8 @@ func TestConsolidation(t *testing.T) {
 		before, len(rested), took.Seconds(), paid, floor, o.moved, o.longest.Seconds(), o.most, o.scans)
 }
 
-// priced returns what the pool's instances cost per hour, and a lower bound: no set of instances of their type costs less for the pods of the
-// namespace.
+// priced returns what the pool's instances cost per hour, and a lower bound: no set of instances of their type costs
+// less for the pods of the namespace.
 func priced(t *testing.T, l *lab.Lab, name string) (paid, least catalog.Price) {
 	t.Helper()
 	var one catalog.Price

@@ -135,7 +135,8 @@ func (s *succession) until(what string, ok func(context.Context) (bool, error)) 
 	s.t.Logf("%s took %.1f s and %d kills", what, time.Since(began).Seconds(), len(s.gate.writes())-before)
 }
 
-// isWhole reports whether the pod runs on one complete node, the only one, and whether that node is the last of the given number of instances.
+// isWhole reports whether the pod runs on one complete node, the only one, and whether that node is the last of the
+// given number of instances.
 func (s *succession) isWhole(ctx context.Context, instances int) (bool, error) {
 	all := instancesOf(s.lab, s.name)
 	if len(all) > instances {

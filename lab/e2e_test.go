@@ -440,8 +440,8 @@ func scale(t *testing.T, l *lab.Lab, namespace, name string, replicas int) {
 // measure the API server's share, so that elsewhere it only shows the times.
 const timed = "LAB_TIMED"
 
-// TestFiveHundredPods creates 500 pods as fast as possible. It measures the controller's memory, and the time from the end of a batch to the
-// request to EC2 for each of its instances.
+// TestFiveHundredPods creates 500 pods as fast as possible. It measures the controller's memory, and the time from the
+// end of a batch to the request to EC2 for each of its instances.
 func TestFiveHundredPods(t *testing.T) {
 	l := shared(t)
 	name := namespaced(t, l)

@@ -309,8 +309,9 @@ func (f faulty) whileHalfIsRefused(t *testing.T, leaving ...faulty) {
 	})
 }
 
-// whileAllFails: every call to EC2 fails with an internal error, and EC2 carries out every second launch anyway. Meanwhile pods need
-// nodes, and other nodes terminate. Afterwards no trace of the errors is left. The errors last two minutes, divided by hurry, and at least 20 seconds.
+// whileAllFails: every call to EC2 fails with an internal error, and EC2 carries out every second launch anyway.
+// Meanwhile pods need nodes, and other nodes terminate. Afterwards no trace of the errors is left. The errors last two
+// minutes, divided by hurry, and at least 20 seconds.
 func (f faulty) whileAllFails(t *testing.T, leaving faulty) {
 	t.Helper()
 	lost := &world.Answer{Call: "ec2:CreateFleet", Every: 2, Status: 503, Code: "Unavailable", Message: "The service is unavailable. Please try again shortly.", Late: true}

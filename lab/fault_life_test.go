@@ -76,9 +76,10 @@ func refused(t *testing.T, l *lab.Lab, codes ...string) int {
 	return n
 }
 
-// TestAnotherTime lets the clock of AWS differ from that of the controller and the cluster. At first AWS is five minutes behind, so that new
-// instances look old. Then it is five minutes ahead, so that instances are launched in the future. In the end AWS expires credentials long
-// before the controller considers them expired. The clock never goes back: objects would be older than their owners.
+// TestAnotherTime lets the clock of AWS differ from that of the controller and the cluster. At first AWS is five
+// minutes behind, so that new instances look old. Then it is five minutes ahead, so that instances are launched in the
+// future. In the end AWS expires credentials long before the controller considers them expired. The clock never goes
+// back: objects would be older than their owners.
 func TestAnotherTime(t *testing.T) {
 	l := beside(t, lab.Options{})
 	t.Cleanup(func() {
@@ -293,8 +294,8 @@ func prepared(t *testing.T, l *lab.Lab, name string, i world.Instance, not types
 	return node
 }
 
-// tearOut deletes a Node at once, without its finalizers. The controller restores the finalizer within seconds, so the deletion holds only for the
-// version without it.
+// tearOut deletes a Node at once, without its finalizers. The controller restores the finalizer within seconds, so the
+// deletion holds only for the version without it.
 func tearOut(t *testing.T, l *lab.Lab, node corev1.Node) {
 	t.Helper()
 	nodes := l.Kube.CoreV1().Nodes()

@@ -33,8 +33,9 @@ import (
 // secretTier is the label of the pool secure. NodeRestriction does not let a kubelet set it.
 const secretTier = "node-restriction.kubernetes.io/tier"
 
-// TestForgedNodes: kubelets of other instances create Nodes with the provider ID of an instance that was just launched for a NodePool whose label
-// keeps pods apart. The controller changes nothing on these Nodes and the NodeClaim reports why. The instance's own Node then joins and runs the pod.
+// TestForgedNodes: kubelets of other instances create Nodes with the provider ID of an instance that was just launched
+// for a NodePool whose label keeps pods apart. The controller changes nothing on these Nodes and the NodeClaim reports
+// why. The instance's own Node then joins and runs the pod.
 func TestForgedNodes(t *testing.T) {
 	l := beside(t, lab.Options{})
 	c := controller(t, l)
@@ -118,8 +119,8 @@ type forgedNode struct {
 	victim  world.Instance
 }
 
-// newForgedNode returns a Node that will name the victim's instance. The client may do what the authorizer and NodeRestriction let a kubelet do
-// whose credentials are for the Node's name.
+// newForgedNode returns a Node that will name the victim's instance. The client may do what the authorizer and
+// NodeRestriction let a kubelet do whose credentials are for the Node's name.
 func newForgedNode(t *testing.T, l *lab.Lab, name string, victim world.Instance) *forgedNode {
 	t.Helper()
 	cfg := rest.CopyConfig(l.Config)
@@ -206,8 +207,8 @@ func (f *forgedNode) expectUnchanged(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// watchForged watches the forged Nodes and the namespace's pods. The function that it returns lists each change that the controller made to these
-// Nodes, and each pod that was bound to one of them.
+// watchForged watches the forged Nodes and the namespace's pods. The function that it returns lists each change that
+// the controller made to these Nodes, and each pod that was bound to one of them.
 func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNode) func() []string {
 	t.Helper()
 	var mu sync.Mutex

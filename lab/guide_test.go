@@ -35,8 +35,8 @@ const (
 	guideControllerRole = "JoinerController-prod"
 )
 
-// idle is the controller's batch idle duration: on a busy host kube-controller-manager may need more than a second from one Deployment to the
-// next, and asPlanned needs one plan of all.
+// idle is the controller's batch idle duration: on a busy host kube-controller-manager may need more than a second from
+// one Deployment to the next, and asPlanned needs one plan of all.
 const idle = 4 * time.Second
 
 // TestGettingStarted follows the guide as a reader does who has a cluster. It types each command into one shell as it is written, with the
@@ -95,9 +95,11 @@ func (g *guideWalk) notePlan(said string) {
 	g.planned, _ = strconv.Atoi(found[1])
 }
 
-// asPlanned compares the NodeClaims of the controller's first plan with the plan of the example: in a cluster without other NodePools they are equal.
+// asPlanned compares the NodeClaims of the controller's first plan with the plan of the example: in a cluster without
+// other NodePools they are equal.
 //
-// Later plans may add NodeClaims: kube-scheduler need not bind each pod to the node that was launched for it. They come at least idle after the first.
+// Later plans may add NodeClaims: kube-scheduler need not bind each pod to the node that was launched for it. They come
+// at least idle after the first.
 func (g *guideWalk) asPlanned() {
 	g.t.Helper()
 	claims, _ := claimsOf(g.t, g.l, "general")
@@ -211,8 +213,8 @@ func beginsWith[F any](step guideStep, all map[string]F) (found F, begins string
 	return found, ""
 }
 
-// mustBeThere makes what the guide says there must be: the agent of EKS Pod Identity, nodes for the controller, and the role of nodes, which
-// may join. Subnets and security groups have their tags already.
+// mustBeThere makes what the guide says there must be: the agent of EKS Pod Identity, nodes for the controller, and the
+// role of nodes, which may join. Subnets and security groups have their tags already.
 func (g *guideWalk) mustBeThere() {
 	g.t.Helper()
 	calls := eks.NewFromConfig(g.l.AWS())

@@ -27,8 +27,8 @@ type guideShell struct {
 	out    string        // file with what the command at hand says
 }
 
-// guideLoop reads commands, each ended by a zero byte, and prints how each ended. It does not run them in subshells, so that later commands see
-// their variables.
+// guideLoop reads commands, each ended by a zero byte, and prints how each ended. It does not run them in subshells, so
+// that later commands see their variables.
 const guideLoop = `while IFS= read -r -d '' __step <&3; do eval "$__step" >"$__out" 2>&1 </dev/null 3<&- 4>&-; echo $? >&4; done`
 
 // newGuideShell starts a shell in a folder with nothing but an environment.

@@ -21,9 +21,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSpotInterruption interrupts a spot node in the real cluster. The claim of its replacement exists before the old claim is deleted, no pod
-// is evicted before that, and in the end all pods run on a node of another offering. SQS delivers each message twice, even when it was
-// deleted in between, and the newest first: each step happens only once.
+// TestSpotInterruption interrupts a spot node in the real cluster. The claim of its replacement exists before the old
+// claim is deleted, no pod is evicted before that, and in the end all pods run on a node of another offering. SQS
+// delivers each message twice, even when it was deleted in between, and the newest first: each step happens only once.
 func TestSpotInterruption(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name := namespaced(t, l)

@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestIRSA runs the controller with nothing but the token of its service account, as on Fargate, where there is no Pod Identity: AWS asks for
-// the issuer's signature, the audience and the role's trust policy. A pod gets its node. Where one of the three is wrong, the
-// controller does not start, and says in one line what to change, and where.
+// TestIRSA runs the controller with nothing but the token of its service account, as on Fargate, where there is no Pod
+// Identity: AWS asks for the issuer's signature, the audience and the role's trust policy. A pod gets its node. Where
+// one of the three is wrong, the controller does not start, and says in one line what to change, and where.
 func TestIRSA(t *testing.T) {
 	l := beside(t, lab.Options{})
 	const system, account = metav1.NamespaceSystem, lab.ControllerAccount
@@ -85,8 +85,9 @@ func unidentified(t *testing.T, l *lab.Lab, settings []string, wants ...string) 
 	}
 }
 
-// TestSealedIRSA installs the chart as its guide says for IAM roles for service accounts, and runs its pods as the kubelet would, in a sandbox:
-// without names, instance metadata or Pod Identity, and without keys in their environment. They start, and a pod gets its node.
+// TestSealedIRSA installs the chart as its guide says for IAM roles for service accounts, and runs its pods as the
+// kubelet would, in a sandbox: without names, instance metadata or Pod Identity, and without keys in their environment.
+// They start, and a pod gets its node.
 func TestSealedIRSA(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {

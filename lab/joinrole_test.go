@@ -27,8 +27,9 @@ import (
 
 // TestJoinRole is the case join-role: aws-auth maps the controller's role instead of the node role.
 //
-// The controller reports that before a launch. When it is set to launch anyway, it reports the cause on the late claim, its pool and its pod,
-// and launches no second instance. joiner doctor, with read permissions only, names the cause in its first lines, and the printed fix works.
+// The controller reports that before a launch. When it is set to launch anyway, it reports the cause on the late claim,
+// its pool and its pod, and launches no second instance. joiner doctor, with read permissions only, names the cause in
+// its first lines, and the printed fix works.
 func TestJoinRole(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{ekscluster.AuthConfigMap, ekscluster.AuthBoth} {

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestControllerStaysDead: the controller is killed and not started again. joiner doctor reports that first, once no replica can be about to
-// take the Lease, and does not report it while another replica is active.
+// TestControllerStaysDead: the controller is killed and not started again. joiner doctor reports that first, once no
+// replica can be about to take the Lease, and does not report it while another replica is active.
 func TestControllerStaysDead(t *testing.T) {
 	l := beside(t, lab.Options{})
 	name, joiner := namespaced(t, l), program(t)

@@ -18,8 +18,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestManifestsOfKarpenter applies manifests that users wrote for Karpenter, unchanged, by strict server-side apply, so that an unknown field
-// is an error. They pass each step of admission but the last, so that nothing is launched for them.
+// TestManifestsOfKarpenter applies manifests that users wrote for Karpenter, unchanged, by strict server-side apply, so
+// that an unknown field is an error. They pass each step of admission but the last, so that nothing is launched for
+// them.
 func TestManifestsOfKarpenter(t *testing.T) {
 	l := shared(t)
 	files, err := filepath.Glob("../bench/conformance/testdata/manifests/*.yaml")

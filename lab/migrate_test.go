@@ -25,8 +25,9 @@ import (
 
 // TestMigration hands a cluster over from Karpenter to Joiner and back.
 //
-// Nodes that Karpenter has launched, with its tags, labels and templates, stay as they are. New pods get nodes from Joiner. A deleted claim of
-// Karpenter's takes its instance along. The objects that Joiner leaves are those that Karpenter expects.
+// Nodes that Karpenter has launched, with its tags, labels and templates, stay as they are. New pods get nodes from
+// Joiner. A deleted claim of Karpenter's takes its instance along. The objects that Joiner leaves are those that
+// Karpenter expects.
 func TestMigration(t *testing.T) {
 	l := beside(t, lab.Options{})
 	joiner := program(t)

@@ -41,9 +41,9 @@ var nonsenses = []nonsense{
 	},
 }
 
-// TestNonsense plays invalid disruption settings: a schedule that no clock matches, contradictory settings, and a PodDisruptionBudget that
-// selects every pod. They keep the nodes of their own pool, and a condition names them, while the pool beside them is served. The API server
-// rejects a budget of 200%.
+// TestNonsense plays invalid disruption settings: a schedule that no clock matches, contradictory settings, and a
+// PodDisruptionBudget that selects every pod. They keep the nodes of their own pool, and a condition names them, while
+// the pool beside them is served. The API server rejects a budget of 200%.
 func TestNonsense(t *testing.T) {
 	l := beside(t, lab.Options{Cluster: "nonsense"})
 	controller(t, l)
@@ -89,8 +89,9 @@ func TestNonsense(t *testing.T) {
 	fixSchedule(t, l)
 }
 
-// halveEach has half of the pods on each node of the namespace go first when there are to be fewer: left to itself, a ReplicaSet may take all
-// pods of the node that came last, and a node without pods leaves whatever a PodDisruptionBudget says.
+// halveEach has half of the pods on each node of the namespace go first when there are to be fewer: left to itself, a
+// ReplicaSet may take all pods of the node that came last, and a node without pods leaves whatever a
+// PodDisruptionBudget says.
 func halveEach(t *testing.T, l *lab.Lab, namespace string) {
 	t.Helper()
 	pods, err := l.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})

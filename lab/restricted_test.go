@@ -44,8 +44,8 @@ func confine(p *corev1.PodSpec) {
 	}
 }
 
-// TestRestricted has the API server judge, by the restricted Pod Security Standard, the pods of each file of documented values, the chart's own
-// and those that were written for Karpenter's.
+// TestRestricted has the API server judge, by the restricted Pod Security Standard, the pods of each file of documented
+// values, the chart's own and those that were written for Karpenter's.
 func TestRestricted(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {

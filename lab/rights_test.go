@@ -76,8 +76,8 @@ var unusedRights = map[string]string{
 	"create apiextensions.k8s.io/customresourcedefinitions": "to apply one that is not there takes this right; the audit log calls it a patch",
 }
 
-// rightsProblems compares the requests of controllers, in all tests together, with what package permissions allows. It returns the number of
-// rights that no test used, and of refused requests. After a part of the tests it says nothing.
+// rightsProblems compares the requests of controllers, in all tests together, with what package permissions allows. It
+// returns the number of rights that no test used, and of refused requests. After a part of the tests it says nothing.
 func rightsProblems() int {
 	asked.Lock()
 	defer asked.Unlock()

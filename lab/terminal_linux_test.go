@@ -16,7 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// answeredDoctor runs joiner doctor as the owner of the account, in a terminal in which the user types an answer. It returns what doctor printed.
+// answeredDoctor runs joiner doctor as the owner of the account, in a terminal in which the user types an answer. It
+// returns what doctor printed.
 func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...string) (printed string, code int) {
 	t.Helper()
 	near, far := terminal(t)

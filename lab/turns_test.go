@@ -18,8 +18,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestPodsLeaveInTurn: a move contains the order in which the pods of its nodes are evicted. Kubernetes' own controllers create the successor of
-// each pod, and kube-scheduler binds it to some node, before the next pod is evicted.
+// TestPodsLeaveInTurn: a move contains the order in which the pods of its nodes are evicted. Kubernetes' own
+// controllers create the successor of each pod, and kube-scheduler binds it to some node, before the next pod is
+// evicted.
 func TestPodsLeaveInTurn(t *testing.T) {
 	l := shared(t)
 	controller(t, l)

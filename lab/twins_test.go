@@ -21,11 +21,12 @@ const (
 	twinPods  = 4 * twinNodes
 )
 
-// TestCaseSameNameWhole is case-3 with both clusters there: two control planes in one account, of one name, with the same manifests, drift and
-// consolidation on, and policies that allow either controller to end the nodes of both. The tags move by which both find their security group
-// and subnets: all nodes of both drift at once, and each pool says that it waits for its user's word. Both are scaled down by half, and
-// consolidate, and still wait, however few are left; when the tags are back, nothing drifts. In all that time neither asks AWS to change
-// anything of the other's, no node goes but by its own cluster's consolidation, and in the end all pods of both run.
+// TestCaseSameNameWhole is case-3 with both clusters there: two control planes in one account, of one name, with the
+// same manifests, drift and consolidation on, and policies that allow either controller to end the nodes of both. The
+// tags move by which both find their security group and subnets: all nodes of both drift at once, and each pool says
+// that it waits for its user's word. Both are scaled down by half, and consolidate, and still wait, however few are
+// left; when the tags are back, nothing drifts. In all that time neither asks AWS to change anything of the other's, no
+// node goes but by its own cluster's consolidation, and in the end all pods of both run.
 func TestCaseSameNameWhole(t *testing.T) {
 	first := beside(t, lab.Options{AnyUID: true})
 	second := own(t, lab.Options{Beside: first, AnyUID: true})
@@ -121,10 +122,12 @@ func (w *twin) half(t *testing.T) {
 	allRun(t, w.l, w.name, twinPods/2, time.Minute)
 }
 
-// extraScans is the number of scans of the security groups, one per second, during which nothing may happen. The controller checks for drift every five seconds.
+// extraScans is the number of scans of the security groups, one per second, during which nothing may happen. The
+// controller checks for drift every five seconds.
 const extraScans = 15
 
-// rechecks waits until the controller has scanned its class, and so checked for drift, extraScans more times. judge reports what it started.
+// rechecks waits until the controller has scanned its class, and so checked for drift, extraScans more times. judge
+// reports what it started.
 func (w *twin) rechecks(t *testing.T, asked *askings) {
 	t.Helper()
 	began := asked.scansOf(w.l.Role)
@@ -163,8 +166,8 @@ func claimsNow(t *testing.T, l *lab.Lab, pool string) []karpenterv1.NodeClaim {
 // discovery is the tag by which both clusters find what nodes are made with.
 const discovery = "karpenter.sh/discovery"
 
-// moveTags takes the tag off the security group of the nodes, gives it to another one, and takes it off one subnet. It returns the group that
-// has it then, and what undoes it.
+// moveTags takes the tag off the security group of the nodes, gives it to another one, and takes it off one subnet. It
+// returns the group that has it then, and what undoes it.
 func moveTags(t *testing.T, l *lab.Lab) (group string, undo func(*testing.T)) {
 	t.Helper()
 	mine, gone, r := map[string]string{discovery: l.Cluster}, []string{discovery}, l.Estate.Region

@@ -161,9 +161,10 @@ func (in *installation) settled(nodes int) {
 	})
 }
 
-// inventory is everything that there is, in the cluster and in AWS, by name; but for events, which go by themselves, and for the pods of
-// DaemonSets, which Kubernetes takes away within a minute of their node. What Kubernetes makes in every namespace counts with the namespace: where
-// several watches are late it makes it once more in one that has just gone (kubernetes/kubernetes#36891 is of that race).
+// inventory is everything that there is, in the cluster and in AWS, by name; but for events, which go by themselves,
+// and for the pods of DaemonSets, which Kubernetes takes away within a minute of their node. What Kubernetes makes in
+// every namespace counts with the namespace: where several watches are late it makes it once more in one that has just
+// gone (kubernetes/kubernetes#36891 is of that race).
 func (in *installation) inventory() map[string]bool {
 	in.t.Helper()
 	out := map[string]bool{}

@@ -13,8 +13,8 @@ import (
 // unprivilegedID is a user id without an account's rights.
 const unprivilegedID = 65534
 
-// TestUnprivileged runs TestSealedIRSA once more as `nobody`, where this test runs as root. A user who is not root makes a sandbox with a user
-// namespace, in which the program has the pod's user id, and not with the host's own ids.
+// TestUnprivileged runs TestSealedIRSA once more as `nobody`, where this test runs as root. A user who is not root
+// makes a sandbox with a user namespace, in which the program has the pod's user id, and not with the host's own ids.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("this is not root, so TestSealed and TestSealedIRSA have shown it")

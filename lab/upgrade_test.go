@@ -167,7 +167,8 @@ func (in *installation) idle(pool string) {
 	})
 }
 
-// fleetOf says of each node of a pool what an upgrade must leave as it is: claim, Node, instance, each by its own id, and whether it drifts.
+// fleetOf says of each node of a pool what an upgrade must leave as it is: claim, Node, instance, each by its own id,
+// and whether it drifts.
 func (in *installation) fleetOf(pool string) map[string]string {
 	in.t.Helper()
 	claims, _ := claimsOf(in.t, in.l, pool)

@@ -26,7 +26,8 @@ type lacks struct {
 	events   bool // no event can be written
 }
 
-// recorder returns an event recorder, or a silent one without permission to write events, since the library would log an error for each event.
+// recorder returns an event recorder, or a silent one without permission to write events, since the library would log
+// an error for each event.
 func (l lacks) recorder(m ctrl.Manager) events.EventRecorder {
 	if l.events {
 		return silent{}

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// belongs returns an error if the endpoint or certificate authority in the settings is that of another cluster than facts describe. Nodes would
-// try to join that cluster. A custom endpoint that is not an EKS endpoint is accepted.
+// belongs returns an error if the endpoint or certificate authority in the settings is that of another cluster than
+// facts describe. Nodes would try to join that cluster. A custom endpoint that is not an EKS endpoint is accepted.
 func belongs(settings config.Settings, facts eks.Facts) error {
 	ours, err := base64.StdEncoding.DecodeString(settings.ClusterCABundle)
 	if err == nil && len(ours) > 0 && !sameAuthority(facts.CA, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: ours}}) {
@@ -27,8 +27,8 @@ func belongs(settings config.Settings, facts eks.Facts) error {
 	return nil
 }
 
-// knownRegion returns a hint with the region that was probably meant if the embedded table does not have the configured one; empty otherwise. The
-// region may still exist, so the hint is only added to an error.
+// knownRegion returns a hint with the region that was probably meant if the embedded table does not have the configured
+// one; empty otherwise. The region may still exist, so the hint is only added to an error.
 func knownRegion(name string, known []string) string {
 	near := suggest.Nearest(name, known)
 	if slices.Contains(known, name) || near == "" {

@@ -113,8 +113,9 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	return nil
 }
 
-// addProbes makes /readyz fail while a loop makes no progress. Its body names the loop, and /readyz/LOOP the item that the loop works on. The
-// process does not exit: its other loops work, and a new process would probably stall at the same item.
+// addProbes makes /readyz fail while a loop makes no progress. Its body names the loop, and /readyz/LOOP the item that
+// the loop works on. The process does not exit: its other loops work, and a new process would probably stall at the
+// same item.
 func addProbes(m ctrl.Manager, progress *loop.Progress) error {
 	for _, loop := range loop.Names() {
 		if err := m.AddReadyzCheck(loop, progress.Check(loop)); err != nil {

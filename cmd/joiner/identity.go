@@ -20,8 +20,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// prove checks that the EKS cluster with the configured name is the cluster of the API server. If it is certainly another one, prove returns an
-// error, which stops the process before it changes anything, and emits an event on the NodePools.
+// prove checks that the EKS cluster with the configured name is the cluster of the API server. If it is certainly
+// another one, prove returns an error, which stops the process before it changes anything, and emits an event on the
+// NodePools.
 func (a *away) prove(ctx context.Context, facts eks.Facts, h *home, log *slog.Logger) (eks.Proof, error) {
 	proof := facts.Prove(eks.Local{CA: authority(h.config), Issuer: h.issuer(ctx), Endpoint: h.config.Host, Region: a.identity.Region})
 	if !proof.Refuted() {

@@ -37,7 +37,8 @@ func shortened(a slog.Attr) slog.Attr {
 	return slog.String(a.Key, fmt.Sprintf("%s… (%d bytes)", harmless(strings.ToValidUTF8(text[:longestText], "")), len(text)))
 }
 
-// isHidden reports whether the character is a control or invisible character that the JSON encoder does not escape. It escapes those of ASCII, except 0x7f.
+// isHidden reports whether the character is a control or invisible character that the JSON encoder does not escape. It
+// escapes those of ASCII, except 0x7f.
 func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) || r == 0x7f }
 
 // harmless replaces the characters for which isHidden holds.

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// untilSignal returns a context that is canceled by the first SIGINT or SIGTERM, which is its cause. A second signal stops the process at once.
+// untilSignal returns a context that is canceled by the first SIGINT or SIGTERM, which is its cause. A second signal
+// stops the process at once.
 func untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	came := make(chan os.Signal, 1)

@@ -31,8 +31,8 @@ func TestLeftoverTable(t *testing.T) {
 	}
 }
 
-// TestLeftovers: values of Karpenter's charts before 1.0 are ignored and reported with their replacements. Only the cluster's name is used, if
-// settings.clusterName is not set.
+// TestLeftovers: values of Karpenter's charts before 1.0 are ignored and reported with their replacements. Only the
+// cluster's name is used, if settings.clusterName is not set.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestNetworkPolicyIsClosed: with any values, only named peers can reach the pods, and only the metrics port. Egress is restricted unless the
-// values disable it.
+// TestNetworkPolicyIsClosed: with any values, only named peers can reach the pods, and only the metrics port. Egress is
+// restricted unless the values disable it.
 func TestNetworkPolicyIsClosed(t *testing.T) {
 	t.Parallel()
 	seen := 0

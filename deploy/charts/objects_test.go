@@ -172,8 +172,8 @@ func environment(c corev1.Container) func(string) (string, bool) {
 	}
 }
 
-// TestSettingsArrive: the controller reads the settings of a values file. It logs a warning for unsupported values of Karpenter, and none with
-// default values.
+// TestSettingsArrive: the controller reads the settings of a values file. It logs a warning for unsupported values of
+// Karpenter, and none with default values.
 func TestSettingsArrive(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

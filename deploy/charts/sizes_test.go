@@ -75,8 +75,8 @@ func sizes(t *testing.T) []taken {
 	return out
 }
 
-// TestSizes compares the chart's table of sizes, and the chart's default requests and limit, with the measurements: requests are at least the
-// usage of an idle controller, and the maximum memory usage is below two thirds of the limit.
+// TestSizes compares the chart's table of sizes, and the chart's default requests and limit, with the measurements:
+// requests are at least the usage of an idle controller, and the maximum memory usage is below two thirds of the limit.
 func TestSizes(t *testing.T) {
 	measured := sizes(t)
 	text, err := os.ReadFile(chart + "/README.md")

@@ -207,7 +207,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestVariableGoesBeforeValue: a setting in controller.env overrides its value, and exists once, because server-side apply refuses duplicates.
+// TestVariableGoesBeforeValue: a setting in controller.env overrides its value, and exists once, because server-side
+// apply refuses duplicates.
 func TestVariableGoesBeforeValue(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "template", release, chart, "--set-string", "settings.clusterName=demo,logLevel=debug,"+

@@ -34,8 +34,8 @@ func sample(t *testing.T, file string, into any) {
 	}
 }
 
-// TestDoctorHostile: texts that tenants write into pods, events and Deployments are reported by doctor -f, but never become a command that is
-// printed or executed.
+// TestDoctorHostile: texts that tenants write into pods, events and Deployments are reported by doctor -f, but never
+// become a command that is printed or executed.
 func TestDoctorHostile(t *testing.T) {
 	t.Parallel()
 	var failed, denial corev1.Event

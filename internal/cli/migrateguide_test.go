@@ -32,8 +32,8 @@ func shellBlocks(t *testing.T, file string) [][]string {
 	return out
 }
 
-// TestMigrationGuide: the steps of the guide are those that the program prints for an installation by Karpenter's guide. The offline commands
-// of the guide have the documented results.
+// TestMigrationGuide: the steps of the guide are those that the program prints for an installation by Karpenter's
+// guide. The offline commands of the guide have the documented results.
 func TestMigrationGuide(t *testing.T) {
 	blocks := shellBlocks(t, migrationGuide)
 	steps := migration.StepsFor(migration.Installation{})

@@ -144,8 +144,8 @@ func harmless(text string) string {
 	}, text)
 }
 
-// escaped replaces control characters in JSON with escapes such as \u202e, which keeps the values. For YAML, which does not escape them, the
-// backslash is doubled, so that the value itself has the escape.
+// escaped replaces control characters in JSON with escapes such as \u202e, which keeps the values. For YAML, which does
+// not escape them, the backslash is doubled, so that the value itself has the escape.
 func escaped(data []byte, forYAML bool) []byte {
 	var b bytes.Buffer
 	slash := `\`

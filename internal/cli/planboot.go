@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// bootNotes returns the problems of the user data and kubelet settings of the EC2NodeClasses that NodePools use. With some of them the nodes
-// of a plan would never join. Problems that are only possible are left out.
+// bootNotes returns the problems of the user data and kubelet settings of the EC2NodeClasses that NodePools use. With
+// some of them the nodes of a plan would never join. Problems that are only possible are left out.
 func bootNotes(o snapshot.Objects) []string {
 	used := map[string]bool{}
 	for _, p := range o.Pools {

@@ -84,8 +84,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q%s: %s", name, cmd.CommandPath(), suggest.Hint(name, names), there)
 }
 
-// strayHelp returns an error if the arguments ask for the help of an unknown command; nil otherwise. Cobra would show the help of the parent
-// command, with exit status 0.
+// strayHelp returns an error if the arguments ask for the help of an unknown command; nil otherwise. Cobra would show
+// the help of the parent command, with exit status 0.
 func strayHelp(root *cobra.Command, args []string) error {
 	cmd, rest, err := root.Find(args)
 	if err != nil || !cmd.HasSubCommands() {

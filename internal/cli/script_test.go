@@ -101,8 +101,9 @@ func newAWS(t *testing.T) *emulator.Server {
 	return &emulator.Server{World: w}
 }
 
-// answerBadly is a service that is broken as its path says. Below /names it is an API server that only serves names of objects. Below /walled
-// it denies discovery even to authenticated users. Below /slow it does not answer until the client disconnects.
+// answerBadly is a service that is broken as its path says. Below /names it is an API server that only serves names of
+// objects. Below /walled it denies discovery even to authenticated users. Below /slow it does not answer until the
+// client disconnects.
 func answerBadly(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/names/"):

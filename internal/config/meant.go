@@ -16,7 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// meantFlag returns a hint with the setting that was probably meant. It ignores everything before the last dot, which is a group of chart values.
+// meantFlag returns a hint with the setting that was probably meant. It ignores everything before the last dot, which
+// is a group of chart values.
 func meantFlag(name string, known map[string]setting) string {
 	if near := suggest.Nearest(name[strings.LastIndex(name, ".")+1:], slices.Collect(maps.Keys(known))); near != "" {
 		return fmt.Sprintf(" (is --%s meant?)", near)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWrongValuesAreNamed: each invalid setting is a one-line error that names the setting and, if there is one, the nearest valid value. No
-// settings are returned with an error.
+// TestWrongValuesAreNamed: each invalid setting is a one-line error that names the setting and, if there is one, the
+// nearest valid value. No settings are returned with an error.
 func TestWrongValuesAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

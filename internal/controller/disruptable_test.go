@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/disruptor"
 )
 
-// TestWhyNodesStayIsKeptCurrent: a lasting cause that keeps a node is written to its claim, counted and reported once. When the cause ends the
-// condition is removed.
+// TestWhyNodesStayIsKeptCurrent: a lasting cause that keeps a node is written to its claim, counted and reported once.
+// When the cause ends the condition is removed.
 func TestWhyNodesStayIsKeptCurrent(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")

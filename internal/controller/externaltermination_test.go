@@ -32,8 +32,9 @@ func TestHowEnded(t *testing.T) {
 	}
 }
 
-// TestTerminatedFromOutside: an instance that another client terminates is counted and reported once, with a way to find the caller. This holds
-// whether the sweeper, a queue message or the deletion of its Node by the cloud controller shows it. Our own terminations are not reported.
+// TestTerminatedFromOutside: an instance that another client terminates is counted and reported once, with a way to
+// find the caller. This holds whether the sweeper, a queue message or the deletion of its Node by the cloud controller
+// shows it. Our own terminations are not reported.
 func TestTerminatedFromOutside(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"found by the sweeper", "told by the queue", "its Node is deleted"} {

@@ -102,8 +102,9 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 	}
 }
 
-// TestDoomedReplacementUndoesAtOnce: as soon as the cause is known that keeps the replacement from joining, the old node accepts pods again, and its
-// pool launches no more. The replacement is kept for the time that any claim has to join: if the cause is fixed it joins, and the old node goes.
+// TestDoomedReplacementUndoesAtOnce: as soon as the cause is known that keeps the replacement from joining, the old
+// node accepts pods again, and its pool launches no more. The replacement is kept for the time that any claim has to
+// join: if the cause is fixed it joins, and the old node goes.
 func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -220,8 +221,8 @@ func TestSlowPoolsAreGivenLonger(t *testing.T) {
 	}
 }
 
-// TestDriftWaitsForNodesOnTheirWay: a drifted node whose pod would go to a node that is not initialized yet is not tainted before it is. Then
-// it goes without a further launch.
+// TestDriftWaitsForNodesOnTheirWay: a drifted node whose pod would go to a node that is not initialized yet is not
+// tainted before it is. Then it goes without a further launch.
 func TestDriftWaitsForNodesOnTheirWay(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 1, "1500m", "1500m", "t3.medium")

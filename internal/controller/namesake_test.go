@@ -132,8 +132,8 @@ func (n *neighbour) leaveInPeace(t *testing.T, minute int, do func()) {
 	}
 }
 
-// belongings returns the state of all AWS resources of one cluster: instances that are not terminated, launch templates, instance profiles, and
-// messages about the instances.
+// belongings returns the state of all AWS resources of one cluster: instances that are not terminated, launch
+// templates, instance profiles, and messages about the instances.
 func (n *neighbour) belongings(t *testing.T, uid string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

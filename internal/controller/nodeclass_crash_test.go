@@ -18,8 +18,8 @@ func TestCrashWhileClassIsMade(t *testing.T) {
 	afterEachWrite(t, 4, madeAndDeleted)
 }
 
-// madeAndDeleted reconciles a new class in a process that ends after the given number of writes. Then the class is deleted, and the next process
-// does the rest. It returns how many writes the first one made.
+// madeAndDeleted reconciles a new class in a process that ends after the given number of writes. Then the class is
+// deleted, and the next process does the rest. It returns how many writes the first one made.
 func madeAndDeleted(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")

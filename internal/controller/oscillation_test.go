@@ -13,11 +13,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestNothingOscillates simulates a thousand minutes of workloads that come and go, with all loops of the controller. It checks that
-// not many more pods are moved than come and go, that no workload is moved more often than allowed, and that no node is replaced by an equal one.
-// The cost must stay near that of a fleet launched anew, and while workloads do not change nothing is moved twice.
-// (A workload that was moved often is not moved for an hour or longer, so that a move may come late.)
-// Names and timing differ between runs: the assertions hold for each.
+// TestNothingOscillates simulates a thousand minutes of workloads that come and go, with all loops of the controller.
+// It checks that not many more pods are moved than come and go, that no workload is moved more often than allowed, and
+// that no node is replaced by an equal one. The cost must stay near that of a fleet launched anew, and while workloads
+// do not change nothing is moved twice. (A workload that was moved often is not moved for an hour or longer, so that a
+// move may come late.) Names and timing differ between runs: the assertions hold for each.
 func TestNothingOscillates(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

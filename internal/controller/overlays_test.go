@@ -63,8 +63,8 @@ func (r *rig) ready(t *testing.T, loop *offerings.OverlayReconciler) map[string]
 	return out
 }
 
-// TestOverlayPrice: the price of an overlay decides the plan and the priorities of the launch request, and is recorded on the claim. Without
-// the feature gate it has no effect.
+// TestOverlayPrice: the price of an overlay decides the plan and the priorities of the launch request, and is recorded
+// on the claim. Without the feature gate it has no effect.
 func TestOverlayPrice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

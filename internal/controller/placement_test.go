@@ -338,7 +338,8 @@ func TestPlacedReservations(t *testing.T) {
 	}
 }
 
-// TestPlacementBook: a launched instance counts at once, and only once. The zone of a cluster group is that of its first launch, until that fails.
+// TestPlacementBook: a launched instance counts at once, and only once. The zone of a cluster group is that of its
+// first launch, until that fails.
 func TestPlacementBook(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -181,8 +181,8 @@ func (l *lateBinding) PodsNow(ctx context.Context, node string) ([]*corev1.Pod, 
 	return (&snapshot.Reader{Live: l.rig.api}).PodsNow(ctx, node)
 }
 
-// TestConflictReopensNode: an empty node's NodeClaim is changed while the node is being removed. The deletion fails with a conflict, the taint of the
-// Node is removed at once, and a later pass removes the Node.
+// TestConflictReopensNode: an empty node's NodeClaim is changed while the node is being removed. The deletion fails
+// with a conflict, the taint of the Node is removed at once, and a later pass removes the Node.
 func TestConflictReopensNode(t *testing.T) {
 	t.Parallel()
 	r := newMultitude(t, 4)

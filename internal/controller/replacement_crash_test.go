@@ -15,8 +15,8 @@ func TestCrashWhileReplacing(t *testing.T) {
 	afterEachWrite(t, 12, replaced)
 }
 
-// afterEachWrite runs play once without a crash, and then once for each of its writes, of which there must be at least the given number. play crashes
-// after the given number of writes, and returns how many there were.
+// afterEachWrite runs play once without a crash, and then once for each of its writes, of which there must be at least
+// the given number. play crashes after the given number of writes, and returns how many there were.
 func afterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter int) int) {
 	t.Helper()
 	writes := play(t, unlimited)
@@ -31,7 +31,8 @@ func afterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter 
 	}
 }
 
-// replaced leads one node from its expiration to its end; the process ends after the given number of writes. It returns how many there were.
+// replaced leads one node from its expiration to its end; the process ends after the given number of writes. It returns
+// how many there were.
 func replaced(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -81,7 +82,8 @@ func TestCrashWhileRecruiting(t *testing.T) {
 	afterEachWrite(t, 12, recruited)
 }
 
-// recruited leads a static pool to two nodes and then to one; the process ends after the given number of writes. It returns how many there were.
+// recruited leads a static pool to two nodes and then to one; the process ends after the given number of writes. It
+// returns how many there were.
 func recruited(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")

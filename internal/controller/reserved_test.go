@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// reservedRig is a rig whose class selects the capacity reservations of team a, and whose pool allows reserved and on-demand capacity. It has
-// a reservation of total m5.large, which the test may change first.
+// reservedRig is a rig whose class selects the capacity reservations of team a, and whose pool allows reserved and
+// on-demand capacity. It has a reservation of total m5.large, which the test may change first.
 func reservedRig(t *testing.T, total int, change func(*world.CapacityReservation)) (*rig, *world.CapacityReservation) {
 	t.Helper()
 	r := newRig(t, "m5.large", "m5.xlarge")
@@ -210,7 +210,8 @@ func TestBlockEnds(t *testing.T) {
 	}
 }
 
-// TestReservationsDenied: a missing permission to read reservations that the class selects is reported, and a pool does not launch without them.
+// TestReservationsDenied: a missing permission to read reservations that the class selects is reported, and a pool does
+// not launch without them.
 func TestReservationsDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")

@@ -20,7 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// sequenceRig has two nodes of a move whose pods are evicted one after the other: "api" and "second" on one, "web", "first" and "third" on the other.
+// sequenceRig has two nodes of a move whose pods are evicted one after the other: "api" and "second" on one, "web",
+// "first" and "third" on the other.
 type sequenceRig struct {
 	*rig
 	*bouncer
@@ -105,7 +106,8 @@ func TestPodsLeaveInTurn(t *testing.T) {
 	}
 }
 
-// TestInAHurryThereAreNoTurns: an interrupted node waits for no other pod, nor does a node that a user deletes before its move is committed.
+// TestInAHurryThereAreNoTurns: an interrupted node waits for no other pod, nor does a node that a user deletes before
+// its move is committed.
 func TestInAHurryThereAreNoTurns(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*karpv1.NodeClaim, *nodestate.MoveMark){
@@ -198,8 +200,8 @@ func TestNothingElseWhilePodsLeaveInTurn(t *testing.T) {
 	}
 }
 
-// TestMoveSaysWhoseTurnItIs: the order of a move is on its claims for the leader that drains them, and until all pods have left no other move
-// starts.
+// TestMoveSaysWhoseTurnItIs: the order of a move is on its claims for the leader that drains them, and until all pods
+// have left no other move starts.
 func TestMoveSaysWhoseTurnItIs(t *testing.T) {
 	t.Parallel()
 	f := newPark(t, 4, "1500m", "400m", "t3.medium")

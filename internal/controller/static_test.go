@@ -113,7 +113,8 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 	}
 }
 
-// TestStaticNodeIsReplacedByItsLike: an expired node of a static pool is replaced by another node of the pool, and is not tainted until then.
+// TestStaticNodeIsReplacedByItsLike: an expired node of a static pool is replaced by another node of the pool, and is
+// not tainted until then.
 func TestStaticNodeIsReplacedByItsLike(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -10,8 +10,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestTroubles: status checks and scheduled events are processed without any queue. The node of a failing instance is drained at once and by
-// force. The node of an instance with a scheduled reboot or retirement goes when a plan has included its pods.
+// TestTroubles: status checks and scheduled events are processed without any queue. The node of a failing instance is
+// drained at once and by force. The node of an instance with a scheduled reboot or retirement goes when a plan has
+// included its pods.
 func TestTroubles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -89,8 +89,8 @@ func (f Finding) FixedBy(steps ...fix.Step) Finding {
 	return f
 }
 
-// MarshalJSON writes the finding with its fix in three forms: the correcting commands as shell text, the read-only commands as shell text, and
-// all steps with the words of their commands.
+// MarshalJSON writes the finding with its fix in three forms: the correcting commands as shell text, the read-only
+// commands as shell text, and all steps with the words of their commands.
 func (f Finding) MarshalJSON() ([]byte, error) {
 	type plain Finding
 	return json.Marshal(struct {

@@ -12,8 +12,9 @@ type Scope struct {
 	Subnet   string // of the instance; empty: any subnet of the class
 }
 
-// Joining returns the broken and suspicious findings that may keep the instances of a Quest from joining, in the order of Diagnose. They are
-// about the class, the whole cluster, the instance or its subnet. Findings about the time before a launch or after joining are left out.
+// Joining returns the broken and suspicious findings that may keep the instances of a Quest from joining, in the order
+// of Diagnose. They are about the class, the whole cluster, the instance or its subnet. Findings about the time before
+// a launch or after joining are left out.
 func Joining(findings []Finding, q Scope) []Finding {
 	return slices.DeleteFunc(slices.Clone(Worst(findings)), func(f Finding) bool {
 		return f.Layer < LayerLaunch || f.Layer > LayerAuth || !q.IsAbout(f.Subject)

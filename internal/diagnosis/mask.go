@@ -34,7 +34,8 @@ var secrets = []secret{
 	{regexp.MustCompile(`(?i)(--(password|token|secret|api-key|auth-key|access-key|client-secret)[= ])("[^"]*"|'[^']*'|\S+)`), "${1}" + Hidden},
 }
 
-// Mask removes secrets from a text: tokens, keys, passwords, signatures. Collectors of Evidence pass logs, messages and user data through it.
+// Mask removes secrets from a text: tokens, keys, passwords, signatures. Collectors of Evidence pass logs, messages and
+// user data through it.
 func Mask(text string) string {
 	for _, s := range secrets {
 		text = s.form.ReplaceAllString(text, s.with)
@@ -45,8 +46,8 @@ func Mask(text string) string {
 // userOf matches the user and password of a URL. In an invalid URL the password may contain any character except quotes.
 var userOf = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
 
-// MaskURLs removes users and passwords from the URLs of a text, and nothing else. It is for messages of libraries, which quote invalid input
-// such as the address of a proxy.
+// MaskURLs removes users and passwords from the URLs of a text, and nothing else. It is for messages of libraries,
+// which quote invalid input such as the address of a proxy.
 func MaskURLs(text string) string {
 	return userOf.ReplaceAllString(text, "${1}${2}"+Hidden+"@")
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Claimed returns the instances with the names of their NodeClaim and EC2NodeClass, taken from the NodeClaim whose status has the instance's
-// provider ID. Tags prove neither, because anyone who may tag an instance can write them. An instance that has ended keeps the class in its
-// tags, because its NodeClaim may be gone; nothing is done to it.
+// Claimed returns the instances with the names of their NodeClaim and EC2NodeClass, taken from the NodeClaim whose
+// status has the instance's provider ID. Tags prove neither, because anyone who may tag an instance can write them. An
+// instance that has ended keeps the class in its tags, because its NodeClaim may be gone; nothing is done to it.
 func Claimed(instances []Instance, claims []Claim) []Instance {
 	of := map[string]Claim{}
 	for _, c := range claims {
@@ -32,9 +32,9 @@ func InstanceID(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
-// NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node. If EC2 knows the instance's name,
-// its Node is the one with that name. Another Node counts only if the controller has registered the instance and no other Node has its
-// provider ID.
+// NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node. If EC2 knows
+// the instance's name, its Node is the one with that name. Another Node counts only if the controller has registered
+// the instance and no other Node has its provider ID.
 func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	all, out := map[string][]Node{}, map[string]Node{}
 	for _, n := range e.Nodes.Value {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// shaped holds a tree of JSON against the type that it is to be read into, and says where it is otherwise, in words of the file. encoding/json
-// says it in those of the program.
+// shaped holds a tree of JSON against the type that it is to be read into, and says where it is otherwise, in words of
+// the file. encoding/json says it in those of the program.
 func shaped(path string, tree any, t reflect.Type) error {
 	if tree == nil {
 		return nil // null counts as absent

@@ -16,8 +16,8 @@ type Unseen struct {
 	others []absent // all items of the other system
 }
 
-// Unseen returns the systems that could not be read at all. A system that returned any item, or reported that one does not exist, is not among
-// them.
+// Unseen returns the systems that could not be read at all. A system that returned any item, or reported that one does
+// not exist, is not among them.
 func (e Evidence) Unseen() []Unseen {
 	var out []Unseen
 	for _, s := range []struct {

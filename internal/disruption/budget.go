@@ -35,8 +35,8 @@ type Room struct {
 	Until time.Time
 }
 
-// Room returns how many more of a pool's total nodes may be disrupted at now, if out of them are terminating or not ready. Without an active
-// budget, all remaining nodes may. Pool and Out are left empty.
+// Room returns how many more of a pool's total nodes may be disrupted at now, if out of them are terminating or not
+// ready. Without an active budget, all remaining nodes may. Pool and Out are left empty.
 func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 	room := Room{Reason: reason, Nodes: max(total-out, 0)}
 	var full []time.Time // when each of the budgets without room ends; zero: never

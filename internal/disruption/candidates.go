@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Candidates returns the names of the nodes that may be disrupted for the reason, Underutilized or Drifted, budgets aside, and why the others
-// stay. Both are sorted by name. Neither has nodes that are foreign, not initialized, terminating or empty (Propose takes those), nor, for
-// Drifted, nodes that have not drifted.
+// Candidates returns the names of the nodes that may be disrupted for the reason, Underutilized or Drifted, budgets
+// aside, and why the others stay. Both are sorted by name. Neither has nodes that are foreign, not initialized,
+// terminating or empty (Propose takes those), nor, for Drifted, nodes that have not drifted.
 func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 	expected := map[string]bool{}
 	for _, p := range in.Plan.Placements {

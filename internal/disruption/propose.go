@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Propose returns the nodes to remove now. Empty nodes are removed together, one move for each pool, as many as its budgets allow, those empty
-// longest first.
+// Propose returns the nodes to remove now. Empty nodes are removed together, one move for each pool, as many as its
+// budgets allow, those empty longest first.
 func Propose(in Input) Proposal {
 	var out Proposal
 	expected := map[string]bool{}

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Trip is one move of a workload's pods off a node. Pods are recreated when they move, so the workload is recorded, and the shape of the node.
+// Trip is one move of a workload's pods off a node. Pods are recreated when they move, so the workload is recorded, and
+// the shape of the node.
 type Trip struct {
 	At       time.Time // to the second
 	Workload string    // "Deployment a/web"
@@ -23,8 +24,8 @@ type Trip struct {
 // Trips are the recorded moves of pods, the oldest first. Nil is none.
 type Trips []Trip
 
-// For how long moves are recorded, how many at most in addition to those of the last hour, which limit moves now, and how the pauses of loops
-// grow: this long after the first, doubled after each further round.
+// For how long moves are recorded, how many at most in addition to those of the last hour, which limit moves now, and
+// how the pauses of loops grow: this long after the first, doubled after each further round.
 const (
 	tripsLife   = 24 * time.Hour
 	tripsMost   = 20_000
@@ -165,8 +166,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// each returns how often the trip moved each pod of its workload, which has this many now. It uses the larger of the number of pods then and
-// now, so scaling down is never reported as a loop.
+// each returns how often the trip moved each pod of its workload, which has this many now. It uses the larger of the
+// number of pods then and now, so scaling down is never reported as a loop.
 func (t *Trip) each(now int) float64 { return float64(t.Pods) / float64(max(t.All, now, 1)) }
 
 // rounding tolerance: three thirds are one.
@@ -195,8 +196,9 @@ func (b ledger) loops(in Traffic, load Load, workload string, all int) Stay {
 		workload, all, load.Shape, pods, left[0].At.UTC().Format(time.RFC3339))}
 }
 
-// sinceGrown returns those of a workload's trips that were made after it last grew by half or more; it has this many pods now. Nodes that were
-// launched for the growth may be like the old ones and go when it shrinks again, which is not a loop.
+// sinceGrown returns those of a workload's trips that were made after it last grew by half or more; it has this many
+// pods now. Nodes that were launched for the growth may be like the old ones and go when it shrinks again, which is not
+// a loop.
 func sinceGrown(trips []Trip, now int) []Trip {
 	most := now
 	for i, trip := range slices.Backward(trips) {

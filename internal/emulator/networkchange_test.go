@@ -93,7 +93,8 @@ func TestRouteIsReplaced(t *testing.T) {
 	isCode(t, err, "MissingParameter")
 }
 
-// TestRolesAreMended: an inline policy allows what the others do not, and a role that EC2 may not assume gives instances nothing until it may.
+// TestRolesAreMended: an inline policy allows what the others do not, and a role that EC2 may not assume gives
+// instances nothing until it may.
 func TestRolesAreMended(t *testing.T) {
 	t.Parallel()
 	b, ctx := newBench(t), t.Context()

@@ -54,8 +54,9 @@ func (s signer) published() []byte {
 		number(s.key.N.Bytes()), number(big.NewInt(int64(s.key.E)).Bytes()))
 }
 
-// TestWebIdentity: a role is opened to a service account's token that the issuer signed, that has not ended, that is meant for STS and that the trust
-// policy names; any other is refused with STS's own code. What is opened are keys that count.
+// TestWebIdentity: a role is opened to a service account's token that the issuer signed, that has not ended, that is
+// meant for STS and that the trust policy names; any other is refused with STS's own code. What is opened are keys that
+// count.
 func TestWebIdentity(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -121,8 +121,8 @@ func (f Finding) withFix(format string, args ...any) Finding {
 	return f
 }
 
-// run adds a command of the program's own words and identifiers, after a few words about it. If an identifier is invalid, there is no command,
-// because names, tags and values may be untrusted text.
+// run adds a command of the program's own words and identifiers, after a few words about it. If an identifier is
+// invalid, there is no command, because names, tags and values may be untrusted text.
 func (f Finding) run(about string, words ...[]fix.Value) Finding {
 	step := fix.Run(slices.Concat(words...)...)
 	f.Fix = fix.Of(f.Subject, step).Steps()[0].String()

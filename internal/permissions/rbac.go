@@ -40,8 +40,8 @@ const (
 	aws       = "karpenter.k8s.aws"
 )
 
-// Names of the objects in the controller's own namespace: config's default for --leader-election-name, kubeclient.MeasuredName, kubeclient.PauseName
-// and kubeclient.TripsName.
+// Names of the objects in the controller's own namespace: config's default for --leader-election-name,
+// kubeclient.MeasuredName, kubeclient.PauseName and kubeclient.TripsName.
 const (
 	LeaseName    = "karpenter-leader-election"
 	MeasuredName = "joiner-measured-capacity"

@@ -26,8 +26,8 @@ var filledIn = map[string]string{
 // commandForm matches a command with inserted text.
 var commandForm = regexp.MustCompile(`\b(kubectl (-|[a-z]+ )|aws [a-z0-9]+ [a-z]+-|helm [a-z]+ |joiner (plan|correct|render) )[^"]*%(\[\d\])?[sqv]`)
 
-// TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files of filledIn. A user who pastes a command would
-// otherwise run text of other users.
+// TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files of filledIn. A
+// user who pastes a command would otherwise run text of other users.
 func TestCommandsAreValues(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -12,19 +12,22 @@ import (
 	"testing"
 )
 
-// fields lists the exported fields without a comment below a folder: go test ./internal/repocheck -v -run TestFieldComments -fields internal/kube
+// fields lists the exported fields without a comment below a folder: go test ./internal/repocheck -v -run
+// TestFieldComments -fields internal/kube
 var fields = flag.String("fields", "", "list exported fields without a comment in this `FOLDER` or file; . lists all")
 
-// targetFieldComments is the percentage of exported struct fields that should have a comment, and leastFieldComments the percentage that they
-// must have now. It may only rise.
+// targetFieldComments is the percentage of exported struct fields that should have a comment, and leastFieldComments
+// the percentage that they must have now. It may only rise.
 const (
 	targetFieldComments = 95.0
 	leastFieldComments  = 86.0
 )
 
-// TestFieldComments counts the exported fields of exported structs that have a comment, in all modules, without tests and generated files.
+// TestFieldComments counts the exported fields of exported structs that have a comment, in all modules, without tests
+// and generated files.
 //
-// A comment above the field or at the end of its line counts. A comment above the first of several fields on consecutive lines counts for all of them.
+// A comment above the field or at the end of its line counts. A comment above the first of several fields on
+// consecutive lines counts for all of them.
 func TestFieldComments(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "*.go").Output()

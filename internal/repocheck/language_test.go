@@ -75,9 +75,11 @@ type complaint struct {
 	text string
 }
 
-// TestLanguage holds documents, messages and comments to plain English: standard terms, and sentences that can be read once.
+// TestLanguage holds documents, messages and comments to plain English: standard terms, and sentences that can be read
+// once.
 //
-// It reads Markdown and comments of Go files without code, texts of Go files that are not tests, and the descriptions of the chart's values.
+// It reads Markdown and comments of Go files without code, texts of Go files that are not tests, and the descriptions
+// of the chart's values.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()

@@ -20,8 +20,8 @@ const (
 	packagesEnd      = "<!-- end of packages -->"
 )
 
-// TestPackageTable compares the package table of ARCHITECTURE.md with the import policy's order and the first sentences of the package comments.
-// With -rewrite it writes the table.
+// TestPackageTable compares the package table of ARCHITECTURE.md with the import policy's order and the first sentences
+// of the package comments. With -rewrite it writes the table.
 func TestPackageTable(t *testing.T) {
 	text, err := os.ReadFile(architecturePage)
 	if err != nil {

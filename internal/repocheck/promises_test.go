@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// silent are the rows of docs/compatibility.md with "not yet" for which the controller logs no warning on startup, with the reason: no setting
-// or object requests them. A section includes all of its rows.
+// silent are the rows of docs/compatibility.md with "not yet" for which the controller logs no warning on startup, with
+// the reason: no setting or object requests them. A section includes all of its rows.
 var silent = map[string]string{
 	"Metrics": "a metric is asked for by a query, which the page answers",
 	"Events":  "an event is waited for, not asked for",
@@ -17,8 +17,8 @@ var silent = map[string]string{
 	"`karpenter.sh/capacity-buffer-namespace`": "the same",
 }
 
-// TestNothingIsSilentlyIgnored: the controller logs a warning for everything that is accepted and has no effect. A row with "not yet" has the
-// text of the warning.
+// TestNothingIsSilentlyIgnored: the controller logs a warning for everything that is accepted and has no effect. A row
+// with "not yet" has the text of the warning.
 func TestNothingIsSilentlyIgnored(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(compatibilityPage)

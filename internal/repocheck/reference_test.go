@@ -18,8 +18,8 @@ import (
 // referenceFolder has the pages that TestReference generates from the code, and commands.md, which cmd/joiner generates.
 const referenceFolder = "docs/reference"
 
-// TestReference compares docs/reference with the code. It fails when a setting, metric, condition, event or label was added, removed or changed,
-// or has no comment: then run it with -rewrite and review the difference.
+// TestReference compares docs/reference with the code. It fails when a setting, metric, condition, event or label was
+// added, removed or changed, or has no comment: then run it with -rewrite and review the difference.
 func TestReference(t *testing.T) {
 	s := readSource(t)
 	for name, page := range map[string]string{
@@ -130,8 +130,8 @@ type constant struct {
 	says        string // its comment, without its name
 }
 
-// constantsOf returns the string constants of a file. grouped means that a comment above a constant is the title of the following ones, and that
-// the comment of a constant is at the end of its line.
+// constantsOf returns the string constants of a file. grouped means that a comment above a constant is the title of the
+// following ones, and that the comment of a constant is at the end of its line.
 func constantsOf(t *testing.T, file, group string, grouped bool) []constant {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)

@@ -206,7 +206,8 @@ func (d *show) alive() int {
 	return n
 }
 
-// until polls until wanted returns true. It fails when the lab or the controller ends, when the output cannot be written, or after patience.
+// until polls until wanted returns true. It fails when the lab or the controller ends, when the output cannot be
+// written, or after patience.
 func (d *show) until(ctx context.Context, wanted func(standing) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -127,7 +127,8 @@ func TestLetIn(t *testing.T) {
 	}
 }
 
-// TestAdmission: a pod that a profile selects is given to Fargate; any other pod is unchanged, and so is every pod while the webhook is down.
+// TestAdmission: a pod that a profile selects is given to Fargate; any other pod is unchanged, and so is every pod
+// while the webhook is down.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	f := newFargate(t, ekscluster.AuthAPI, nil)

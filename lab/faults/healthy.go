@@ -75,7 +75,8 @@ func variants() []variant {
 	}
 }
 
-// PlayHealthy plays scenes in which nothing is wrong, those of one authentication mode in parallel, and runs doctor until all their pods run.
+// PlayHealthy plays scenes in which nothing is wrong, those of one authentication mode in parallel, and runs doctor
+// until all their pods run.
 func (s *Stage) PlayHealthy(ctx context.Context) (Healthy, error) {
 	var out Healthy
 	for _, mode := range []string{ekscluster.AuthBoth, ekscluster.AuthAPI, ekscluster.AuthConfigMap} {

@@ -47,7 +47,8 @@ func (b *boot) lacksNodeadm() bool {
 // errNoKubelet is what nodeadm gets when it asks the kubelet for its version.
 var errNoKubelet = errors.New("fork/exec /usr/bin/kubelet: no such file or directory")
 
-// errNoContainerd is what nodeadm gets when it asks containerd for its version. Source: nodeadm/internal/containerd/version.go of amazon-eks-ami.
+// errNoContainerd is what nodeadm gets when it asks containerd for its version. Source:
+// nodeadm/internal/containerd/version.go of amazon-eks-ami.
 var errNoContainerd = errors.New(`exec: "containerd": executable file not found in $PATH`)
 
 // errExpired is AWS's response to a request that was signed at another time.

@@ -188,8 +188,8 @@ func encodeOrDecode(args []string, in io.Reader, out, errs io.Writer) int {
 	return 0
 }
 
-// curl reaches the metadata service. It also reaches programs that are to be stored in a file and whose address contains their architecture,
-// and nothing else.
+// curl reaches the metadata service. It also reaches programs that are to be stored in a file and whose address
+// contains their architecture, and nothing else.
 func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) int {
 	url, file := "", ""
 	for i, arg := range args {

@@ -122,8 +122,8 @@ func (c *crowd) spareCopies(ctx context.Context) error {
 	return nil
 }
 
-// first waits until the controller has launched a node for one pod. It stores the NodeClaim, the Node and the instance as the template of the
-// copies.
+// first waits until the controller has launched a node for one pod. It stores the NodeClaim, the Node and the instance
+// as the template of the copies.
 func (c *crowd) first(ctx context.Context) error {
 	pod := waiting("first")
 	err := c.until(ctx, 2*time.Minute, "the first pod", func(ctx context.Context) (bool, error) {

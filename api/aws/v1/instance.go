@@ -114,8 +114,8 @@ type MetadataOptions struct {
 	HTTPTokens *string `json:"httpTokens,omitempty"`
 }
 
-// ConnectionTracking sets, in seconds, after how much idleness a connection is forgotten. What is left out is as EC2 has
-// it.
+// ConnectionTracking sets, in seconds, after how much idleness a connection is forgotten. What is left out is as EC2
+// has it.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tcpEstablishedTimeout) || has(self.udpStreamTimeout) || has(self.udpTimeout)",message="set at least one of tcpEstablishedTimeout, udpStreamTimeout and udpTimeout"
 type ConnectionTracking struct {

@@ -32,8 +32,8 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="systemReserved values cannot be negative"
 	// +optional
 	SystemReserved map[string]string `json:"systemReserved,omitzero"`
-	// KubeReserved is reserved for the kubelet and the container runtime: quantities of cpu, memory,
-	// ephemeral-storage, pid.
+	// KubeReserved is reserved for the kubelet and the container runtime: quantities of cpu, memory, ephemeral-storage,
+	// pid.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x=='cpu' || x=='memory' || x=='ephemeral-storage' || x=='pid')",message="kubeReserved knows cpu, memory, ephemeral-storage and pid"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !self[x].startsWith('-'))",message="kubeReserved values cannot be negative"
 	// +optional
@@ -46,7 +46,8 @@ type KubeletConfiguration struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoft knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoft map[string]string `json:"evictionSoft,omitzero"`
-	// EvictionSoftGracePeriod is the grace period of each signal in EvictionSoft. The schema accepts any text, so a value may not be a duration.
+	// EvictionSoftGracePeriod is the grace period of each signal in EvictionSoft. The schema accepts any text, so a value
+	// may not be a duration.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in ['memory.available','nodefs.available','nodefs.inodesFree','imagefs.available','imagefs.inodesFree','pid.available'])",message="evictionSoftGracePeriod knows memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available"
 	// +optional
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitzero" hash:"duration"`

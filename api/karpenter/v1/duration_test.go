@@ -87,8 +87,8 @@ func TestNillableDurationToUnstructured(t *testing.T) {
 	}
 }
 
-// TestDurationsThatAreTooLong: what the schema lets pass can be read, wherever it stands: an object that cannot would keep all others of its
-// kind from being read.
+// TestDurationsThatAreTooLong: what the schema lets pass can be read, wherever it stands: an object that cannot would
+// keep all others of its kind from being read.
 func TestDurationsThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	const text = `{"spec":{"disruption":{"consolidateAfter":"99999999999999999999h","budgets":[{"nodes":"1","schedule":"@daily","duration":"999999999999h"}]},

@@ -49,8 +49,8 @@ type NodeOverlaySpec struct {
 	// +kubebuilder:validation:Pattern=`^(([+-]{1}(\d*\.?\d+))|(\+{1}\d*\.?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$`
 	// +optional
 	PriceAdjustment *string `json:"priceAdjustment,omitempty"`
-	// Capacity sets the amount of resources of an instance, instead of what EC2 reports. cpu, memory, ephemeral-storage and
-	// pods cannot be set.
+	// Capacity sets the amount of resources of an instance, instead of what EC2 reports. cpu, memory, ephemeral-storage
+	// and pods cannot be set.
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="cpu, memory, ephemeral-storage and pods are as EC2 says; leave them out"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitzero"`

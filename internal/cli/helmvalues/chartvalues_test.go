@@ -152,7 +152,8 @@ func TestChartValues(t *testing.T) {
 	}
 }
 
-// TestUnknownValues: unknown values are found at any depth, with the path that is probably meant. Known and free-form values are not reported.
+// TestUnknownValues: unknown values are found at any depth, with the path that is probably meant. Known and free-form
+// values are not reported.
 func TestUnknownValues(t *testing.T) {
 	t.Parallel()
 	got := UnknownValues(map[string]string{

@@ -48,7 +48,8 @@ func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	return out
 }
 
-// unknownValue returns the shortest part of a path that no chart has, and the path that is probably meant. Both are empty if the chart has it.
+// unknownValue returns the shortest part of a path that no chart has, and the path that is probably meant. Both are
+// empty if the chart has it.
 func unknownValue(path string, known []string) (bad, near string) {
 	parent := ""
 	for _, name := range strings.Split(path, ".") {

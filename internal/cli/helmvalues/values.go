@@ -101,7 +101,8 @@ func flatten(tree map[string]any, path string, into map[string]string) {
 	}
 }
 
-// environOf returns the environment that the chart renders from its values, and a sentence about a setting that Joiner's chart does not have.
+// environOf returns the environment that the chart renders from its values, and a sentence about a setting that
+// Joiner's chart does not have.
 func environOf(flat map[string]string) (environ []string, problem string) {
 	variables := map[string]string{} // by the chart's name
 	for _, s := range slices.Concat(config.All(), config.Unsupported()) {

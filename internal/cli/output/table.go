@@ -30,8 +30,8 @@ func (t Table) String() string { return t.Fit(0) }
 // leastColumn is the minimum width of a column of long words, in characters.
 const leastColumn = 12
 
-// Fit is String with lines of at most width characters, if possible. It wraps the widest columns at blanks. If that is not enough, it splits
-// words, down to columns of leastColumn characters. A width of 0 means no limit.
+// Fit is String with lines of at most width characters, if possible. It wraps the widest columns at blanks. If that is
+// not enough, it splits words, down to columns of leastColumn characters. A width of 0 means no limit.
 func (t Table) Fit(width int) string {
 	widths, words := t.widths()
 	if width > 0 {

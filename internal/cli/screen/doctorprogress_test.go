@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestProgress: the source being read is shown with its duration: on a terminal in one line that is updated, elsewhere in a line for each slow
-// item.
+// TestProgress: the source being read is shown with its duration: on a terminal in one line that is updated, elsewhere
+// in a line for each slow item.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

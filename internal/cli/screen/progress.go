@@ -19,8 +19,8 @@ const (
 	progressWidth = 78
 )
 
-// Progress prints to stderr what is being read, and for how long. On a terminal it updates one line; elsewhere it prints a line for each slow
-// item. Its methods may be called concurrently.
+// Progress prints to stderr what is being read, and for how long. On a terminal it updates one line; elsewhere it
+// prints a line for each slow item. Its methods may be called concurrently.
 type Progress struct {
 	w          io.Writer
 	isTerminal bool

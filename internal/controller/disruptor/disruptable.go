@@ -19,8 +19,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// DisruptableConditionWriter records why each node is not disrupted, and after a while writes it to the Disruptable condition of its NodeClaim, which
-// joiner explain node reads. Its methods are safe for concurrent use, and accept a nil receiver, which records nothing.
+// DisruptableConditionWriter records why each node is not disrupted, and after a while writes it to the Disruptable
+// condition of its NodeClaim, which joiner explain node reads. Its methods are safe for concurrent use, and accept a
+// nil receiver, which records nothing.
 type DisruptableConditionWriter struct {
 	Objects loop.ObjectWriter  // writes objects to the API server
 	Tell    loop.EventRecorder // emits events

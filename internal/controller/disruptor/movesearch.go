@@ -276,7 +276,8 @@ func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, gra
 	}
 }
 
-// grantMoves returns the nodes that may be disrupted, and the nodes of the moves that the budgets allow. The share of the latter is reserved.
+// grantMoves returns the nodes that may be disrupted, and the nodes of the moves that the budgets allow. The share of
+// the latter is reserved.
 func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (nodes, granted []string) {
 	m.Gate.Enter()
 	defer m.Gate.Leave()

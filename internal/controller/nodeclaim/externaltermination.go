@@ -20,8 +20,8 @@ const (
 	EndedUnknown = "unknown" // EC2 does not say any more
 )
 
-// HowEnded classifies the state reason of a terminated instance. The result is empty if AWS terminated it: after a spot interruption, or because
-// a volume could not be created. known is false if EC2 no longer returns the instance.
+// HowEnded classifies the state reason of a terminated instance. The result is empty if AWS terminated it: after a spot
+// interruption, or because a volume could not be created. known is false if EC2 no longer returns the instance.
 func HowEnded(why string, known bool) string {
 	switch {
 	case !known:
@@ -63,7 +63,8 @@ func (o ExternalTermination) Report(teller loop.EventRecorder, m *metrics.Metric
 	log.Warn("an instance was ended from outside", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "EC2 says", o.Why, "hint", hint)
 }
 
-// FindExternalTermination asks EC2 why an instance ended. It returns no termination if EC2 does not answer, so that pods do not wait for it.
+// FindExternalTermination asks EC2 why an instance ended. It returns no termination if EC2 does not answer, so that
+// pods do not wait for it.
 func FindExternalTermination(ctx context.Context, machines loop.InstanceClient, claim *karpv1.NodeClaim) ExternalTermination {
 	id, ok := ec2.ParseProviderID(claim.Status.ProviderID)
 	if !ok {

@@ -29,8 +29,8 @@ type claimFinder interface {
 	ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error)
 }
 
-// OrphanReconciler drains and terminates deleted Nodes that have our finalizer and no NodeClaim any more. Without it they would never go away.
-// Nodes with a claim are handled by Claims.
+// OrphanReconciler drains and terminates deleted Nodes that have our finalizer and no NodeClaim any more. Without it
+// they would never go away. Nodes with a claim are handled by Claims.
 type OrphanReconciler struct {
 	Cache    client.Reader       // reads objects from the informers
 	Finder   claimFinder         // finds the claim of a Node
@@ -89,7 +89,8 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 	return step.Until, o.act(ctx, node, step, leaving, now)
 }
 
-// mayLead reports whether the claim handles the end of the Node: it was registered with it, or it is being deleted before registration and owns it.
+// mayLead reports whether the claim handles the end of the Node: it was registered with it, or it is being deleted
+// before registration and owns it.
 func mayLead(c *karpv1.NodeClaim, node *corev1.Node) bool {
 	return isRegistered(c, node) || c.DeletionTimestamp != nil && isOwnedBy(node, c) && c.Status.NodeName == ""
 }

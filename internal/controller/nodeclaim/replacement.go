@@ -20,10 +20,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Replacements finds room for the pods of expired nodes before these are deleted. The node is tainted, so that
-// the next plan includes its pods. It is deleted when the nodes launched for them are ready. The pool's budgets without a schedule limit how many
-// nodes are replaced at once. Its methods are safe for concurrent use,
-// and accept a nil receiver, which replaces nothing.
+// Replacements finds room for the pods of expired nodes before these are deleted. The node is tainted, so that the next
+// plan includes its pods. It is deleted when the nodes launched for them are ready. The pool's budgets without a
+// schedule limit how many nodes are replaced at once. Its methods are safe for concurrent use, and accept a nil
+// receiver, which replaces nothing.
 type Replacements struct {
 	Cache      client.Reader               // reads objects from the informers
 	Cluster    loop.NodeReader             // reads cluster state from the informers

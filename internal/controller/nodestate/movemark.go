@@ -169,8 +169,8 @@ func MadeFor(claims []*karpv1.NodeClaim) map[string]bool {
 	return out
 }
 
-// IsReplaced reports whether another node replaces the claim's node: it has expired, or is part of a move. A move whose replacement is lost is about
-// to be undone, unless it is committed; until then its old node counts as before.
+// IsReplaced reports whether another node replaces the claim's node: it has expired, or is part of a move. A move whose
+// replacement is lost is about to be undone, unless it is committed; until then its old node counts as before.
 func IsReplaced(c *karpv1.NodeClaim, madeFor map[string]bool) bool {
 	mark, _ := MoveOf(c)
 	return !ReplacingSince(c).IsZero() || mark != nil && (mark.Committed || madeFor[mark.ID])

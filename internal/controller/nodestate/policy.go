@@ -97,8 +97,8 @@ func chosen() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }
 
-// Soonest is the shortest useful expireAfter. Some instances need minutes to join: with a shorter value they expire before they join, and are
-// replaced without end.
+// Soonest is the shortest useful expireAfter. Some instances need minutes to join: with a shorter value they expire
+// before they join, and are replaced without end.
 const Soonest = 5 * time.Minute
 
 // shortLives returns the problems of an expireAfter that is too short.
@@ -119,7 +119,8 @@ func shortLives(after karpv1.NillableDuration, p disruption.Policy) (out []disru
 	return out
 }
 
-// contradictions returns the problems of settings that cannot all hold: two of them together, or one and the time that instances take to join.
+// contradictions returns the problems of settings that cannot all hold: two of them together, or one and the time that
+// instances take to join.
 func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
 	out := shortLives(pool.Spec.Template.Spec.ExpireAfter, p)
 	wave, waveShare, err := disruption.ParseNodes(p.Wave)

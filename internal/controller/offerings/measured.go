@@ -26,9 +26,10 @@ type MeasuredStore interface {
 	Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error)
 }
 
-// Measured holds the capacity that ready Nodes reported, by instance type and AMI. Plans with a type and AMI that were seen before are exact.
-// Its content is loaded from the store and from the existing Nodes at startup, and saved some seconds after each change.
-// All methods are safe for concurrent use. All but Start accept a nil receiver, which holds no measurement.
+// Measured holds the capacity that ready Nodes reported, by instance type and AMI. Plans with a type and AMI that were
+// seen before are exact. Its content is loaded from the store and from the existing Nodes at startup, and saved some
+// seconds after each change. All methods are safe for concurrent use. All but Start accept a nil receiver, which holds
+// no measurement.
 type Measured struct {
 	Store MeasuredStore // keeps measured capacities across restarts
 	Cache client.Reader // informers

@@ -190,8 +190,8 @@ func (m *made) make(solve nodestate.Solver) {
 // lateAfter is the duration of a plan above which nodes that joined meanwhile count: they may have room for its pods.
 const lateAfter = time.Second
 
-// carryOut creates the NodeClaims of a plan, as far as it is still valid in the current state of the cluster. It returns the valid part of the
-// plan, the result for each NodeClaim, and whether the whole plan was executed.
+// carryOut creates the NodeClaims of a plan, as far as it is still valid in the current state of the cluster. It
+// returns the valid part of the plan, the result for each NodeClaim, and whether the whole plan was executed.
 func (p *Provisioner) carryOut(ctx context.Context, m made) (packing.Plan, []writer.Created, bool) {
 	plan, isWhole := m.plan, true
 	p.tellOmissions(plan.Omissions)

@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// likelyRoles are the names of the roles that the instances of a class should have, as far as can be said: one, several that are as good, or none.
+// likelyRoles are the names of the roles that the instances of a class should have, as far as can be said: one, several
+// that are as good, or none.
 func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {

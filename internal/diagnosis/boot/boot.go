@@ -221,7 +221,8 @@ func withFamily(c diagnosis.Class, family string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Family(family), "spec", "amiFamily"))
 }
 
-// familyFix is the step that brings the family of a class and its image together: the family that the image shows, else an image of the family.
+// familyFix is the step that brings the family of a class and its image together: the family that the image shows, else
+// an image of the family.
 func familyFix(c diagnosis.Class, sights []index.Occurrence) fix.Step {
 	if family := nodeclass.FamilyOnConsole(sights); family != "" && family != c.Family {
 		return withFamily(c, family).With("the console shows that the image is one of %s", family)

@@ -36,8 +36,8 @@ func judgeStatus(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// replaceInstance is the step by which another instance takes the place of one that has not joined. Whose it is, its NodeClaim says and not its tags, which
-// anybody with rights to tag may write.
+// replaceInstance is the step by which another instance takes the place of one that has not joined. Whose it is, its
+// NodeClaim says and not its tags, which anybody with rights to tag may write.
 func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
 	at := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Of(i) })
 	switch {

@@ -47,8 +47,8 @@ func TestTextOfClasses(t *testing.T) {
 	}
 }
 
-// TestPassRoleOfAnyRole: the author of an EC2NodeClass may name any role. Allowing the controller to pass it is certain advice only for a role
-// that is mapped for nodes.
+// TestPassRoleOfAnyRole: the author of an EC2NodeClass may name any role. Allowing the controller to pass it is certain
+// advice only for a role that is mapped for nodes.
 func TestPassRoleOfAnyRole(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[string]Certainty{"NodeRole": Certain, "Admin": Likely} {

@@ -40,9 +40,9 @@ func compareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(kind, kind2), cmp.Compare(len(number), len(number2)), cmp.Compare(number, number2))
 }
 
-// Diagnose runs all checks on the evidence and returns their findings, fine ones included. Broken findings that explain observed symptoms come
-// first. Findings that hold pods come before those that do not, and EC2NodeClasses that no NodePool uses come last. The result is
-// deterministic.
+// Diagnose runs all checks on the evidence and returns their findings, fine ones included. Broken findings that explain
+// observed symptoms come first. Findings that hold pods come before those that do not, and EC2NodeClasses that no
+// NodePool uses come last. The result is deterministic.
 func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 	ix := index.New(e)
 	var out, fallbacks []diagnosis.Finding
@@ -75,8 +75,8 @@ func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 	return slices.CompactFunc(out, same)
 }
 
-// explained reports whether something broken accounts for all signs of a fallback's finding. What is broken in one EC2NodeClass accounts for
-// no sign of another.
+// explained reports whether something broken accounts for all signs of a fallback's finding. What is broken in one
+// EC2NodeClass accounts for no sign of another.
 func explained(ix *index.Index, findings []diagnosis.Finding, fallback diagnosis.Finding) bool {
 	class := classOfSubject(ix, fallback.Subject)
 	for _, s := range fallback.Explains {

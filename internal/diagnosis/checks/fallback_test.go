@@ -8,8 +8,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestCauseExplainsItsOwnClass: the kubelet of one EC2NodeClass rejects a flag, which also makes its script fail, so there is no finding about
-// that script. The script of another EC2NodeClass fails by itself, and there is a finding.
+// TestCauseExplainsItsOwnClass: the kubelet of one EC2NodeClass rejects a flag, which also makes its script fail, so
+// there is no finding about that script. The script of another EC2NodeClass fails by itself, and there is a finding.
 func TestCauseExplainsItsOwnClass(t *testing.T) {
 	t.Parallel()
 	const refused, failed = "kubelet: failed to parse kubelet flag", "cloud-init: Failed to run module scripts-user"

@@ -18,8 +18,8 @@ func isUnused(ix *index.Index, subject string) bool {
 		!slices.ContainsFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Class == name })
 }
 
-// holdsPods reports whether pods wait because of what a finding is about, as far as that is known: NodeClaims of it are not initialized, or it
-// has none and pods wait. What bites only after a node is ready holds none.
+// holdsPods reports whether pods wait because of what a finding is about, as far as that is known: NodeClaims of it are
+// not initialized, or it has none and pods wait. What bites only after a node is ready holds none.
 func holdsPods(ix *index.Index, f diagnosis.Finding) bool {
 	if f.Verdict.Order() > diagnosis.Suspicious.Order() || f.Layer == diagnosis.LayerFleet {
 		return false

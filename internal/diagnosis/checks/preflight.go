@@ -7,8 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Preflight returns, by EC2NodeClass, the certain findings that need no instance as evidence: what the class launches now will not join. The first
-// of a class is the root cause. A subnet without a route out counts only if no other subnet of the class has one.
+// Preflight returns, by EC2NodeClass, the certain findings that need no instance as evidence: what the class launches
+// now will not join. The first of a class is the root cause. A subnet without a route out counts only if no other
+// subnet of the class has one.
 func Preflight(e diagnosis.Evidence) map[string][]diagnosis.Finding {
 	e.Instances, e.Events, e.Claims = diagnosis.Item[[]diagnosis.Instance]{}, diagnosis.Item[[]diagnosis.Event]{}, diagnosis.Item[[]diagnosis.Claim]{}
 	var sure []diagnosis.Finding

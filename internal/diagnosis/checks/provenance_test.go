@@ -10,8 +10,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestForgedEvents: an event counts only if it is the controller's own, about an existing object. A user who may create events in a namespace
-// controls all other fields.
+// TestForgedEvents: an event counts only if it is the controller's own, about an existing object. A user who may create
+// events in a namespace controls all other fields.
 func TestForgedEvents(t *testing.T) {
 	t.Parallel()
 	texts := []string{

@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// withRelaunch adds to the fix of an EC2NodeClass the step that has its instances launched anew: those that run keep what they were launched with.
+// withRelaunch adds to the fix of an EC2NodeClass the step that has its instances launched anew: those that run keep
+// what they were launched with.
 func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
 	if f.Verdict != diagnosis.Broken || f.Fix.IsZero() {
 		return f

@@ -19,7 +19,8 @@ func fixOf(s *situation, id string) string {
 	return found[i].Fix.String()
 }
 
-// TestBoughtAnew: what changes an EC2NodeClass also replaces the instances that cannot join with the old one, and leaves those alone that have joined.
+// TestBoughtAnew: what changes an EC2NodeClass also replaces the instances that cannot join with the old one, and
+// leaves those alone that have joined.
 func TestBoughtAnew(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

@@ -130,8 +130,8 @@ func (o Object) patch(kind string, patch Tree) Step {
 	return s
 }
 
-// Correct is the merge patch of an EC2NodeClass that joiner correct writes. The patch contains user data, which may hold secrets. The options
-// are constants and values in turn.
+// Correct is the merge patch of an EC2NodeClass that joiner correct writes. The patch contains user data, which may
+// hold secrets. The options are constants and values in turn.
 func Correct(class string, options ...Value) Step {
 	o := NodeClass(class)
 	s := o.step(Change, "patch")

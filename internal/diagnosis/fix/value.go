@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// constant is text in the program's source. Other packages cannot name the type, so only their untyped constants convert to it: text that was
-// read at run time does not compile.
+// constant is text in the program's source. Other packages cannot name the type, so only their untyped constants
+// convert to it: text that was read at run time does not compile.
 type constant string
 
 // Value is an identifier, or a part of the program's own text, that may be used in a command or patch. Its constructors check it. The zero
@@ -288,8 +288,8 @@ func Username(text string) Value {
 	return checked("name of a user or group of Kubernetes", text, kubernetesUserName)
 }
 
-// Preserved is text of an object that a patch writes back with a change. It may contain only characters that a terminal shows as they are, and
-// line ends.
+// Preserved is text of an object that a patch writes back with a change. It may contain only characters that a terminal
+// shows as they are, and line ends.
 func Preserved(text string) Value {
 	const most = 100_000 // bytes; an argument of a command may have up to 128 KiB
 	hidden := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !isVisible(r) })

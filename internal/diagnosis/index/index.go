@@ -1,8 +1,8 @@
-// Package index looks up in the evidence what checks of several subjects need: the symptoms of instances, the Node of an instance, and statements about launches.
+// Package index looks up in the evidence what checks of several subjects need: the symptoms of instances, the Node of
+// an instance, and statements about launches.
 //
-// In: diagnosis.Evidence.
-// Out: an Index, which no check changes, and the type Check of the checks that judge it.
-// Never: a call, a clock, or a verdict without the evidence for it.
+// In: diagnosis.Evidence. Out: an Index, which no check changes, and the type Check of the checks that judge it. Never:
+// a call, a clock, or a verdict without the evidence for it.
 package index
 
 import (
@@ -132,8 +132,8 @@ func IsDevicePlugin(namespace, name string) bool {
 	return strings.Contains(name, plugin) && (namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[plugin], namespace))
 }
 
-// FindDaemonSet returns the DaemonSet of one of the names in the namespace where the administrator of the cluster installs it. A tenant may give one of its own
-// the same name.
+// FindDaemonSet returns the DaemonSet of one of the names in the namespace where the administrator of the cluster
+// installs it. A tenant may give one of its own the same name.
 func (ix *Index) FindDaemonSet(names ...string) (diagnosis.DaemonSet, bool) {
 	i := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
 		return slices.Contains(names, s.Name) && (s.Namespace == diagnosis.SystemNamespace || slices.Contains(daemonSetNamespaces()[s.Name], s.Namespace))

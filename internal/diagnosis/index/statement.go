@@ -18,8 +18,8 @@ func (ix *Index) StatementLines(words ...string) []string {
 	return out[:min(len(out), 4)]
 }
 
-// controllerEvents are the events that the controller has written about objects that are there. The events of cluster-scoped objects live in the namespace
-// default; the UID is that of the object now.
+// controllerEvents are the events that the controller has written about objects that are there. The events of
+// cluster-scoped objects live in the namespace default; the UID is that of the object now.
 func (ix *Index) controllerEvents() []diagnosis.Event {
 	uids := map[string]string{}
 	for _, c := range ix.Evidence.Claims.Value {
@@ -36,7 +36,8 @@ func (ix *Index) controllerEvents() []diagnosis.Event {
 	})
 }
 
-// ControllerStatements returns the statements of the controller's own events about objects that are there with one of the words, as evidence.
+// ControllerStatements returns the statements of the controller's own events about objects that are there with one of
+// the words, as evidence.
 func (ix *Index) ControllerStatements(alternatives ...[]string) []Statement {
 	var out []Statement
 	for _, v := range ix.controllerEvents() {
@@ -89,8 +90,9 @@ func (s Statement) String() string {
 	return s.Subject + ": " + diagnosis.Quote(text)
 }
 
-// StatementsWith is what the conditions of NodeClaims and EC2NodeClasses and the ends of instances say that has all of the words, without regard to case:
-// what EC2 has answered, and no event, which others may write. What was overcome since is left out.
+// StatementsWith is what the conditions of NodeClaims and EC2NodeClasses and the ends of instances say that has all of
+// the words, without regard to case: what EC2 has answered, and no event, which others may write. What was overcome
+// since is left out.
 func (ix *Index) StatementsWith(words ...string) []Statement {
 	var out []Statement
 	add := func(s Statement) {
@@ -127,7 +129,8 @@ func (ix *Index) StatementsWith(words ...string) []Statement {
 	return out
 }
 
-// isTaggedOurs reports whether the instance's tags say that it is of this cluster, as far as that can be compared: where only AWS was read, all are.
+// isTaggedOurs reports whether the instance's tags say that it is of this cluster, as far as that can be compared:
+// where only AWS was read, all are.
 func (ix *Index) isTaggedOurs(i diagnosis.Instance) bool {
 	isAWSAlone := !ix.Evidence.Claims.Known() && !ix.Evidence.Classes.Known()
 	return isAWSAlone || ix.Evidence.Home.Known() && i.UID == ix.Evidence.Home.Value.UID

@@ -148,9 +148,9 @@ func policyIn(text string) string {
 // recently is how long statements about deleted NodeClaims count.
 const recently = 2 * time.Minute
 
-// recentStatements is what events have reported of NodeClaims that are gone, with the words of one of several alternatives: a launch that EC2 refuses ends its
-// NodeClaim at once, and the next comes only some time later. What was launched since has overcome it. As their UID is not known any more, they
-// are never certain.
+// recentStatements is what events have reported of NodeClaims that are gone, with the words of one of several
+// alternatives: a launch that EC2 refuses ends its NodeClaim at once, and the next comes only some time later. What was
+// launched since has overcome it. As their UID is not known any more, they are never certain.
 func recentStatements(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, v := range ix.Evidence.Events.Value {

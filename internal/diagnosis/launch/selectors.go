@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// selectGroups are the steps by which a class that selects no security group selects some: those that the instances of other classes have, else the
-// one that EKS made.
+// selectGroups are the steps by which a class that selects no security group selects some: those that the instances of
+// other classes have, else the one that EKS made.
 func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 	used := map[string]nodeclass.Usage{}
 	for _, other := range ix.Evidence.Classes.Value {

@@ -12,8 +12,8 @@ import (
 // everywhere is the CIDR of all IPv4 addresses.
 const everywhere = "0.0.0.0/0"
 
-// dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if they pass. An entry for some addresses only
-// is taken to allow packets, never to stop them, because the addresses of peers are not known.
+// dropper returns the entry that drops TCP packets to a port, outbound or inbound; ok is false if they pass. An entry
+// for some addresses only is taken to allow packets, never to stop them, because the addresses of peers are not known.
 func dropper(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
 	for _, e := range n.Entries {
 		fits := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)

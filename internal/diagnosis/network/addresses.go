@@ -49,8 +49,8 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// RoomierSubnets is the step that lets a class select the subnets with the most free addresses that it has not: private ones that lead out, in
-// different zones.
+// RoomierSubnets is the step that lets a class select the subnets with the most free addresses that it has not: private
+// ones that lead out, in different zones.
 func RoomierSubnets(ix *index.Index, c diagnosis.Class) fix.Step {
 	all := slices.Clone(ix.Evidence.Subnets.Value)
 	slices.SortStableFunc(all, func(a, b diagnosis.Subnet) int { return b.Free - a.Free })

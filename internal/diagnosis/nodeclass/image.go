@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// ownImage is the step that selects AWS's image for the family of a class, or of Amazon Linux 2023 if AWS no longer releases one. ok is false
-// for a class whose user data needs the user's own image.
+// ownImage is the step that selects AWS's image for the family of a class, or of Amazon Linux 2023 if AWS no longer
+// releases one. ok is false for a class whose user data needs the user's own image.
 func ownImage(c diagnosis.Class) (step fix.Step, ok bool) {
 	family := c.Family
 	if family == "AL2" {

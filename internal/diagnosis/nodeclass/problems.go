@@ -28,8 +28,8 @@ func Problems(ix *index.Index, id string) []diagnosis.Finding {
 	return out
 }
 
-// correctUserData is the step that corrects the user data of an EC2NodeClass: it is not in the evidence, and may hold secrets, so joiner correct
-// writes the patch where it is.
+// correctUserData is the step that corrects the user data of an EC2NodeClass: it is not in the evidence, and may hold
+// secrets, so joiner correct writes the patch where it is.
 func correctUserData(ix *index.Index, class string, options ...fix.Value) fix.Step {
 	if ix.Evidence.Name != "" {
 		options = append([]fix.Value{fix.Text("--cluster-name"), fix.ClusterName(ix.Evidence.Name)}, options...)

@@ -209,7 +209,8 @@ func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 	})
 }
 
-// devicePlugin is the step by which the plug-in for a device comes to all nodes: one that is there tolerates their taints, or it is installed.
+// devicePlugin is the step by which the plug-in for a device comes to all nodes: one that is there tolerates their
+// taints, or it is installed.
 func devicePlugin(ix *index.Index, message string) fix.Step {
 	vendor := "device"
 	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {

@@ -58,11 +58,12 @@ func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// clockGrain is how much later than its Node's creation an instance's launch may seem: the API server truncates creation times to seconds, and
-// its clock differs from EC2's.
+// clockGrain is how much later than its Node's creation an instance's launch may seem: the API server truncates
+// creation times to seconds, and its clock differs from EC2's.
 const clockGrain = 10 * time.Second
 
-// judgeStaleNode: a kubelet takes over a Node that has its name as it is, and writes its provider id, its labels and its taints into a new one only.
+// judgeStaleNode: a kubelet takes over a Node that has its name as it is, and writes its provider id, its labels and
+// its taints into a new one only.
 func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
@@ -90,8 +91,8 @@ func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeTaintThief: another client that writes the taints of a node before the controller has prepared it. The API server notes only who wrote them last, so
-// the controller says in the event whom it found there.
+// judgeTaintThief: another client that writes the taints of a node before the controller has prepared it. The API
+// server notes only who wrote them last, so the controller says in the event whom it found there.
 func judgeTaintThief(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
@@ -118,8 +119,8 @@ func judgeTaintThief(ix *index.Index) []diagnosis.Finding {
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// stopThief are the steps that have a person change the client that removed the taint, and replace the node. The name is free text of any client that may write the Node
-// or the event: it decides nothing that is carried out.
+// stopThief are the steps that have a person change the client that removed the taint, and replace the node. The name
+// is free text of any client that may write the Node or the event: it decides nothing that is carried out.
 func stopThief(ix *index.Index, thief string, n diagnosis.Node) []fix.Step {
 	steps := []fix.Step{fix.Show("get", fix.Node(n.Name), "-o", "yaml", "--show-managed-fields").With("then let %s leave "+diagnosis.TaintUnregistered+" alone", thief)}
 	if s, ok := ix.FindDaemonSet(thief); ok {

@@ -56,8 +56,8 @@ func (p *problem) unplaceable(plan packing.Plan) map[int]bool {
 	return out
 }
 
-// splitIntoMoves returns the independent moves of an attempt, in the order of their first nodes. Candidates whose pods share a planned node are one
-// move. Planned nodes for pending pods only are in no move: they are launched in any case.
+// splitIntoMoves returns the independent moves of an attempt, in the order of their first nodes. Candidates whose pods
+// share a planned node are one move. Planned nodes for pending pods only are in no move: they are launched in any case.
 func (p *problem) splitIntoMoves(t attempt) []Move {
 	sets := newDisjointSets(len(p.candidates))
 	owner := make([]int, len(t.plan.PlannedNodes)) // of each planned node: one of its candidates, or -1

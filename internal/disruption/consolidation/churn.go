@@ -45,8 +45,8 @@ func (s *ChurnDetector) Observe(of cluster.Snapshot, now time.Time) {
 	s.podsHash, s.since, s.changed = mark, now, !s.since.IsZero()
 }
 
-// IsLow reports whether no pod has come or gone for a while: for five minutes, and with regular changes for a multiple of their median interval, at
-// most one hour.
+// IsLow reports whether no pod has come or gone for a while: for five minutes, and with regular changes for a multiple
+// of their median interval, at most one hour.
 func (s *ChurnDetector) IsLow(now time.Time) bool {
 	return !s.since.IsZero() && now.Sub(s.since) >= s.quietPeriod()
 }

@@ -97,7 +97,8 @@ func TestQuietPeriod(t *testing.T) {
 	}
 }
 
-// TestChurnIsHigh: churn is high after as many changes as are remembered, until it is low again. A few changes, as of one rollout, are not enough.
+// TestChurnIsHigh: churn is high after as many changes as are remembered, until it is low again. A few changes, as of
+// one rollout, are not enough.
 func TestChurnIsHigh(t *testing.T) {
 	t.Parallel()
 	shop := shop(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)

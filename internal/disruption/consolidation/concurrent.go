@@ -20,9 +20,10 @@ type concurrentMoves struct {
 	orders   [][]incomingPod // pods of all moves, with the index of the move as group, in each order in which they may come
 }
 
-// bestTogether returns the moves that save most when all of them are made at once. Each move is schedulable after the ones before it. But nodes that are
-// launched together are ready together: pods of all moves then come at the same time, each to the emptiest node, whichever move launched it. A move with an
-// unschedulable pod cannot be completed, and its launches are wasted. They can also be the room that other moves need, so the result is computed with and
+// bestTogether returns the moves that save most when all of them are made at once. Each move is schedulable after the
+// ones before it. But nodes that are launched together are ready together: pods of all moves then come at the same
+// time, each to the emptiest node, whichever move launched it. A move with an unschedulable pod cannot be completed,
+// and its launches are wasted. They can also be the room that other moves need, so the result is computed with and
 // without them.
 func (p *problem) bestTogether(moves []Move) []Move {
 	if len(moves) == 1 && len(moves[0].EvictionOrder) > 0 {

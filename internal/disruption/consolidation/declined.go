@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// decline records a move that saves less than its pools require. Of the moves with the same first node, the one of the greatest worth is kept.
+// decline records a move that saves less than its pools require. Of the moves with the same first node, the one of the
+// greatest worth is kept.
 func (s *search) decline(m *Move) {
 	if was, ok := s.declined[m.Nodes[0]]; ok && was.Worth >= m.Worth {
 		return

@@ -12,14 +12,16 @@ import (
 // maxEquivalentRounds is how often the moves are scheduled again because one that keeps a node is not schedulable.
 const maxEquivalentRounds = 4
 
-// isEquivalent reports whether the planned node at its cheapest offering equals the candidate and is not cheaper. Then the candidate can stay instead.
+// isEquivalent reports whether the planned node at its cheapest offering equals the candidate and is not cheaper. Then
+// the candidate can stay instead.
 func (p *problem) isEquivalent(c *candidate, m *packing.PlannedNode) bool {
 	o, has := &m.Offerings[0], c.node.Labels
 	return c.price > 0 && c.price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
 		has[catalog.LabelInstanceType] == o.InstanceType && has[catalog.LabelZone] == o.Zone && has[catalog.LabelCapacityType] == o.CapacityType
 }
 
-// equivalentNode returns the candidate among the nodes of the move that is equivalent to the planned node, -1 if there is none. Taken ones are ignored.
+// equivalentNode returns the candidate among the nodes of the move that is equivalent to the planned node, -1 if there
+// is none. Taken ones are ignored.
 func (p *problem) equivalentNode(m *Move, machine *packing.PlannedNode, taken map[int]bool) int {
 	for _, name := range m.Nodes {
 		if c := p.byNode[name]; !taken[c] && p.isEquivalent(&p.candidates[c], machine) {
@@ -57,8 +59,8 @@ func (s *search) withoutEquivalents(t attempt) attempt {
 	return t
 }
 
-// keepEquivalentNodes returns the moves. A move that replaces a node with an equivalent one keeps the node instead, and the other pods of the planned
-// node go there. If the pods are then not schedulable, the move is unchanged.
+// keepEquivalentNodes returns the moves. A move that replaces a node with an equivalent one keeps the node instead, and
+// the other pods of the planned node go there. If the pods are then not schedulable, the move is unchanged.
 func (s *search) keepEquivalentNodes(moves []Move) []Move {
 	out, isSpared := slices.Clone(moves), map[int]bool{}
 	for i := range out {
@@ -131,8 +133,8 @@ func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 	return out, ok
 }
 
-// hasRoomForAll reports whether all pods of the candidate are on the planned node, and the candidate has room for the other pods there. It returns false
-// if a pod is constrained.
+// hasRoomForAll reports whether all pods of the candidate are on the planned node, and the candidate has room for the
+// other pods there. It returns false if a pod is constrained.
 func (p *problem) hasRoomForAll(c *candidate, m *packing.PlannedNode) bool {
 	asked, own := c.node.Requested, 0
 	for _, id := range m.Pods {

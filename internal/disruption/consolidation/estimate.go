@@ -13,11 +13,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// estimator estimates the price of new nodes for a few pods in microseconds. It considers room, labels and taints, and ignores affinity, anti-affinity and
-// spread. It must not be used concurrently.
+// estimator estimates the price of new nodes for a few pods in microseconds. It considers room, labels and taints, and
+// ignores affinity, anti-affinity and spread. It must not be used concurrently.
 //
-// A pod alone costs as much as the cheapest offering that holds it. Then the shared offering that saves most is filled, again and again, until none saves anything.
-// Each is filled with one class of pods after the other, in two orders: by the price alone for the share of the node, and by the price alone.
+// A pod alone costs as much as the cheapest offering that holds it. Then the shared offering that saves most is filled,
+// again and again, until none saves anything. Each is filled with one class of pods after the other, in two orders: by
+// the price alone for the share of the node, and by the price alone.
 //
 // The result is no plan and no bound: the least price may be lower.
 type estimator struct {
@@ -60,8 +61,8 @@ type estimateGroup struct {
 	alone  float64
 }
 
-// newEstimator prepares estimates for the pending pods of the snapshot. Pods share nodes of the instance types in shared, by name: an estimate takes longer with
-// more of them, and few are useful.
+// newEstimator prepares estimates for the pending pods of the snapshot. Pods share nodes of the instance types in
+// shared, by name: an estimate takes longer with more of them, and few are useful.
 func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *estimator {
 	q := offering.Queue(s, market)
 	st := offering.New(s, market, func() *podgroup.Queue { return q })

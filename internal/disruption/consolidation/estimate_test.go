@@ -109,8 +109,8 @@ func TestEstimateWithoutOffering(t *testing.T) {
 	}
 }
 
-// TestEstimateBounds: an estimate is never below the lower bound, and never above the sum of the pods' prices alone. On average, estimates are
-// at most a tenth above the prices of plans, which may use all instance types.
+// TestEstimateBounds: an estimate is never below the lower bound, and never above the sum of the pods' prices alone. On
+// average, estimates are at most a tenth above the prices of plans, which may use all instance types.
 func TestEstimateBounds(t *testing.T) {
 	t.Parallel()
 	plans, estimates := catalog.Price(0), catalog.Price(0)

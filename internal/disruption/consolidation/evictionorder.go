@@ -16,9 +16,9 @@ type evictionOrder int
 const (
 	// smallFirst has small pods before large ones: since each pod goes to the emptiest node, the fewest pods fit in this order.
 	smallFirst evictionOrder = iota
-	// drainOrders are about the order in which package drain evicts pods: large ones first, pods of StatefulSets last, because they are created again
-	// only after the old ones have ended. The order is not known exactly, so all pods must be schedulable in several such orders. A few pods may come in
-	// any order.
+	// drainOrders are about the order in which package drain evicts pods: large ones first, pods of StatefulSets last,
+	// because they are created again only after the old ones have ended. The order is not known exactly, so all pods must
+	// be schedulable in several such orders. A few pods may come in any order.
 	drainOrders
 	// oneAtATime is a sequence that the simulation searches. Each pod is evicted after the one before is scheduled.
 	oneAtATime

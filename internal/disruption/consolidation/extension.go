@@ -83,8 +83,8 @@ func (s *search) extend(best attempt, order []int) []Move {
 	return x.result()
 }
 
-// trySmallGroups tries groups of nodes in their order. If nothing of a group can be removed, smaller groups are tried, down to one node: a plan for many
-// nodes is packed so tightly that kube-scheduler may not find it.
+// trySmallGroups tries groups of nodes in their order. If nothing of a group can be removed, smaller groups are tried,
+// down to one node: a plan for many nodes is packed so tightly that kube-scheduler may not find it.
 func (x *extension) trySmallGroups(order []int) {
 	size := firstGroupSize
 	for len(order) > 0 && x.s.plans-x.s.plansBefore < x.s.extensionPlans() {
@@ -124,8 +124,9 @@ func (x *extension) nextGroup(order []int, size int) (group, rest []int) {
 	return group, order
 }
 
-// try removes the nodes of the group as far as it is worth it and their pods are schedulable, and returns how many were removed. If some nodes of the
-// group stay, the rest of the plan must be valid by itself, because their pods stay too. Otherwise no node is removed.
+// try removes the nodes of the group as far as it is worth it and their pods are schedulable, and returns how many were
+// removed. If some nodes of the group stay, the rest of the plan must be valid by itself, because their pods stay too.
+// Otherwise no node is removed.
 func (x *extension) try(group []int, e headroom) int {
 	t := attempt{removed: x.p.prefix(group, len(group))}
 	snapshot := x.seq.snapshotWith(t.removed)
@@ -247,8 +248,8 @@ func (x *extension) cordon(group []int, is bool) {
 	}
 }
 
-// confirm keeps the moves whose pods are schedulable while candidates that stay take pods too. Until now they were excluded. A move that cannot be
-// completed would be started and undone again and again.
+// confirm keeps the moves whose pods are schedulable while candidates that stay take pods too. Until now they were
+// excluded. A move that cannot be completed would be started and undone again and again.
 func (x *extension) confirm(before []Move) {
 	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.order, func(i int) bool {
 		c, ok := x.p.byNode[x.p.in.Snapshot.Nodes[i].Name]
@@ -261,8 +262,9 @@ func (x *extension) confirm(before []Move) {
 	x.moves = slices.DeleteFunc(x.moves, func(m Move) bool { return !x.p.schedule(sim, &m) })
 }
 
-// result returns the moves, or as many of the first as verify accepts together with those of the attempt. Each group is valid after the ones before it,
-// but a planned node that may launch in any zone can break a spread constraint of another move.
+// result returns the moves, or as many of the first as verify accepts together with those of the attempt. Each group is
+// valid after the ones before it, but a planned node that may launch in any zone can break a spread constraint of
+// another move.
 func (x *extension) result() []Move { return x.s.verified(x.base, x.moves) }
 
 // verified returns the moves, or the first half, quarter and so on that verify accepts when all of them are made beside the attempt.

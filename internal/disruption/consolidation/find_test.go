@@ -105,8 +105,8 @@ func wornFleet(tb rapid.TB, market catalog.Market, d dice, count, deployments, p
 // mostRounds is after how many passes no moves are left. Each pass takes only the best moves; one of these fleets took ten passes.
 const mostRounds = 20
 
-// holdsUp checks that verify accepts all moves together and that they save money when made at once. Each move must save what it states with any
-// of its offerings. No node may be removed twice, and repeated passes must converge.
+// holdsUp checks that verify accepts all moves together and that they save money when made at once. Each move must save
+// what it states with any of its offerings. No node may be removed twice, and repeated passes must converge.
 func holdsUp(tb rapid.TB, in consolidation.Input) {
 	tb.Helper()
 	for round := 0; ; round++ {
@@ -164,8 +164,9 @@ func judge(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 	}
 }
 
-// savesAtOnce: if the planned nodes of all moves were ready and their nodes drained together, the moves whose pods kube-scheduler places must
-// save more than the planned nodes of the others cost. It is checked for moves of one node each, because Unbound considers nodes separately.
+// savesAtOnce: if the planned nodes of all moves were ready and their nodes drained together, the moves whose pods
+// kube-scheduler places must save more than the planned nodes of the others cost. It is checked for moves of one node
+// each, because Unbound considers nodes separately.
 func savesAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation.Move) {
 	tb.Helper()
 	s, plan := in.Snapshot, packing.Plan{}

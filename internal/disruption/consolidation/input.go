@@ -17,8 +17,8 @@ type Input struct {
 	// Rules are the requirements of pools for a move, by pool name; the zero value if missing. A move of nodes of several pools must meet the
 	// rules of each.
 	Rules map[string]Rule
-	// MaxRemovals is how many nodes of a pool may be removed now, by pool name: what its disruption budgets leave. A missing pool has no limit. A
-	// move never removes more, so that at least one move of a result can be started.
+	// MaxRemovals is how many nodes of a pool may be removed now, by pool name: what its disruption budgets leave. A
+	// missing pool has no limit. A move never removes more, so that at least one move of a result can be started.
 	MaxRemovals map[string]int
 	// Stale are terminating nodes by name that have been terminating for long. The search does not wait until their pods have left.
 	Stale map[string]bool
@@ -26,7 +26,8 @@ type Input struct {
 	OneAtATime bool
 	// LowChurn: no pod has come or gone for a while (see ChurnDetector), so the result of a deeper search will last.
 	LowChurn bool
-	// HighChurn: pods come and go all the time (see ChurnDetector), so a saving does not last. All thresholds are HighChurnFactor times as high.
+	// HighChurn: pods come and go all the time (see ChurnDetector), so a saving does not last. All thresholds are
+	// HighChurnFactor times as high.
 	HighChurn bool
 	// SpotToSpot: spot instances may be replaced by other spot instances.
 	SpotToSpot bool
@@ -51,24 +52,26 @@ type Rule struct {
 // The least worth of a move if its pool has no rule.
 const (
 	MinWorth = 0.05 // moving a tenth of the pods must save more than 0.5 % of the price
-	// MinWorthExchange is for the replacement of one node with one node that takes all of its pods. It takes no room of other nodes, and is not
-	// undone by a later move.
+	// MinWorthExchange is for the replacement of one node with one node that takes all of its pods. It takes no room of
+	// other nodes, and is not undone by a later move.
 	MinWorthExchange = 0.04
 
-	// HighChurnFactor is the factor of all thresholds with high churn: new pods take the room, and pods that end leave other room (decision 0022).
+	// HighChurnFactor is the factor of all thresholds with high churn: new pods take the room, and pods that end leave
+	// other room (decision 0022).
 	HighChurnFactor = 3
 )
 
-// Move is a set of nodes to remove together. The moves of one result are independent: they may be made in any order, at once, or only some of
-// them. The exception are pods with spread or affinity rules: all moves together keep these rules, some of them may not. So each move is
-// revalidated before it is made.
+// Move is a set of nodes to remove together. The moves of one result are independent: they may be made in any order, at
+// once, or only some of them. The exception are pods with spread or affinity rules: all moves together keep these
+// rules, some of them may not. So each move is revalidated before it is made.
 type Move struct {
 	Nodes []string // names of the cluster.Nodes to remove, sorted
 	// The planned nodes are launched first, each for less than the move saves. They are as in packing.Plan, with other names: "<pool>-1".
 	PlannedNodes []packing.PlannedNode
 	Placements   []packing.Placement // of pods of Nodes on nodes that stay, sorted by pod
-	// EvictionOrder are the pods, as "namespace/name", in the order in which kube-scheduler places all of them if each is evicted after the one
-	// before is scheduled. Empty: they may be evicted together. A move with an EvictionOrder is the only one of its result.
+	// EvictionOrder are the pods, as "namespace/name", in the order in which kube-scheduler places all of them if each is
+	// evicted after the one before is scheduled. Empty: they may be evicted together. A move with an EvictionOrder is the
+	// only one of its result.
 	EvictionOrder []string
 
 	Pods   int           // number of pods to move
@@ -80,8 +83,8 @@ type Move struct {
 	Worth float64
 }
 
-// PaybackTime returns how long the move takes to save what its new nodes cost while they run together with the old ones, for the given time. It
-// is 0 if it launches or saves nothing.
+// PaybackTime returns how long the move takes to save what its new nodes cost while they run together with the old
+// ones, for the given time. It is 0 if it launches or saves nothing.
 func (m *Move) PaybackTime(together time.Duration) time.Duration {
 	if m.Saving <= 0 {
 		return 0
@@ -99,8 +102,8 @@ type Result struct {
 
 	Stuck []Stuck // nodes that must be removed and cannot, sorted: see Replace
 
-	// Declined are moves that would save money, but less than a rule of one of their pools requires. They have no planned nodes and placements, and
-	// the greatest worth is first. A node is in one of them at most, and then in none of Moves.
+	// Declined are moves that would save money, but less than a rule of one of their pools requires. They have no planned
+	// nodes and placements, and the greatest worth is first. A node is in one of them at most, and then in none of Moves.
 	Declined []Move
 
 	// Waits: nothing was searched, because capacity is scarce and pods are in transit to existing nodes.

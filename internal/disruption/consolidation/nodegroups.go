@@ -33,9 +33,10 @@ type nodeGroup struct {
 	worth  float64       // saving for the cost
 }
 
-// tryNodeGroups adds moves of groups of up to three nodes with few pods. Few large pods leave an amount of free room that depends on their combination, so
-// other instance types, or one node less, may do for some groups. There are far too many groups to plan each. So the price of new nodes is estimated for each
-// group, and the simulation checks the best ones. Hardly one in a hundred remains, and is planned.
+// tryNodeGroups adds moves of groups of up to three nodes with few pods. Few large pods leave an amount of free room
+// that depends on their combination, so other instance types, or one node less, may do for some groups. There are far
+// too many groups to plan each. So the price of new nodes is estimated for each group, and the simulation checks the
+// best ones. Hardly one in a hundred remains, and is planned.
 func (x *extension) tryNodeGroups(order []int) {
 	nodes := x.withFewPods(order)
 	if len(nodes) == 0 {
@@ -109,8 +110,8 @@ type groupSearch struct {
 	maxEstimates int
 }
 
-// newGroupSearch prepares the estimates. Pods may share nodes of the instance types that the nodes have, or that would be launched if all candidates were
-// removed. If estimates take long, only the first nodes are used.
+// newGroupSearch prepares the estimates. Pods may share nodes of the instance types that the nodes have, or that would
+// be launched if all candidates were removed. If estimates take long, only the first nodes are used.
 func (s *search) newGroupSearch(nodes []int) *groupSearch {
 	types, gone := map[string]bool{}, make([]bool, len(s.p.candidates))
 	for _, name := range s.bestTypes {

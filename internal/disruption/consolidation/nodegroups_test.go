@@ -14,8 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestFewLargePods: nodes of few large pods, as those with GPUs are. Which of them came together decides what is left free. Fleets of which a part of the
-// pods has gone, and of which few nodes may go at a time, come close to what the others cost at least; closer where pods leave one after the other.
+// TestFewLargePods: nodes of few large pods, as those with GPUs are. Which of them came together decides what is left
+// free. Fleets of which a part of the pods has gone, and of which few nodes may go at a time, come close to what the
+// others cost at least; closer where pods leave one after the other.
 func TestFewLargePods(t *testing.T) {
 	t.Parallel()
 	const fleets = 12
@@ -72,7 +73,8 @@ func TestFewLargePods(t *testing.T) {
 	}
 }
 
-// largePods returns this number of pods with a GPU each and different cores; or uneven ones without GPU, with different memory for each core.
+// largePods returns this number of pods with a GPU each and different cores; or uneven ones without GPU, with different
+// memory for each core.
 func largePods(count int, uneven bool, d *dice) []cluster.Pod {
 	cores := []int64{3, 6, 6, 6, 8, 8, 8, 12, 12, 12, 12, 12, 12, 16}
 	out := make([]cluster.Pod, count)
@@ -91,7 +93,8 @@ func largePods(count int, uneven bool, d *dice) []cluster.Pod {
 	return out
 }
 
-// converge makes moves until there are none. It returns the price of the nodes, the lower bound, and the number of moves with an eviction order.
+// converge makes moves until there are none. It returns the price of the nodes, the lower bound, and the number of
+// moves with an eviction order.
 func converge(t *testing.T, in consolidation.Input) (price, bound catalog.Price, inTurn int) {
 	t.Helper()
 	for round := 0; ; round++ {

@@ -135,8 +135,9 @@ func (p *problem) prefix(order []int, n int) []bool {
 	return gone
 }
 
-// byWaste returns the candidates, the highest waste for the cost of moving first, and how many have any waste. A candidate's waste is its price less
-// its pods' share of the price of the nodes that would be launched if all candidates were removed.
+// byWaste returns the candidates, the highest waste for the cost of moving first, and how many have any waste. A
+// candidate's waste is its price less its pods' share of the price of the nodes that would be launched if all
+// candidates were removed.
 func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	waste := make([]float64, len(p.candidates))
 	for i := range p.candidates {
@@ -174,8 +175,8 @@ func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	return order, wasteful
 }
 
-// requestShare returns the pod's share of the planned node's requests: the mean over all resources except the number of pods, which is rarely
-// the limit.
+// requestShare returns the pod's share of the planned node's requests: the mean over all resources except the number of
+// pods, which is rarely the limit.
 func requestShare(p *cluster.Pod, m *packing.PlannedNode) float64 {
 	sum, n := 0.0, 0
 	for _, name := range m.Requests.Names() {
@@ -199,8 +200,8 @@ func (p *problem) isSettled() bool {
 	})
 }
 
-// hasPodsInTransit reports whether at least a quarter of the pods of terminating nodes will go to existing nodes. Their room must not be given to
-// other pods: otherwise the last of them would need a node that no plan has.
+// hasPodsInTransit reports whether at least a quarter of the pods of terminating nodes will go to existing nodes. Their
+// room must not be given to other pods: otherwise the last of them would need a node that no plan has.
 func (p *problem) hasPodsInTransit() bool {
 	leaving, isThere := map[string]bool{}, map[string]bool{}
 	for i := range p.in.Snapshot.Nodes {
@@ -284,8 +285,8 @@ func (p *problem) reservePending(sim *simulation) {
 	}
 }
 
-// schedule adds the move's planned nodes and pods to the simulation. If a pod cannot be scheduled, it returns false and the simulation is unchanged.
-// With one pod at a time, it sets the move's EvictionOrder, unless the move has one.
+// schedule adds the move's planned nodes and pods to the simulation. If a pod cannot be scheduled, it returns false and
+// the simulation is unchanged. With one pod at a time, it sets the move's EvictionOrder, unless the move has one.
 func (p *problem) schedule(sim *simulation, m *Move) bool {
 	before, all := len(sim.nodes), p.incomingOf(m, func(k int) string { return m.PlannedNodes[k].Name })
 	for _, machine := range all.nodes {

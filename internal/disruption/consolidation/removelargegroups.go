@@ -18,14 +18,15 @@ const (
 // headrooms are tried in this order: more headroom saves less.
 var headrooms = [...]headroom{{40, 4}, {50, 4}, {75, 6}, {100, 8}}
 
-// headroom is what a plan leaves free, in percent, so that its pods are schedulable in any order: of the free room of existing nodes, and in addition to each
-// pod's requests. The zero value leaves nothing free.
+// headroom is what a plan leaves free, in percent, so that its pods are schedulable in any order: of the free room of
+// existing nodes, and in addition to each pod's requests. The zero value leaves nothing free.
 type headroom struct {
 	nodes int64
 	pods  int64
 }
 
-// removeLargeGroups removes large groups of nodes with plans that leave headroom, for pods that come in drain order. The largest groups are tried first.
+// removeLargeGroups removes large groups of nodes with plans that leave headroom, for pods that come in drain order.
+// The largest groups are tried first.
 func removeLargeGroups(s *search, order []int) []Move {
 	if !s.p.isSettled() || !s.isLowest() {
 		return nil
@@ -50,7 +51,8 @@ func removeLargeGroups(s *search, order []int) []Move {
 	return nil
 }
 
-// removeAsOneGroup removes these nodes as one group, as removeLargeGroups may have found them in a larger one. It is a strategy of Revalidate.
+// removeAsOneGroup removes these nodes as one group, as removeLargeGroups may have found them in a larger one. It is a
+// strategy of Revalidate.
 func removeAsOneGroup(s *search, order []int) []Move {
 	if !s.p.isSettled() {
 		return nil

@@ -7,8 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// removeOneByOne removes one group of up to three nodes whose pods are schedulable only in a certain order, each evicted after the one before is scheduled.
-// It is the only move of its result, because pods of other moves would take their room.
+// removeOneByOne removes one group of up to three nodes whose pods are schedulable only in a certain order, each
+// evicted after the one before is scheduled. It is the only move of its result, because pods of other moves would take
+// their room.
 func removeOneByOne(s *search, order []int) []Move {
 	if s.scarce || !s.p.isSettled() || !s.isLowest() || !s.p.in.LowChurn || !s.p.in.OneAtATime {
 		return nil
@@ -27,11 +28,13 @@ func removeOneByOne(s *search, order []int) []Move {
 	return x.result()
 }
 
-// systemCritical is the priority of system-node-critical and system-cluster-critical pods. Priority classes of users are at most half of it.
+// systemCritical is the priority of system-node-critical and system-cluster-critical pods. Priority classes of users
+// are at most half of it.
 const systemCritical = 2_000_000_000
 
-// isEvictedInSequence reports whether the pod can be evicted in a given order: it is replaced at once by a pod with another name, as those of a ReplicaSet
-// are. Others are created only after the old pod has ended. Critical pods are evicted last, and pods that tolerate the taint are never evicted.
+// isEvictedInSequence reports whether the pod can be evicted in a given order: it is replaced at once by a pod with
+// another name, as those of a ReplicaSet are. Others are created only after the old pod has ended. Critical pods are
+// evicted last, and pods that tolerate the taint are never evicted.
 func isEvictedInSequence(p *cluster.Pod) bool {
 	leaving := requirements.Taint{Key: disruptedTaint, Effect: requirements.NoSchedule}
 	return (p.Owner == "" || strings.HasPrefix(p.Owner, "ReplicaSet/")) && p.Priority < systemCritical && !requirements.Tolerated(leaving, p.Tolerations)

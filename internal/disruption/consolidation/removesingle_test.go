@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestRemoveSingle: n0 has the highest waste, is the first candidate, and would be replaced with an equivalent node. It stays, and the pods of n1 may
-// use its free room.
+// TestRemoveSingle: n0 has the highest waste, is the first candidate, and would be replaced with an equivalent node. It
+// stays, and the pods of n1 may use its free room.
 func TestRemoveSingle(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

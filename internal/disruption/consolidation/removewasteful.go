@@ -12,8 +12,8 @@ const (
 	verifyRounds = 4 // plans for the remaining moves of an attempt
 )
 
-// removeWasteful removes the candidates with the highest waste, all at once, as far as it is worth it. Then it extends the best attempt by small
-// groups of nodes.
+// removeWasteful removes the candidates with the highest waste, all at once, as far as it is worth it. Then it extends
+// the best attempt by small groups of nodes.
 func removeWasteful(s *search, order []int) []Move {
 	s.plansBefore, s.order = s.plans, smallFirst
 	best := attempt{removed: make([]bool, len(s.p.candidates))}
@@ -30,7 +30,8 @@ func removeWasteful(s *search, order []int) []Move {
 	return slices.Concat(best.moves, s.extend(best, order))
 }
 
-// tryPrefix removes the first n candidates of the order, as far as it is worth it. The plan does not depend on the threshold and is made once.
+// tryPrefix removes the first n candidates of the order, as far as it is worth it. The plan does not depend on the
+// threshold and is made once.
 func (s *search) tryPrefix(order []int, n int) attempt {
 	t, known := s.prefixes[n]
 	if !known {
@@ -71,8 +72,8 @@ func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 	return best
 }
 
-// verifyMoves makes sure that the moves of an attempt need none of the moves that were left out: verify must accept the remaining plan. Otherwise they are
-// planned again without the others.
+// verifyMoves makes sure that the moves of an attempt need none of the moves that were left out: verify must accept the
+// remaining plan. Otherwise they are planned again without the others.
 func (s *search) verifyMoves(t attempt) attempt {
 	for range verifyRounds {
 		if t.complete || len(t.moves) == 0 {

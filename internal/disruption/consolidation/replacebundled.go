@@ -12,8 +12,9 @@ import (
 // maxSingleBundles is how many nodes are tried one by one if no more may be removed.
 const maxSingleBundles = 8
 
-// replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies may have failed because a move was not
-// made whose pods were to go to these nodes. If few nodes may be removed and would share new nodes with more, they are planned one by one.
+// replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies may
+// have failed because a move was not made whose pods were to go to these nodes. If few nodes may be removed and would
+// share new nodes with more, they are planned one by one.
 func replaceBundled(s *search, order []int) []Move {
 	s.order = smallFirst
 	may := s.p.withinLimits(order)
@@ -70,8 +71,8 @@ func (x *extension) planBundled(order []int) *attempt {
 // maxAlternatives is how many alternative requirements and tolerations a bundle may have.
 const maxAlternatives = 8
 
-// bundles represent all pods of a candidate as one pod. If a node has room for a bundle, each of its pods is schedulable there in any order. A plan of bundles
-// packs less tightly, but kube-scheduler does not have to know it.
+// bundles represent all pods of a candidate as one pod. If a node has room for a bundle, each of its pods is
+// schedulable there in any order. A plan of bundles packs less tightly, but kube-scheduler does not have to know it.
 //
 // A candidate has no bundle if one of its pods is constrained, or if another pod has anti-affinity with one of them.
 type bundles struct {

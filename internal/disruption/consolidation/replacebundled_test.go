@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestReplaceOneByOne: a node whose pods would be unschedulable on the other nodes is replaced with one node that holds all of them, if that is
-// cheaper.
+// TestReplaceOneByOne: a node whose pods would be unschedulable on the other nodes is replaced with one node that holds
+// all of them, if that is cheaper.
 func TestReplaceOneByOne(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -62,7 +62,8 @@ func TestReplaceOneByOne(t *testing.T) {
 	}
 }
 
-// TestFullAndCheaper: in a full fleet whose instance types have become cheaper, as many nodes as allowed are replaced at once, and in the end all.
+// TestFullAndCheaper: in a full fleet whose instance types have become cheaper, as many nodes as allowed are replaced
+// at once, and in the end all.
 func TestFullAndCheaper(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -114,8 +115,8 @@ func TestRevalidate(t *testing.T) {
 	})
 }
 
-// TestReplaceBundled: each node can be replaced for a third less. The first moves are dropped, because their pods are unschedulable when all other
-// nodes take pods too. The nodes to which they were to go can still be replaced.
+// TestReplaceBundled: each node can be replaced for a third less. The first moves are dropped, because their pods are
+// unschedulable when all other nodes take pods too. The nodes to which they were to go can still be replaced.
 func TestReplaceBundled(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

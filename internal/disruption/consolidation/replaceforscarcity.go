@@ -16,9 +16,9 @@ const (
 	podHeadroom            = 1   // percent
 )
 
-// isScarce reports whether free capacity is scarce: the possible saving, as a share of the price, is more than twice the share of CPU and of memory that is free
-// on the nodes. That is so when nodes are full and prices have changed. Each node will be replaced sooner or later, so the free room should go to the nodes
-// that save most.
+// isScarce reports whether free capacity is scarce: the possible saving, as a share of the price, is more than twice
+// the share of CPU and of memory that is free on the nodes. That is so when nodes are full and prices have changed.
+// Each node will be replaced sooner or later, so the free room should go to the nodes that save most.
 func (s *search) isScarce() bool {
 	var free, all resources.Amounts
 	for i := range s.p.in.Snapshot.Nodes {
@@ -35,8 +35,8 @@ func (s *search) isScarce() bool {
 // shareOf returns part as a share of all.
 func shareOf(part, all int64) float64 { return float64(part) / float64(max(all, 1)) }
 
-// replaceForScarcity replaces single nodes when capacity is scarce and no pods are in transit: those that save most for the cost. A move must be worth as much as
-// the removal of all candidates.
+// replaceForScarcity replaces single nodes when capacity is scarce and no pods are in transit: those that save most for
+// the cost. A move must be worth as much as the removal of all candidates.
 func replaceForScarcity(s *search, order []int) []Move {
 	s.threshold = s.p.priceShare(s.p.price - s.target)
 	if !s.scarce || !s.p.isSettled() {
@@ -69,9 +69,10 @@ type partialFit struct {
 	maxSaving float64 // for the cost
 }
 
-// replaceBest adds the moves of single nodes that save most for the cost. The candidates with the highest price for the cost come first, in batches for which other
-// nodes may have room; they take none of each other's pods. If all pods of some of them fit other nodes, these are the moves. For the others, nodes are
-// launched for a part of the pods; the search ends as soon as no other candidate can save more, even if it went for free.
+// replaceBest adds the moves of single nodes that save most for the cost. The candidates with the highest price for the
+// cost come first, in batches for which other nodes may have room; they take none of each other's pods. If all pods of
+// some of them fit other nodes, these are the moves. For the others, nodes are launched for a part of the pods; the
+// search ends as soon as no other candidate can save more, even if it went for free.
 func (x *extension) replaceBest(order []int) {
 	var left []partialFit
 	best, most, until, deals := -1, 0.0, x.s.plans+maxScarcePlans, 0
@@ -159,8 +160,8 @@ func (x *extension) countUntilFull(order []int) int {
 	return len(order)
 }
 
-// replaceRemainder removes the candidate with new nodes for the pods that do not fit other nodes. The plan leaves as little headroom as kube-scheduler needs. It
-// reports whether that saves more than the room that it takes is worth.
+// replaceRemainder removes the candidate with new nodes for the pods that do not fit other nodes. The plan leaves as
+// little headroom as kube-scheduler needs. It reports whether that saves more than the room that it takes is worth.
 func (x *extension) replaceRemainder(c int) bool {
 	if x.mustStay(c) || x.removalsLeft(x.p.candidates[c].node.Pool) < 1 {
 		return false
@@ -198,8 +199,9 @@ func (x *extension) replaceWithLeastHeadroom(c int) bool {
 	return x.try(group, headroom{at, podHeadroom}) > 0 || least > 0 && x.try(group, headroom{least, podHeadroom}) > 0
 }
 
-// valueOfFreeRoom returns what the free room of nodes is worth at the target price, 0 if capacity is not scarce. Of a node only as much counts as pods could
-// use whose requests have the proportions of the node: the rest of one resource is of no use.
+// valueOfFreeRoom returns what the free room of nodes is worth at the target price, 0 if capacity is not scarce. Of a
+// node only as much counts as pods could use whose requests have the proportions of the node: the rest of one resource
+// is of no use.
 func (x *extension) valueOfFreeRoom() catalog.Price {
 	if !x.s.scarce {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestScarceCapacity: all offerings cost a third less than before, so every node will be replaced. The free room goes to the pods of the nodes that
-// save most, and not for less than its value.
+// TestScarceCapacity: all offerings cost a third less than before, so every node will be replaced. The free room goes
+// to the pods of the nodes that save most, and not for less than its value.
 func TestScarceCapacity(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

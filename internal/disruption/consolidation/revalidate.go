@@ -2,9 +2,9 @@ package consolidation
 
 import "slices"
 
-// Revalidate returns the moves that remove the nodes in the present state, and no others. It is called before a move of an earlier result is made.
-// Each move is still worth it. Which nodes belong to one move, and what is launched, may differ from the earlier result. Names of nodes that may
-// not be removed or do not exist are ignored.
+// Revalidate returns the moves that remove the nodes in the present state, and no others. It is called before a move of
+// an earlier result is made. Each move is still worth it. Which nodes belong to one move, and what is launched, may
+// differ from the earlier result. Names of nodes that may not be removed or do not exist are ignored.
 func Revalidate(in Input, nodes []string) Result {
 	s := newSearch(in)
 	if len(s.p.candidates) == 0 || s.p.price == 0 {

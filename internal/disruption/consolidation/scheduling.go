@@ -7,7 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// schedule schedules all pods in the order of the simulation. It returns the first pod without a node, and then the simulation is unchanged.
+// schedule schedules all pods in the order of the simulation. It returns the first pod without a node, and then the
+// simulation is unchanged.
 func (sim *simulation) schedule(arrivals []incomingPod) *cluster.Pod {
 	return sim.scheduleIf(arrivals, func(*simNode) bool { return true })
 }
@@ -76,8 +77,9 @@ func (sim *simulation) unbind(arrivals []incomingPod) {
 	}
 }
 
-// unschedulable returns, by group, a pod that cannot be scheduled in one of the orders. The other pods of such a group are removed, which leaves more room
-// for other groups. Groups that do not take part are ignored. The simulation is unchanged afterwards.
+// unschedulable returns, by group, a pod that cannot be scheduled in one of the orders. The other pods of such a group
+// are removed, which leaves more room for other groups. Groups that do not take part are ignored. The simulation is
+// unchanged afterwards.
 func (sim *simulation) unschedulable(lines [][]incomingPod, takesPart func(group string) bool) map[string]string {
 	out := map[string]string{}
 	for _, all := range lines {
@@ -105,8 +107,8 @@ func (sim *simulation) unschedulable(lines [][]incomingPod, takesPart func(group
 	return out
 }
 
-// unplacedShare returns the share of the pods' requests that belongs to pods without a node, when large pods come first. The simulation is unchanged
-// afterwards.
+// unplacedShare returns the share of the pods' requests that belongs to pods without a node, when large pods come
+// first. The simulation is unchanged afterwards.
 func (sim *simulation) unplacedShare(pods []cluster.Pod) float64 {
 	arrivals := make([]incomingPod, len(pods))
 	for i := range pods {
@@ -166,9 +168,10 @@ func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byNam
 	}
 }
 
-// Unschedulable returns the pods that would have no node if all pods of the nodes were evicted now and kube-scheduler placed them with its default
-// scoring: at most one for each node, as "namespace/name", in the order of the nodes. Pods in evictionOrder come in that order, after all others.
-// Constrained pods go where the plan for the snapshot has them. Terminating nodes and nodes that are not ready take no pods.
+// Unschedulable returns the pods that would have no node if all pods of the nodes were evicted now and kube-scheduler
+// placed them with its default scoring: at most one for each node, as "namespace/name", in the order of the nodes. Pods
+// in evictionOrder come in that order, after all others. Constrained pods go where the plan for the snapshot has them.
+// Terminating nodes and nodes that are not ready take no pods.
 func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, turns []string) []string {
 	planned := make(map[string]string, len(plan.Placements))
 	for _, p := range plan.Placements {

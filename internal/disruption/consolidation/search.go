@@ -46,8 +46,8 @@ func (s *search) solve(snapshot cluster.Snapshot) packing.Plan {
 	return packing.Solve(snapshot, s.p.in.Market, packing.Usual)
 }
 
-// snapshotWithout returns the snapshot with those candidates terminating and their pods pending; removed has one entry per candidate. The result is
-// valid until the next call of snapshotWithout or scratch.
+// snapshotWithout returns the snapshot with those candidates terminating and their pods pending; removed has one entry
+// per candidate. The result is valid until the next call of snapshotWithout or scratch.
 func (s *search) snapshotWithout(gone []bool) cluster.Snapshot {
 	out := s.scratch(s.p.in.Snapshot)
 	for i, is := range gone {
@@ -74,7 +74,8 @@ func (s *search) snapshotWithout(gone []bool) cluster.Snapshot {
 	return out
 }
 
-// scratch returns a copy of the snapshot whose nodes and pools may be changed. It is valid until the next call of snapshotWithout or scratch.
+// scratch returns a copy of the snapshot whose nodes and pools may be changed. It is valid until the next call of
+// snapshotWithout or scratch.
 func (s *search) scratch(of cluster.Snapshot) cluster.Snapshot {
 	s.scratchNodes = append(s.scratchNodes[:0], of.Nodes...)
 	of.Nodes, of.Pools = s.scratchNodes, slices.Clone(of.Pools)
@@ -95,8 +96,8 @@ func (s *search) planAll() {
 	}
 }
 
-// thresholds returns the minimum worth of a move, highest first. A lower threshold is tried only when no move meets the higher one, because pods
-// that are moved for a small saving now stand in the way of a larger saving later.
+// thresholds returns the minimum worth of a move, highest first. A lower threshold is tried only when no move meets the
+// higher one, because pods that are moved for a small saving now stand in the way of a larger saving later.
 func (s *search) thresholds() []float64 {
 	if high := initialThresholdFactor * s.p.priceShare(s.p.price-s.target); high > minThresholdRatio*s.p.lowestThreshold() {
 		return []float64{high, s.p.lowestThreshold()}

@@ -11,8 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// sequence is the cluster as it changes when candidates are removed one after the other. All of them are terminating from the start, so that no pod
-// moves to a node that is removed later. A candidate's pods stay residents until its turn.
+// sequence is the cluster as it changes when candidates are removed one after the other. All of them are terminating
+// from the start, so that no pod moves to a node that is removed later. A candidate's pods stay residents until its
+// turn.
 type sequence struct {
 	s        *search
 	p        *problem
@@ -65,8 +66,8 @@ func (r *sequence) snapshotWith(gone []bool) cluster.Snapshot {
 	return out
 }
 
-// apply applies the plan: pods are on their new nodes, and planned nodes become nodes without free room. Room that a planned node has left belongs to
-// its own move: with pods of other moves on it, the moves would depend on each other.
+// apply applies the plan: pods are on their new nodes, and planned nodes become nodes without free room. Room that a
+// planned node has left belongs to its own move: with pods of other moves on it, the moves would depend on each other.
 func (r *sequence) apply(t attempt) {
 	for i, is := range t.removed {
 		if is {

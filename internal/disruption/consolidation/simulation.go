@@ -11,8 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// simulation is kube-scheduler with its default scoring: it puts each pod, one after the other, on the node with most free room (LeastAllocated and
-// BalancedAllocation of NodeResourcesFit). It knows no plan, so a plan that fills nodes completely can be correct and still leave a pod unschedulable.
+// simulation is kube-scheduler with its default scoring: it puts each pod, one after the other, on the node with most
+// free room (LeastAllocated and BalancedAllocation of NodeResourcesFit). It knows no plan, so a plan that fills nodes
+// completely can be correct and still leave a pod unschedulable.
 //
 // Constrained pods (isConstrained) go to the node of their plan, because few other nodes are possible for them.
 type simulation struct {
@@ -37,8 +38,8 @@ type simNode struct {
 	cordoned    bool
 }
 
-// freeRoom is the free CPU and memory of a node, negative if it is cordoned. It is separate from simNode because the search for a node reads it for all
-// nodes, and hardly anything else.
+// freeRoom is the free CPU and memory of a node, negative if it is cordoned. It is separate from simNode because the
+// search for a node reads it for all nodes, and hardly anything else.
 type freeRoom struct{ cpu, memory int64 }
 
 // nodeRequirements identifies a pod's requirements by their address: equal pods share them.
@@ -89,7 +90,8 @@ func (sim *simulation) setFree(at int, free resources.Amounts) {
 	}
 }
 
-// simNodeOf returns the planned node at its cheapest offering, with room for its pods. It returns false if the market has no such instance type.
+// simNodeOf returns the planned node at its cheapest offering, with room for its pods. It returns false if the market
+// has no such instance type.
 func simNodeOf(m *packing.PlannedNode, market catalog.Market, pods resources.Amounts) (simNode, bool) {
 	first := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
@@ -130,8 +132,8 @@ func (sim *simulation) clone() *simulation {
 	return &simulation{nodes: slices.Clone(sim.nodes), free: slices.Clone(sim.free), byName: maps.Clone(sim.byName), accepted: maps.Clone(sim.accepted), order: sim.order}
 }
 
-// fitsEach reports whether each of the pods, none of them constrained, would find a node if it came alone. If not, scheduling all of them cannot
-// succeed.
+// fitsEach reports whether each of the pods, none of them constrained, would find a node if it came alone. If not,
+// scheduling all of them cannot succeed.
 func (sim *simulation) fitsEach(pods []cluster.Pod) bool {
 	for i := range pods {
 		p := &pods[i]

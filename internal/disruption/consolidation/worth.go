@@ -12,8 +12,8 @@ import (
 // cheapest type, which is interrupted soon. The value is Karpenter's.
 const spotVariety = 15
 
-// evaluate reports whether a move is worth it and returns its part of the score. It removes the offerings of planned nodes with which the move would
-// not save.
+// evaluate reports whether a move is worth it and returns its part of the score. It removes the offerings of planned
+// nodes with which the move would not save.
 func (s *search) evaluate(m *Move, stuck map[int]bool) (worth float64, ok bool) {
 	if m.Saving <= 0 || s.p.price == 0 {
 		return 0, false
@@ -69,8 +69,9 @@ func (p *problem) meetsRules(m *Move) bool {
 	return true
 }
 
-// keepSavingOfferings removes the offerings with which the move might not save. Each planned node gets an equal part of the saving, so that the move
-// saves with any of the remaining offerings. It reports whether each planned node keeps enough offerings.
+// keepSavingOfferings removes the offerings with which the move might not save. Each planned node gets an equal part of
+// the saving, so that the move saves with any of the remaining offerings. It reports whether each planned node keeps
+// enough offerings.
 func (p *problem) keepSavingOfferings(m *Move) bool {
 	spot := p.isSpotToSpot(m)
 	for i := range m.PlannedNodes {

@@ -16,10 +16,10 @@ type Schedule struct {
 	minutes, hours, days, months, weekdays set
 }
 
-// Parse parses a cron line: minute, hour, day of the month, month, day of the week (0 is Sunday; there is no 7). Each column is a number, "*"
-// or "?", a range "1-5", with a step "*/15" or "5/15" (from 5 on), or a list separated by commas. Months and days of the week may be words of
-// three letters. @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand for a line. A line that never fires, such as 31
-// February, is an error.
+// Parse parses a cron line: minute, hour, day of the month, month, day of the week (0 is Sunday; there is no 7). Each
+// column is a number, "*" or "?", a range "1-5", with a step "*/15" or "5/15" (from 5 on), or a list separated by
+// commas. Months and days of the week may be words of three letters. @yearly, @annually, @monthly, @weekly, @daily,
+// @midnight and @hourly stand for a line. A line that never fires, such as 31 February, is an error.
 //
 // If both days are given, either is enough, as in cron.
 func Parse(line string) (Schedule, error) {
@@ -122,9 +122,9 @@ func (s Schedule) minuteOf(from int) (int, bool) {
 // mostHits limits how many hits Active looks ahead.
 const mostHits = 200
 
-// Active reports whether now is within open of a hit: from the hit itself until open has passed. Until is when to ask again: when the window
-// closes (unless another opens before), or when the next one opens. It is zero for never, as for windows without gaps. It may be too early if
-// windows overlap for long, but is never too late.
+// Active reports whether now is within open of a hit: from the hit itself until open has passed. Until is when to ask
+// again: when the window closes (unless another opens before), or when the next one opens. It is zero for never, as for
+// windows without gaps. It may be too early if windows overlap for long, but is never too late.
 func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
 	if open <= 0 {
 		return false, time.Time{}

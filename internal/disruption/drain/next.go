@@ -30,12 +30,12 @@ type Forced struct {
 	Grace time.Duration // at least one second
 }
 
-// Next returns which pods to evict next. A tier is evicted only when all tiers before it have left. With a deadline (zero for none), a pod of
-// any tier is deleted early enough for its grace period to end before it. Pods of equal size, and all lists except Evict, are sorted by
-// namespace and name.
+// Next returns which pods to evict next. A tier is evicted only when all tiers before it have left. With a deadline
+// (zero for none), a pod of any tier is deleted early enough for its grace period to end before it. Pods of equal size,
+// and all lists except Evict, are sorted by namespace and name.
 //
-// Large pods are evicted before small ones, because kube-scheduler prefers the emptiest node: small pods that came first would fill all nodes
-// evenly and leave no room for large ones.
+// Large pods are evicted before small ones, because kube-scheduler prefers the emptiest node: small pods that came
+// first would fill all nodes evenly and leave no room for large ones.
 func Next(pods []Pod, deadline, now time.Time) Step {
 	var step Step
 	turn := -1
@@ -71,8 +71,8 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 	return step
 }
 
-// mustForce reports whether waiting longer would take the pod past the deadline. A terminating pod is deleted again only if it would end after
-// the deadline.
+// mustForce reports whether waiting longer would take the pod past the deadline. A terminating pod is deleted again
+// only if it would end after the deadline.
 func mustForce(p Pod, deadline, now time.Time) bool {
 	if deadline.IsZero() {
 		return false

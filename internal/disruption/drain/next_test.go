@@ -11,8 +11,8 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// pod makes a pod from words: "daemon", "critical", "mirror", "finished", "tolerates", "kept", "kept-1h", "leaving", "late" (terminating until
-// after the next minute), "large", "middling", "stuck".
+// pod makes a pod from words: "daemon", "critical", "mirror", "finished", "tolerates", "kept", "kept-1h", "leaving",
+// "late" (terminating until after the next minute), "large", "middling", "stuck".
 func pod(name, words string) Pod {
 	p := Pod{Namespace: "ns", Name: name, Started: now.Add(-time.Minute), Grace: 30 * time.Second}
 	for _, w := range strings.Fields(words) {

@@ -45,8 +45,8 @@ func (p Pod) ID() string { return p.Namespace + "/" + p.Name }
 // stuck is how long a deleted pod is waited for after its grace period. After that, its kubelet will not end it any more.
 const stuck = time.Minute
 
-// MustLeave reports whether draining waits for the pod. Pods that tolerate the taint of terminating nodes may stay. Finished, static and stuck
-// pods do not delay it.
+// MustLeave reports whether draining waits for the pod. Pods that tolerate the taint of terminating nodes may stay.
+// Finished, static and stuck pods do not delay it.
 func (p Pod) MustLeave(now time.Time) bool {
 	disrupted := requirements.Taint{Key: "karpenter.sh/disrupted", Effect: requirements.NoSchedule}
 	return !p.Finished && !p.Mirror && !requirements.Tolerated(disrupted, p.Tolerations) && !p.isStuck(now)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestInTurn: of pods that move one at a time only one is evicted, after the replacements of those before are scheduled. The wait is bounded,
-// and pods past their deadline do not wait.
+// TestInTurn: of pods that move one at a time only one is evicted, after the replacements of those before are
+// scheduled. The wait is bounded, and pods past their deadline do not wait.
 func TestInTurn(t *testing.T) {
 	t.Parallel()
 	order := []string{"ns/a", "ns/b", "ns/c"}

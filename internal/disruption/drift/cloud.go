@@ -14,8 +14,9 @@ func judgeImage(n Node, w Desired) (Verdict, bool) {
 		"the node runs image %s, and EC2NodeClass %s now finds %s for it", n.Image, w.ClassName, w.Image)}, true
 }
 
-// judgeGroups distinguishes security groups that the instance lacks from those that it should not have. The first were newly selected by the
-// class, and may be another cluster's with the same tags. The second are no longer selected, or were attached by others.
+// judgeGroups distinguishes security groups that the instance lacks from those that it should not have. The first were
+// newly selected by the class, and may be another cluster's with the same tags. The second are no longer selected, or
+// were attached by others.
 func judgeGroups(n Node, w Desired) (Verdict, bool) {
 	lacks, extra := without(w.Groups, n.Groups), without(n.Groups, w.Groups)
 	if !n.Known || len(w.Groups) == 0 || len(lacks) == 0 && len(extra) == 0 {

@@ -39,8 +39,8 @@ func branches() []branch {
 	}
 }
 
-// Fields returns the sorted names of the fields whose change makes a node drift, as in verdicts: those of spec.template of a NodePool, and of
-// the spec of an EC2NodeClass.
+// Fields returns the sorted names of the fields whose change makes a node drift, as in verdicts: those of spec.template
+// of a NodePool, and of the spec of an EC2NodeClass.
 func Fields() []string {
 	var out []string
 	for _, b := range branches() {
@@ -50,8 +50,8 @@ func Fields() []string {
 	return out
 }
 
-// FieldOf returns the name of the field for a user's word: the name itself, or its path, such as "spec.tags" and "spec.template.spec.taints".
-// It returns false for an unknown word.
+// FieldOf returns the name of the field for a user's word: the name itself, or its path, such as "spec.tags" and
+// "spec.template.spec.taints". It returns false for an unknown word.
 func FieldOf(word string) (name string, known bool) {
 	for _, b := range branches() {
 		name = strings.TrimPrefix(word, b.path)

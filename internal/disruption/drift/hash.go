@@ -17,9 +17,10 @@ const (
 	ClassVersion = "v5"
 )
 
-// Hash returns the hash of v in decimal, as Karpenter writes it on objects: that of github.com/mitchellh/hashstructure, format 2, with lists
-// as sets, and without zero fields. It honors the tags "hash" of fields: "ignore", and "string" for values with a String method; also
-// "duration" for texts that Karpenter parses as durations. It returns an error if v holds a value without a hash: a channel, a function.
+// Hash returns the hash of v in decimal, as Karpenter writes it on objects: that of github.com/mitchellh/hashstructure,
+// format 2, with lists as sets, and without zero fields. It honors the tags "hash" of fields: "ignore", and "string"
+// for values with a String method; also "duration" for texts that Karpenter parses as durations. It returns an error if
+// v holds a value without a hash: a channel, a function.
 func Hash(v any) (string, error) {
 	sum, err := hashOf(reflect.ValueOf(v))
 	return strconv.FormatUint(sum, 10), err

@@ -35,9 +35,9 @@ type Hold struct {
 	Message string // one sentence: the change
 }
 
-// Trip reports whether too many nodes of a pool drift because of a change in AWS alone, so that replacing them needs approval. State is the
-// observed state of AWS, in any form: another state is another hold. An open breaker stays open while any node drifts by that change, so that
-// nothing starts unapproved because other nodes come or go.
+// Trip reports whether too many nodes of a pool drift because of a change in AWS alone, so that replacing them needs
+// approval. State is the observed state of AWS, in any form: another state is another hold. An open breaker stays open
+// while any node drifts by that change, so that nothing starts unapproved because other nodes come or go.
 func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
 	h := Hold{Total: len(nodes)}
 	byReason := map[Reason]int{}

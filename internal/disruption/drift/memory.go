@@ -47,8 +47,8 @@ func imageText(i Image) string {
 	return i.ID + " (" + i.Name + ")"
 }
 
-// Use returns the images to launch from, in the order of found: a bad image is replaced by the last good one of its slot. Without a good one,
-// the bad image is used. Generation is that of the class.
+// Use returns the images to launch from, in the order of found: a bad image is replaced by the last good one of its
+// slot. Without a good one, the bad image is used. Generation is that of the class.
 func (m Memory) Use(found []Image, generation int64) (use []Image, back []Setback) {
 	for _, i := range found {
 		bad, isBad := m.bad(i, generation)
@@ -95,8 +95,8 @@ func (m Memory) Proved(i Image) Memory {
 	return out
 }
 
-// Condemned returns the memory after nodes of an image failed, if another image of its slot is good. Without a better one, the image is not to
-// blame.
+// Condemned returns the memory after nodes of an image failed, if another image of its slot is good. Without a better
+// one, the image is not to blame.
 func (m Memory) Condemned(b Bad) Memory {
 	good, ok := m.GoodOf(b.Slot)
 	if !ok || good.ID == b.ID || m.isBad(b.Image, b.Generation) {

@@ -31,8 +31,9 @@ func (was Selections) Outside(is Selections) map[string]bool {
 	return out
 }
 
-// Settle returns the selections to remember. A selector that the user changed starts anew. A change in AWS is accepted when no node drifts by
-// it any more; drifting are the fields by which some do, or may. Unknown fields stay as they were.
+// Settle returns the selections to remember. A selector that the user changed starts anew. A change in AWS is accepted
+// when no node drifts by it any more; drifting are the fields by which some do, or may. Unknown fields stay as they
+// were.
 func (was Selections) Settle(is Selections, drifting map[string]bool) Selections {
 	out := maps.Clone(was)
 	if out == nil {

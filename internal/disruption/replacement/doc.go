@@ -1,8 +1,8 @@
 // Package replacement decides the next step of a move: nodes that are being replaced.
 //
-// In: the state of one move: its candidates, the NodeClaims of their replacements, and whether the pods could be scheduled now.
-// Out: one step, with its reason.
-// Never: an API object, a clock, or a memory: all state is on the objects, so that another controller can continue.
+// In: the state of one move: its candidates, the NodeClaims of their replacements, and whether the pods could be
+// scheduled now. Out: one step, with its reason. Never: an API object, a clock, or a memory: all state is on the
+// objects, so that another controller can continue.
 //
 // # The life of a move
 //
@@ -10,6 +10,6 @@
 //	  │         │         │                  │                  │
 //	  └─────────┴─────────┴────── undo ◄─────┴──────────────────┘
 //
-// Until it is committed, a move can be undone without a trace. It is undone as soon as a replacement fails or the pods would not fit any
-// more. Once one of its candidates is committed, all of them are removed, by any controller.
+// Until it is committed, a move can be undone without a trace. It is undone as soon as a replacement fails or the pods
+// would not fit any more. Once one of its candidates is committed, all of them are removed, by any controller.
 package replacement

@@ -158,8 +158,8 @@ func reach(nodes []Candidate, is CandidateState) {
 	}
 }
 
-// TestUndoneInTime: replacements that will not join are kept, those that were not initialized in time are named, each with the known reason.
-// Nodes that take long get more time.
+// TestUndoneInTime: replacements that will not join are kept, those that were not initialized in time are named, each
+// with the known reason. Nodes that take long get more time.
 func TestUndoneInTime(t *testing.T) {
 	t.Parallel()
 	s := Seen{Started: begun, Wanted: 2, Candidates: []Candidate{{Claim: "old", State: Closed}}, Replacements: []Replacement{

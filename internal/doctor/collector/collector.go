@@ -75,7 +75,8 @@ type collector struct {
 	e diagnosis.Evidence
 }
 
-// Collect requests all evidence. It never fails: what cannot be read is marked absent. Items that depend on others are requested after them.
+// Collect requests all evidence. It never fails: what cannot be read is marked absent. Items that depend on others are
+// requested after them.
 func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
 	if d.Patience == 0 {
 		d.Patience = usualPatience
@@ -253,8 +254,8 @@ func (c *collector) controller(ctx context.Context, events []evidence.PodEvent) 
 // renewing is longer than the controller's interval of Lease renewals, which is two seconds.
 const renewing = 5 * time.Second
 
-// lease returns the Lease with the name in the controller's Deployment. A Lease that seems expired is read twice, because the local clock may
-// be ahead. If it is renewed in between, its renewal time is set to now.
+// lease returns the Lease with the name in the controller's Deployment. A Lease that seems expired is read twice,
+// because the local clock may be ahead. If it is renewed in between, its renewal time is set to now.
 func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	there := false
 	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// joining requests only what keeps instances from joining, because the controller does so repeatedly within a budget of API calls. It requests
-// only roles that the cluster does not map, and only instances that are late.
+// joining requests only what keeps instances from joining, because the controller does so repeatedly within a budget of
+// API calls. It requests only roles that the cluster does not map, and only instances that are late.
 func (c *collector) joining(ctx context.Context) {
 	e, w := &c.e, c.Kube
 	const beyond = "it has no part in whether instances join"

@@ -16,8 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// TestJoining: items that are not needed for joining are not requested. Roles are requested only if the cluster does not map that of a class,
-// instances only if some are late. The evidence suffices for findings that are certain before a launch.
+// TestJoining: items that are not needed for joining are not requested. Roles are requested only if the cluster does
+// not map that of a class, instances only if some are late. The evidence suffices for findings that are certain before
+// a launch.
 func TestJoining(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

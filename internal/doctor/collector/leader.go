@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/evidence"
 )
 
-// Leader requests only what shows whether a controller is active, for commands that report what controllers write. The objects that a
-// controller writes are read last, because it may have acquired the Lease after that was read. It takes five seconds longer if the Lease seems
-// expired.
+// Leader requests only what shows whether a controller is active, for commands that report what controllers write. The
+// objects that a controller writes are read last, because it may have acquired the Lease after that was read. It takes
+// five seconds longer if the Lease seems expired.
 func Leader(ctx context.Context, w *evidence.Witness) diagnosis.Evidence {
 	c := &collector{Clients: Clients{Kube: w, Patience: usualPatience + renewing, Now: time.Now}}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format}

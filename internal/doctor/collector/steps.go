@@ -9,8 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// steps counts how many instance types of a region remain after each requirement of a pool, by architecture, for an AMI family. Requirements
-// on labels that no instance type has keep all types: user-defined labels, zones and capacity types. It is nil if the region is not known.
+// steps counts how many instance types of a region remain after each requirement of a pool, by architecture, for an AMI
+// family. Requirements on labels that no instance type has keep all types: user-defined labels, zones and capacity
+// types. It is nil if the region is not known.
 func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
 	left, keys := offeredTypes(family, region)
 	if left == nil {
@@ -45,7 +46,8 @@ func steps(p diagnosis.Pool, family, region string) []diagnosis.Step {
 	return out
 }
 
-// offeredTypes returns the instance types of a region on which an AMI family runs, and their labels with it; nil if the region is not known.
+// offeredTypes returns the instance types of a region on which an AMI family runs, and their labels with it; nil if the
+// region is not known.
 func offeredTypes(family, region string) ([]catalog.Type, map[string]bool) {
 	table, err := catalog.Embedded()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// planDelete makes a dry run of the deletion of each NodeClaim. It refuses a NodeClaim that differs from the one in the diagnosis, and skips
-// one that no longer exists.
+// planDelete makes a dry run of the deletion of each NodeClaim. It refuses a NodeClaim that differs from the one in the
+// diagnosis, and skips one that no longer exists.
 func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error) {
 	var all []fix.Claim
 	text := ""

@@ -29,8 +29,8 @@ func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, erro
 		apply: func(ctx context.Context) error { return d.Kube.Apply(ctx, p, trial) }}, nil
 }
 
-// keepsRows returns an error if a change of aws-auth would remove rows of other roles, because the patch was written for an earlier version of
-// the ConfigMap.
+// keepsRows returns an error if a change of aws-auth would remove rows of other roles, because the patch was written
+// for an earlier version of the ConfigMap.
 func keepsRows(before, after string) error {
 	was, is := evidence.ReadAuthMap(before), evidence.ReadAuthMap(after)
 	if is.Problem != "" {

@@ -1,9 +1,9 @@
 // Package remedy carries out the fix of a diagnosis: the value, and never its text.
 //
-// In: the steps of a fix, the clients of Kubernetes and AWS of a person who may change things.
-// Out: the changes, each with what is there before and after, and whether it was made.
-// Never: a change that was not shown first, a program of the user's computer, a part of a fix that it cannot do whole, or a deletion of what is
-// not any more what the diagnosis has seen.
+// In: the steps of a fix, the clients of Kubernetes and AWS of a person who may change things. Out: the changes, each
+// with what is there before and after, and whether it was made. Never: a change that was not shown first, a program of
+// the user's computer, a part of a fix that it cannot do whole, or a deletion of what is not any more what the
+// diagnosis has seen.
 package remedy
 
 import (
@@ -56,8 +56,8 @@ func (e *ByHand) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.
 
 func byHand(s fix.Step, why string) *ByHand { return &ByHand{Line: s.String(), Why: why} }
 
-// Plan looks at what the steps of a fix would change. Nothing is changed. Steps that only read are left out. It fails with ByHand if any other step
-// needs a person.
+// Plan looks at what the steps of a fix would change. Nothing is changed. Steps that only read are left out. It fails
+// with ByHand if any other step needs a person.
 func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	var out []Change
 	if !f.Changes() && !f.Correction().IsZero() {

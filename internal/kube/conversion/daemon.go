@@ -68,8 +68,9 @@ func daemonTolerations(spec *corev1.PodSpec) []requirements.Toleration {
 	return out
 }
 
-// MaxDaemonCost is how much the DaemonSets of one namespace may cost a plan: each counts for 1, for its node affinity and for its host ports. They
-// are held against every node and every instance type, in the plans of all; a node runs some hundred pods at most.
+// MaxDaemonCost is how much the DaemonSets of one namespace may cost a plan: each counts for 1, for its node affinity
+// and for its host ports. They are held against every node and every instance type, in the plans of all; a node runs
+// some hundred pods at most.
 const MaxDaemonCost = 500
 
 // daemonCost is what a DaemonSet costs of that.

@@ -19,8 +19,8 @@ type Namespaces struct {
 	spent  map[string]int                 // by the namespace of the pods: how many namespaces its selectors were held against
 }
 
-// MaxNamespaceSelections is how many namespaces the selectors of one namespace's pods are held against, each different selector once: 1,000 selectors where
-// there are 1,000 namespaces. Ordinary pods have the same few.
+// MaxNamespaceSelections is how many namespaces the selectors of one namespace's pods are held against, each different
+// selector once: 1,000 selectors where there are 1,000 namespaces. Ordinary pods have the same few.
 const MaxNamespaceSelections = 1_000_000
 
 // NewNamespaces returns the namespaces. Every one has the label that the API
@@ -51,8 +51,8 @@ func NewNamespaces(spaces []*corev1.Namespace, pods []*corev1.Pod, live bool) *N
 	return out
 }
 
-// selected returns the names of the namespaces that the selector of a pod in namespace of selects, sorted; always the same list. ok is false if the
-// pods there have more different selectors than are read.
+// selected returns the names of the namespaces that the selector of a pod in namespace of selects, sorted; always the
+// same list. ok is false if the pods there have more different selectors than are read.
 func (n *Namespaces) selected(selector cluster.Selector, of string) (names []string, ok bool) {
 	text := selector.Labels.String()
 	if found, ok := n.found[text]; ok {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// trimObject keeps of the objects that users may write to their namespaces what is read of them, and selectors of at most maxRules: an API server
-// takes objects of 1.5 MiB, and users may create thousands.
+// trimObject keeps of the objects that users may write to their namespaces what is read of them, and selectors of at
+// most maxRules: an API server takes objects of 1.5 MiB, and users may create thousands.
 func trimObject(object any) {
 	switch v := object.(type) {
 	case *appsv1.ReplicaSet: // of which there are ten for each Deployment

@@ -50,8 +50,8 @@ func writable() map[string]func() (client.Object, []any) {
 	}
 }
 
-// TestCacheOfTenants fills, one after another, every list and map that a user may write into an object. What the cache keeps of it is small: an API
-// server takes objects of 1.5 MiB, and users may create thousands.
+// TestCacheOfTenants fills, one after another, every list and map that a user may write into an object. What the cache
+// keeps of it is small: an API server takes objects of 1.5 MiB, and users may create thousands.
 func TestCacheOfTenants(t *testing.T) {
 	t.Parallel()
 	const most = 100 << 10

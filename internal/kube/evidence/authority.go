@@ -60,8 +60,8 @@ func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 	return out, nil
 }
 
-// writesClaimStatus reports whether a rule names the status of NodeClaims and lets it be written: only a controller of NodeClaims has such a
-// rule. A rule about all resources, such as an administrator's, does not count.
+// writesClaimStatus reports whether a rule names the status of NodeClaims and lets it be written: only a controller of
+// NodeClaims has such a rule. A rule about all resources, such as an administrator's, does not count.
 func writesClaimStatus(r rbacv1.PolicyRule) bool {
 	return slices.Contains(r.APIGroups, karpv1.Group) && slices.Contains(r.Resources, "nodeclaims/status") &&
 		slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "patch" || v == "update" || v == "*" })

@@ -33,9 +33,10 @@ func (w *Witness) authority(ctx context.Context) (authority, error) {
 	return out, err
 }
 
-// Controller returns the installation of the autoscaler itself; found is false if there is none in the cluster. It is the Deployment chosen, as
-// namespace/name; without that, the one whose ServiceAccount may write the status of NodeClaims, or that is named like a controller and in
-// kube-system. Of several, it is the one whose pod holds the Lease, or the only one with replicas. The error asks for a choice where none is.
+// Controller returns the installation of the autoscaler itself; found is false if there is none in the cluster. It is
+// the Deployment chosen, as namespace/name; without that, the one whose ServiceAccount may write the status of
+// NodeClaims, or that is named like a controller and in kube-system. Of several, it is the one whose pod holds the
+// Lease, or the only one with replicas. The error asks for a choice where none is.
 func (w *Witness) Controller(ctx context.Context, chosen string, events []PodEvent) (c diagnosis.Controller, source string, found bool, err error) {
 	who, err := w.authority(ctx)
 	if err != nil {
@@ -148,7 +149,8 @@ func (w *Witness) holding(ctx context.Context, all []*appsv1.Deployment) (int, e
 	return 0, fmt.Errorf("several Deployments may be the controller, and none has a pod that holds its lease: %s; choose one with --controller NAMESPACE/NAME", strings.Join(names, ", "))
 }
 
-// isPodOf reports whether a pod of that name is a Deployment's, by the owners that the API server has: the pod's ReplicaSet, and its Deployment.
+// isPodOf reports whether a pod of that name is a Deployment's, by the owners that the API server has: the pod's
+// ReplicaSet, and its Deployment.
 func (w *Witness) isPodOf(ctx context.Context, d *appsv1.Deployment, name string) bool {
 	pod, set := &corev1.Pod{}, &appsv1.ReplicaSet{}
 	if err := w.live.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, pod); err != nil {

@@ -137,7 +137,8 @@ func TestController(t *testing.T) {
 	}
 }
 
-// TestControllerUnchecked: who may not read ClusterRoleBindings is asked to choose, and no Deployment of a tenant is taken for the controller.
+// TestControllerUnchecked: who may not read ClusterRoleBindings is asked to choose, and no Deployment of a tenant is
+// taken for the controller.
 func TestControllerUnchecked(t *testing.T) {
 	t.Parallel()
 	scheme, err := kubeclient.Scheme()

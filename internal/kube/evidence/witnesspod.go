@@ -112,8 +112,8 @@ func workloads() map[string]string {
 		"ReplicationController": "", "Node": ""}
 }
 
-// ownerWitness names what a pod is of, as a user would change it: a ReplicaSet's pods are a Deployment's. An owner of another kind is named with its API
-// group: "Rollout.argoproj.io/web".
+// ownerWitness names what a pod is of, as a user would change it: a ReplicaSet's pods are a Deployment's. An owner of
+// another kind is named with its API group: "Rollout.argoproj.io/web".
 func ownerWitness(p *corev1.Pod) string {
 	owner := metav1.GetControllerOf(p)
 	if owner == nil {
@@ -136,7 +136,8 @@ func witnessedSettings() []string {
 		leaseVariable, leasePlaceVariable, aloneVariable}
 }
 
-// leaseVariable and leasePlaceVariable name the Lease by which the controller acts, and its namespace; aloneVariable says that it acts without one.
+// leaseVariable and leasePlaceVariable name the Lease by which the controller acts, and its namespace; aloneVariable
+// says that it acts without one.
 const (
 	leaseVariable      = "LEADER_ELECTION_NAME"
 	leasePlaceVariable = "LEADER_ELECTION_NAMESPACE"

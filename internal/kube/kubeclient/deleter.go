@@ -73,8 +73,9 @@ func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool
 	})
 }
 
-// Delete deletes the object that was tried. It returns nil if the object is gone meanwhile. If the object has changed since, Delete goes on only if
-// UID, ProviderID and Joined are the same: a controller may write the rest of the status at any time.
+// Delete deletes the object that was tried. It returns nil if the object is gone meanwhile. If the object has changed
+// since, Delete goes on only if UID, ProviderID and Joined are the same: a controller may write the rest of the status
+// at any time.
 func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 	latest := d
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {

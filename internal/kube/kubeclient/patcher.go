@@ -97,8 +97,9 @@ func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (Trial, error) {
 	return t, err
 }
 
-// Apply makes the patch that was tried. If the object has changed since, Apply tries the patch again, and makes it only if Before and After are
-// still the texts that the user has read: a controller may write the status of the object at any time.
+// Apply makes the patch that was tried. If the object has changed since, Apply tries the patch again, and makes it only
+// if Before and After are still the texts that the user has read: a controller may write the status of the object at
+// any time.
 func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
 	latest := t
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {

@@ -52,8 +52,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestPatcherToleratesControllers: a controller may write an object between the question and the yes. A patch is made if the user has read the change
-// that it makes; a deletion, if it deletes the same instance in the same state.
+// TestPatcherToleratesControllers: a controller may write an object between the question and the yes. A patch is made
+// if the user has read the change that it makes; a deletion, if it deletes the same instance in the same state.
 func TestPatcherToleratesControllers(t *testing.T) {
 	t.Parallel()
 	for _, change := range claimWrites {

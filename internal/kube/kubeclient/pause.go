@@ -78,8 +78,8 @@ func (s PauseSwitch) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return found, nil
 }
 
-// SetPoolPause writes the annotation that pauses one NodePool; "" takes it away. It returns what the annotation was before, and whether anything
-// had to be written.
+// SetPoolPause writes the annotation that pauses one NodePool; "" takes it away. It returns what the annotation was
+// before, and whether anything had to be written.
 func SetPoolPause(ctx context.Context, api client.Client, pool, value string) (was string, changed bool, err error) {
 	found := &karpv1.NodePool{}
 	if err := api.Get(ctx, client.ObjectKey{Name: pool}, found); err != nil {

@@ -21,8 +21,8 @@ func (d *Decoder) items(s source, doc Document, items []json.RawMessage) {
 	}
 }
 
-// listsMost is how many lists may lie one within the other. Each is read as a whole once more, so that a small file of many takes minutes; kubectl
-// writes one.
+// listsMost is how many lists may lie one within the other. Each is read as a whole once more, so that a small file of
+// many takes minutes; kubectl writes one.
 const listsMost = 10
 
 // jsonItems are the items of a document that is written as JSON, each with its place and its text.

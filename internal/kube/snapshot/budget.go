@@ -152,8 +152,8 @@ func isNever(b *policyv1.PodDisruptionBudget) bool {
 	return least != nil && least.Type == intstr.String && least.StrVal == "100%"
 }
 
-// forbid reports whether the pod can never be evicted as budgets are now: one of them allows nothing, or there are several, which the eviction
-// API refuses, or more than are compared.
+// forbid reports whether the pod can never be evicted as budgets are now: one of them allows nothing, or there are
+// several, which the eviction API refuses, or more than are compared.
 func (g guards) forbid(pod *corev1.Pod) bool {
 	matching, isCut := g.of(pod)
 	return isCut || len(matching) > 1 || len(matching) == 1 && isNever(matching[0].object)

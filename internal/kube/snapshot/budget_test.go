@@ -24,8 +24,8 @@ func costly(i, requirements int) *policyv1.PodDisruptionBudget {
 	})
 }
 
-// TestManyBudgets: of budgets that ask for more than is compared with a pod, each may select the pod. Budgets that name a label, as those of
-// Deployments do, are compared with the pods that have it alone, however many there are.
+// TestManyBudgets: of budgets that ask for more than is compared with a pod, each may select the pod. Budgets that name
+// a label, as those of Deployments do, are compared with the pods that have it alone, however many there are.
 func TestManyBudgets(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Status: karpv1.NodeClaimStatus{NodeName: "n"}}

@@ -159,8 +159,8 @@ func (n *nodeView) welcome(b *builder, coming []mover) (others []mover) {
 	return others
 }
 
-// total returns the node as the engine sees it, when all of its pods are counted: with the DaemonSet pods that it has yet to get. A pod that
-// asks for more than the whole node has never gets there. The view stays as it is.
+// total returns the node as the engine sees it, when all of its pods are counted: with the DaemonSet pods that it has
+// yet to get. A pod that asks for more than the whole node has never gets there. The view stays as it is.
 func (n *nodeView) total(daemons []cluster.Daemon) cluster.Node {
 	out := n.value
 	labels := out.Labels

@@ -44,8 +44,8 @@ func namesOf(daemons []cluster.Daemon, namespace string) (out []string) {
 	return out
 }
 
-// TestManyDaemonSets: of a namespace whose DaemonSets cost plans more than their share, the oldest count. Those of kube-system all do, and those of
-// other namespaces.
+// TestManyDaemonSets: of a namespace whose DaemonSets cost plans more than their share, the oldest count. Those of
+// kube-system all do, and those of other namespaces.
 func TestManyDaemonSets(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.PodSpec){

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// TestManyNamespaceSelectors: pods of a namespace with thousands of different namespace selectors, each of which selects nearly all namespaces, are
-// planned for up to a limit; those of other namespaces are not concerned.
+// TestManyNamespaceSelectors: pods of a namespace with thousands of different namespace selectors, each of which
+// selects nearly all namespaces, are planned for up to a limit; those of other namespaces are not concerned.
 func TestManyNamespaceSelectors(t *testing.T) {
 	t.Parallel()
 	const spaces, pods, terms = 1_002, 40, 50 // two of the namespaces are those of the pods

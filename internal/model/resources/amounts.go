@@ -273,6 +273,6 @@ func (a Amounts) Compare(b Amounts) int {
 
 func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
 
-// Bulk is a size in cores of an average instance: the cores, and one more for every 4 GiB of memory. Requests for much of both are harder to
-// place than requests for much of one.
+// Bulk is a size in cores of an average instance: the cores, and one more for every 4 GiB of memory. Requests for much
+// of both are harder to place than requests for much of one.
 func (a Amounts) Bulk() float64 { return float64(a.CPU)/1000 + float64(a.Memory)/(4<<30) }

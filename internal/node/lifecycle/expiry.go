@@ -46,8 +46,8 @@ func patience(c Claim) time.Duration {
 }
 
 // LastMoment is when the pods of a deleted claim are deleted by force; zero without a termination grace period. The
-// period begins when the claim is deleted, or when its replacement was asked for if that was before; at least half of it is left to the pods, however
-// long the deletion took to come.
+// period begins when the claim is deleted, or when its replacement was asked for if that was before; at least half of
+// it is left to the pods, however long the deletion took to come.
 func (c Claim) LastMoment() time.Time {
 	if c.Grace == nil || c.Deleted.IsZero() {
 		return time.Time{}

@@ -28,7 +28,8 @@ func Cost(p *cluster.Pod) int {
 	return 1
 }
 
-// costOf returns what the pod costs. known has the costs of pods by UID. users has, by extended resource, how many kinds of pods request it.
+// costOf returns what the pod costs. known has the costs of pods by UID. users has, by extended resource, how many
+// kinds of pods request it.
 func costOf(p *cluster.Pod, known, users map[string]int) int {
 	cost, ok := known[p.UID]
 	if !ok {

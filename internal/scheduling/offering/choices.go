@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// maxTypes is how many instance types a planned node keeps: one CreateFleet request accepts about as many. The cheapest are kept, and what minValues asks for.
+// maxTypes is how many instance types a planned node keeps: one CreateFleet request accepts about as many. The cheapest
+// are kept, and what minValues asks for.
 const maxTypes = 60
 
 // Alternatives returns the offerings of the same variant with room for the amounts and the host ports in these lists. A node in a

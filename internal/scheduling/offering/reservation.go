@@ -6,8 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// CapacityReservation is a capacity reservation that a NodePool may use. Its instances are paid for, so they are filled before other nodes are
-// planned, like existing nodes. Nodes that are chosen by price never use them.
+// CapacityReservation is a capacity reservation that a NodePool may use. Its instances are paid for, so they are filled
+// before other nodes are planned, like existing nodes. Nodes that are chosen by price never use them.
 type CapacityReservation struct {
 	Left   int   // instances that no node and no launching NodeClaim has
 	Offers []int // the offers that take one, of any pool and variant

@@ -61,8 +61,9 @@ func (st *Stock) shape(daemons []cluster.Daemon) {
 	}
 }
 
-// isCrowded reports whether no offer of the pool holds the pods of all its DaemonSets. Some of these will stay pending on every node, and must not
-// keep all other pods from having one: who may create DaemonSets in one namespace can ask for more than there is.
+// isCrowded reports whether no offer of the pool holds the pods of all its DaemonSets. Some of these will stay pending
+// on every node, and must not keep all other pods from having one: who may create DaemonSets in one namespace can ask
+// for more than there is.
 func (st *Stock) isCrowded(p *Pool) bool {
 	for o := p.from; o < p.to; o++ {
 		if !st.ShapeOf(o).Broken {

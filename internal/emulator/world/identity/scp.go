@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// ServiceControlPolicy is a service control policy of the account's organization. It allows nothing by itself; what it denies, no principal of
-// the account may do.
+// ServiceControlPolicy is a service control policy of the account's organization. It allows nothing by itself; what it
+// denies, no principal of the account may do.
 type ServiceControlPolicy struct {
 	ID  string // "p-…"
 	ARN string // "arn:aws:organizations::…:policy/o-exampleorg/service_control_policy/p-…"

@@ -91,7 +91,8 @@ type Endpoint struct {
 	Tags          map[string]string // nil: none
 }
 
-// Network has the VPCs of a region and what is in them: subnets, security groups, route tables, VPC endpoints, network ACLs and DHCP options.
+// Network has the VPCs of a region and what is in them: subnets, security groups, route tables, VPC endpoints, network
+// ACLs and DHCP options.
 type Network struct {
 	site        *site.Site
 	vpcs        []*VPC

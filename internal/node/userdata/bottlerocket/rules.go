@@ -259,8 +259,9 @@ func isHostName(s string) bool {
 	return true
 }
 
-// isLink reports whether Bottlerocket takes a text for a URL. What begins with a scheme other than those of the web is always one, the port of
-// a host and an IPv6 address included; the rest needs a host. Passwords and paths may hold any characters but blanks.
+// isLink reports whether Bottlerocket takes a text for a URL. What begins with a scheme other than those of the web is
+// always one, the port of a host and an IPv6 address included; the rest needs a host. Passwords and paths may hold any
+// characters but blanks.
 func isLink(s string) bool {
 	s = strings.Trim(s, " ")
 	if s == "" || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsControl(c) || c == ' ' }) {

@@ -21,8 +21,8 @@ func KeepProxies(r *userdata.Reader, path string, t userdata.Text) {
 	}
 }
 
-// kubeletEnvironment is what user data puts into the environment of the kubelet: by drop-ins of its unit and defaults of systemd, by the files
-// that those name, and by the NodeConfig. What is written later wins.
+// kubeletEnvironment is what user data puts into the environment of the kubelet: by drop-ins of its unit and defaults
+// of systemd, by the files that those name, and by the NodeConfig. What is written later wins.
 func kubeletEnvironment(r *userdata.Reader, s userdata.Start) map[string]userdata.Value {
 	out := map[string]userdata.Value{}
 	for _, service := range []string{"default", "kubelet"} {
@@ -88,7 +88,8 @@ func eachLine(t userdata.Text, with func(line string, at userdata.Spot)) {
 	}
 }
 
-// JudgeProxy says when the kubelet asks a proxy for the API server. A name is not in a network that NO_PROXY names: it has to be there itself.
+// JudgeProxy says when the kubelet asks a proxy for the API server. A name is not in a network that NO_PROXY names: it
+// has to be there itself.
 func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 	env := kubeletEnvironment(r, s)
 	first := func(names ...string) userdata.Value { // as Go's HTTP client looks for them
@@ -147,7 +148,8 @@ func exception(host string) string {
 	return host
 }
 
-// leavesOut reports whether a host is asked without a proxy. Of one that is not known it is enough that names of EKS, or of AWS, are left out.
+// leavesOut reports whether a host is asked without a proxy. Of one that is not known it is enough that names of EKS,
+// or of AWS, are left out.
 func leavesOut(noProxy, host string) bool {
 	address, err := netip.ParseAddr(host)
 	isAddress := err == nil

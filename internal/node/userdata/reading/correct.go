@@ -125,7 +125,8 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	return nil
 }
 
-// valid are texts without a setting that its reader rejects. A script keeps the line that has the setting: it may be the call of bootstrap.sh.
+// valid are texts without a setting that its reader rejects. A script keeps the line that has the setting: it may be
+// the call of bootstrap.sh.
 func valid(in userdata.Input, own string, l lines, p userdata.Problem) []string {
 	if userdata.FormOf(own) == userdata.FormScript && (p.Kind == userdata.SettingUnknown || p.Kind == userdata.SettingInvalid) {
 		return withoutGates(l, p)

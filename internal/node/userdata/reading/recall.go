@@ -156,7 +156,8 @@ func (c *calling) valued(option string, after []*syntax.Word) (used int, ok bool
 	return 1, true
 }
 
-// stray notes an argument of the kubelet that stands among the options of the script, and returns how many of the words after it are its value.
+// stray notes an argument of the kubelet that stands among the options of the script, and returns how many of the words
+// after it are its value.
 func (c *calling) stray(text string, after []*syntax.Word) int {
 	c.kubelet = append(c.kubelet, userdata.Words(text)...)
 	if strings.Contains(text, "=") || len(after) == 0 || kubelet.IsSwitch(strings.TrimLeft(text, "-")) {

@@ -9,8 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// relieve takes from an offer the pods of DaemonSets that do not fit, where none of the offerings that the pool may launch holds the pods of all its
-// DaemonSets: wherever they come, some of them stay pending. Those of kube-system come to each node; of the others the smallest come first.
+// relieve takes from an offer the pods of DaemonSets that do not fit, where none of the offerings that the pool may
+// launch holds the pods of all its DaemonSets: wherever they come, some of them stay pending. Those of kube-system come
+// to each node; of the others the smallest come first.
 func (o *offer) relieve(s cluster.Snapshot, types []catalog.Type) {
 	if !o.isCrowded() || !everyIsCrowded(s, o, types) {
 		return
